@@ -1,0 +1,157 @@
+"""The frozen shapes that travel between the rooms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+UNKNOWN_TOKEN = "<unk>"
+
+CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
+
+PUBLISHED_COLUMNS = (
+    "paper",
+    "table",
+    "attribute",
+    "model",
+    "metric",
+    "encoder",
+    "direction",
+    "condition",
+    "value",
+    "spread",
+    "spread_kind",
+    "scale",
+)
+RESULT_COLUMNS = PUBLISHED_COLUMNS + ("run_id", "seeds", "n", "ci_low", "ci_high", "method")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A protected attribute as data (one TOML file in `attributes/`).
+
+    values: two or more labels, in the order of the colour ramp (first = orange end, last = blue end).
+    words: for each value, the words that name it; they are masked before an attacker reads a caption.
+        Empty where captions do not name the attribute (race).
+    mask_token: what a masked word becomes, e.g. `<gender>`.
+    columns: column names under which attribute tables usually hold it.
+    aliases: raw label (lower case) -> value, to suggest a mapping.
+    note: what the labels cannot say; shown where the numbers are.
+    """
+
+    name: str
+    title: str
+    values: tuple[str, ...]
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    mask_token: str = "<mask>"
+    columns: tuple[str, ...] = ()
+    aliases: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def masked_words(self) -> frozenset[str]:
+        """Every word that is masked, over all values, lower case."""
+        return frozenset(word for words in self.words.values() for word in words)
+
+    @property
+    def chance(self) -> float:
+        """LIC_D and LIC_M of captions that say nothing, x100: 100 / K^2 for K balanced values."""
+        return 100.0 / len(self.values) ** 2
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with one row of a file. line: 1-based line (text) or record number (JSON, Parquet, pickle)."""
+
+    file: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class CaptionTable:
+    """Captions as read from a file, before they are kept.
+
+    frame: image_id (str), caption_index (int, 0-based within an image), caption (str, as written); sorted as in
+        the file. Rows without an image id or with an empty caption are not in it, and are counted below.
+    rows: rows in the file. empty: rows whose caption was empty. duplicates: rows that repeat an (image, caption)
+        pair (dropped). problems: the first errors, with file and line. problem_count: how many in all.
+    """
+
+    frame: pd.DataFrame
+    rows: int
+    empty: int = 0
+    duplicates: int = 0
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+
+@dataclass(frozen=True)
+class AttributeTable:
+    """Raw attribute labels as read from a file: image_id (str) and one string column each ('' where empty)."""
+
+    frame: pd.DataFrame
+    rows: int
+    duplicates: int = 0
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+
+@dataclass(frozen=True)
+class Split:
+    """Positions (int arrays) into one list of captions; train and test share no image."""
+
+    seed: int
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each word of each caption adds to an attacker's logit.
+
+    words: for each caption, an array (T, C): T tokens, C logits (1 for two values, signed toward the second
+        value; K for K values).
+    baseline: (n, C), the part that belongs to no word (the intercept, or the logit of the empty caption).
+    delta: (n,) largest absolute gap between baseline + sum of words and the logit; 0 for exact methods.
+    """
+
+    words: list[np.ndarray]
+    baseline: np.ndarray
+    delta: np.ndarray
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number, with where it came from: a row of the one table that everything reads.
+
+    Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
+    over attacker seeds (ddof 1); ci_low and ci_high are the 2.5 and 97.5 percentiles of a bootstrap over images.
+    The two are never mixed.
+    """
+
+    attribute: str
+    model: str
+    metric: str
+    value: float
+    encoder: str = ""
+    direction: str = ""
+    condition: str = ""
+    spread: float | None = None
+    spread_kind: str = ""
+    scale: float = 1.0
+    run_id: str = ""
+    seeds: int = 0
+    n: int = 0
+    ci_low: float | None = None
+    ci_high: float | None = None
+    method: str = ""
+    paper: str = "measured"
+    table: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """The columns of the results table, in their order."""
+        return {column: getattr(self, column) for column in RESULT_COLUMNS}
