@@ -1,0 +1,47 @@
+"""Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
+
+To add one, write its file and name it in `ATTACKERS`. A class is imported where it is used, so that the web
+server's process never imports torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+from capbias_core.attackers.base import Attacker
+from capbias_core.errors import unknown_name
+
+
+@dataclass(frozen=True)
+class AttackerEntry:
+    """What is known about an attacker without importing it. seconds_a_fit: rough, two cores, 6,000 captions."""
+
+    name: str
+    title: str
+    location: str
+    in_process: bool
+    folds: int
+    seconds_a_fit: float
+
+
+ATTACKERS = {
+    entry.name: entry
+    for entry in (
+        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, 0.1),
+        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:LstmAttacker", False, 5, 220.0),
+    )
+}
+
+
+def attacker_entry(name: str) -> AttackerEntry:
+    """The table row of an attacker. Raises CapbiasError for an unknown name."""
+    if name not in ATTACKERS:
+        raise unknown_name("attacker", name, ATTACKERS)
+    return ATTACKERS[name]
+
+
+def load_attacker(name: str) -> Attacker:
+    """The attacker itself; for the ones with torch this imports torch."""
+    module, _, cls = attacker_entry(name).location.partition(":")
+    return getattr(import_module(f"capbias_core.attackers.{module}"), cls)()

@@ -1,0 +1,46 @@
+"""What every attacker can do. An attacker reads masked captions and guesses the protected attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from capbias_core.types import Contributions
+
+# Called often while an attacker trains, with the share of this fit that is done (0 to 1) and a short text.
+# It raises Cancelled when the run was asked to stop.
+Tick = Callable[[float, str], None]
+
+
+def silent(_share: float, _text: str = "") -> None:
+    """A Tick that nobody watches."""
+
+
+class FittedAttacker(Protocol):
+    """An attacker after training. C = 1 logit for two values (toward the second value), else K."""
+
+    def logits(self, corpus: Any, rows: np.ndarray) -> np.ndarray:
+        """(len(rows), C) logits of the captions at these positions of the corpus."""
+
+    def contributions(self, corpus: Any, rows: np.ndarray) -> Contributions:
+        """What each word of these captions adds to their logits."""
+
+
+class Attacker(Protocol):
+    """One encoder with its head; facts about it that need no import are in its row of `ATTACKERS`."""
+
+    def corpus(self, captions: Sequence[str]) -> Any:
+        """Masked captions (tokens joined by a space) in the attacker's own form; learns nothing from labels."""
+
+    def fit(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Tick) -> Any:
+        """Trains on the captions at `rows`; labels (len(rows),) are integers in [0, n_values)."""
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K."""
+    if logits.shape[1] == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)

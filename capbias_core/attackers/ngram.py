@@ -1,0 +1,93 @@
+"""The linear attacker: logistic regression on the 1- and 2-grams of a masked caption.
+
+Logistic regression with an L2 penalty (C = 0.05) on binary 1- and 2-grams that occur in at least two training
+captions. On COCO it orders captioners as the BiLSTM of LIC does (Pearson 0.96), in about 0.1 s a seed; it is a
+preview beside the papers' protocol, not in its place. Its logit is a sum over n-grams, so word contributions are
+exact; the weight of a 2-gram is shared equally by its two words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from capbias_core.attackers.base import Tick
+from capbias_core.types import Contributions
+
+
+@dataclass(frozen=True)
+class NgramCorpus:
+    """Captions with their binary n-gram matrix (n, V), and the column of each n-gram."""
+
+    captions: list[str]
+    matrix: object
+    columns: dict[str, int]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,).
+
+    This is what is stored, and what scores an edited caption at once.
+    """
+
+    weights: np.ndarray  # (V, C)
+    intercept: np.ndarray  # (C,)
+
+    def logits(self, corpus: NgramCorpus, rows: np.ndarray) -> np.ndarray:
+        return corpus.matrix[rows] @ self.weights + self.intercept
+
+    def contributions(self, corpus: NgramCorpus, rows: np.ndarray) -> Contributions:
+        words = [word_contributions(corpus.captions[row].split(), corpus.columns, self.weights) for row in rows]
+        baseline = np.repeat(self.intercept[None], len(rows), axis=0)
+        return Contributions(words=words, baseline=baseline, delta=np.zeros(len(rows)))
+
+
+def word_contributions(tokens: list[str], columns: dict[str, int], weights: np.ndarray) -> np.ndarray:
+    """(T, C) share of each token in the logit of one caption; with the intercept they sum to the logit.
+
+    An n-gram counts once however often it occurs (binary features), so its weight is shared by its occurrences;
+    a 2-gram gives half of its share to each of its two words.
+    """
+    places: dict[int, list[tuple[int, ...]]] = {}
+    for start in range(len(tokens)):
+        for size in (1, 2):
+            column = columns.get(" ".join(tokens[start : start + size])) if start + size <= len(tokens) else None
+            if column is not None:
+                places.setdefault(column, []).append(tuple(range(start, start + size)))
+    shares = np.zeros((len(tokens), weights.shape[1]))
+    for column, spots in places.items():
+        for spot in spots:
+            shares[list(spot)] += weights[column] / (len(spots) * len(spot))
+    return shares
+
+
+class NgramAttacker:
+    """See the module's text; parameters as measured on COCO."""
+
+    inverse_penalty = 0.05
+    smallest_count = 2
+
+    def corpus(self, captions: Sequence[str]) -> NgramCorpus:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        vectorizer = CountVectorizer(
+            token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True, dtype=np.float64
+        )
+        captions = list(captions)
+        matrix = vectorizer.fit_transform([caption or "<empty>" for caption in captions])
+        return NgramCorpus(captions, matrix.tocsr(), vectorizer.vocabulary_)
+
+    def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> LinearModel:
+        from sklearn.linear_model import LogisticRegression
+
+        train = corpus.matrix[rows]
+        counts = np.asarray(train.sum(axis=0)).ravel()
+        kept = np.flatnonzero(counts >= self.smallest_count)
+        model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(train[:, kept], labels)
+        weights = np.zeros((corpus.matrix.shape[1], model.coef_.shape[0]))
+        weights[kept] = model.coef_.T
+        tick(1.0, "")
+        return LinearModel(weights, model.intercept_.astype(float))
