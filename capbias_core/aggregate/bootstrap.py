@@ -1,0 +1,44 @@
+"""Percentile bootstrap over images; all captions of one image are drawn together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+DRAWS = 1000
+LEVEL = 0.95
+CHUNK = 10_000_000
+
+
+def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarray:
+    """(n,) values to (n_images,) sums, one an image."""
+    return np.bincount(image, weights=values, minlength=n_images)
+
+
+def resampled_sums(columns: np.ndarray, seed: int, draws: int = DRAWS) -> np.ndarray:
+    """Sums of each column over images drawn with replacement.
+
+    columns: (n_images, M). Returns (draws, M). Images with equal rows are drawn as one multinomial category,
+    which is the same distribution and keeps a million images cheap. One seed and one number of images give one
+    set of draws, so that columns of several captioners are paired.
+    """
+    rng = np.random.default_rng(seed)
+    n_images = len(columns)
+    patterns, counts = np.unique(columns, axis=0, return_counts=True)
+    if len(patterns) * 4 < n_images:
+        return rng.multinomial(n_images, counts / n_images, size=draws) @ patterns
+    sums = np.empty((draws, columns.shape[1]))
+    step = max(1, CHUNK // n_images)
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        drawn = rng.integers(0, n_images, (size, n_images)) + np.arange(size)[:, None] * n_images
+        weights = np.bincount(drawn.ravel(), minlength=size * n_images).reshape(size, n_images)
+        sums[start : start + size] = weights @ columns
+    return sums
+
+
+def percentiles(draws: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+    """The 2.5 and 97.5 percentiles, or nothing where a draw is not finite (a denominator of 0)."""
+    if not np.isfinite(draws).all():
+        return None, None
+    low, high = np.percentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+    return float(low), float(high)

@@ -1,0 +1,87 @@
+"""A metric's value with its spread over seeds and its interval over images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
+from capbias_core.metrics.base import Parts
+
+BOOTSTRAP_SEED = 20220619
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric of one caption set, image by image, so that captioners can be compared in pairs.
+
+    sums: (n_images, 2), numerator and denominator of each image; (n_images, 4) for a difference, its second side
+    last. images: their ids. seed_values: (S,) the shown value of each attacker seed, empty for counting metrics.
+    """
+
+    images: tuple[str, ...]
+    sums: np.ndarray
+    seed_values: np.ndarray
+    scale: float
+
+    @property
+    def value(self) -> float:
+        """The shown value: the mean over seeds, or the quotient of sums where there are none."""
+        return float(self.seed_values.mean() if len(self.seed_values) else quotient(self.sums.sum(axis=0), self.scale))
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over seeds (ddof 1); None for fewer than two."""
+        return float(np.std(self.seed_values, ddof=1)) if len(self.seed_values) > 1 else None
+
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """95% percentile bootstrap over images, 1,000 draws; nothing where a draw is not defined.
+
+        It pools the held-out predictions of all seeds; every seed holds out equally many images, so the pooled
+        value is the mean over seeds.
+        """
+        return percentiles(quotient(resampled_sums(self.sums, BOOTSTRAP_SEED), self.scale))
+
+
+def quotient(sums: np.ndarray, scale: float) -> np.ndarray:
+    """(..., 2) or (..., 4) sums to (...) values: num / den, or num / den - num / den."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = sums[..., 0] / sums[..., 1]
+        if sums.shape[-1] == 4:
+            values = values - sums[..., 2] / sums[..., 3]
+    return scale * values
+
+
+def _per_seed(parts: Parts, seed: np.ndarray, scale: float) -> np.ndarray:
+    _, codes = np.unique(seed, return_inverse=True)
+    return scale * np.bincount(codes, parts.numerator) / np.bincount(codes, parts.denominator)
+
+
+def _sums(parts: Parts, image: np.ndarray, n_images: int) -> np.ndarray:
+    columns = [image_sums(part, image, n_images) for part in (parts.numerator, parts.denominator)]
+    return np.column_stack(columns)
+
+
+def _of_seen(evidence, sums: np.ndarray, seed_values: np.ndarray, scale: float) -> Estimate:
+    """Keep the images that take part: an attacker holds out only some."""
+    seen = np.unique(evidence.image)
+    return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale)
+
+
+def estimate(parts: Parts, evidence, scale: float) -> Estimate:
+    """The estimate of one metric from its parts and the evidence that they were read from."""
+    sums = _sums(parts, evidence.image, len(evidence.images))
+    seed = getattr(evidence, "seed", None)
+    seed_values = np.zeros(0) if seed is None else _per_seed(parts, seed, scale)
+    return _of_seen(evidence, sums, seed_values, scale)
+
+
+def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Estimate:
+    """Captioner minus references, paired on images and seeds (both were split alike)."""
+    if model.images != human.images or set(model.seed) != set(human.seed):
+        raise ValueError("the two sides of a difference must be measured on the same images and seeds")
+    seed_values = _per_seed(parts_m, model.seed, scale) - _per_seed(parts_d, human.seed, scale)
+    n_images = len(model.images)
+    sums = np.hstack([_sums(parts_m, model.image, n_images), _sums(parts_d, human.image, n_images)])
+    return _of_seen(model, sums, seed_values, scale)

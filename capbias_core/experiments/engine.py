@@ -1,0 +1,210 @@
+"""Who computes a run: this process for light attackers, Dask's workers for the ones with torch.
+
+The embedded cluster starts at the first run that needs torch; CAPBIAS_SCHEDULER names another one instead (its
+workers must see the workspace folder). Workers note their progress in the workspace, so that a reload, another
+tab and another process see it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from capbias_core.attackers import ATTACKERS
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
+
+BEAT = 2.0
+BETWEEN_NOTES = 0.25
+
+
+def execute(folder: str, run_id: str, token: str) -> None:
+    """Compute one queued run of the workspace at `folder`, where this is called: a worker, or the server.
+
+    Every end is noted in the workspace: finished, failed with its message, or cancelled.
+    """
+    workspace = Workspace(folder)
+    if not workspace.claim(run_id, token):
+        return
+    spec = RunSpec.from_dict(workspace.run(run_id).spec)
+    try:
+        outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
+        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes)
+    except Cancelled:
+        workspace.log(run_id, "stopped")
+    except CapbiasError as error:
+        workspace.end(run_id, "failed", str(error), token)
+    except Exception as error:  # the run's end must be noted, whatever broke it
+        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
+
+
+def _reporter(workspace: Workspace, run_id: str, token: str):
+    last_note, last_line = 0.0, ""
+
+    def progress(share: float, message: str) -> None:
+        nonlocal last_note, last_line
+        now = time.monotonic()
+        if now - last_note < BETWEEN_NOTES:
+            return
+        last_note = now
+        if not workspace.progress(run_id, token, share, message):
+            raise Cancelled
+        line = message.rsplit(", loss", 1)[0]
+        if line != last_line:
+            workspace.log(run_id, message)
+            last_line = line
+
+    return progress
+
+
+def needs_workers(spec: RunSpec) -> bool:
+    """Whether a run's attacker imports torch, so that it must not run in this process."""
+    return bool(spec.attacker) and not ATTACKERS[spec.attacker].in_process
+
+
+@cache
+def dask_client():
+    """The Dask client of this process: of the cluster that CAPBIAS_SCHEDULER names, or of an embedded one."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    address = os.environ.get("CAPBIAS_SCHEDULER")
+    if address:
+        try:
+            return Client(address, timeout="10s", set_as_default=False)
+        except OSError as error:
+            raise CapbiasError(
+                f"CAPBIAS_SCHEDULER={address}, where no scheduler answers ({error})",
+                "the address of a running Dask scheduler, such as tcp://host:8786",
+                "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
+            ) from None
+    cores = str(os.cpu_count() or 1)
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": cores,
+            "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": cores,
+        }
+    )
+    # One worker with all cores: a training run uses them all. Memory is not limited, a paused worker helps nobody.
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0, silence_logs=50
+    )
+    return Client(cluster, set_as_default=False)
+
+
+class Engine:
+    """Submits runs of one workspace and watches over them as long as any is under way."""
+
+    def __init__(self, folder: Path | str):
+        self.workspace = Workspace(folder)
+        self.folder = str(self.workspace.folder)
+        self._lock = threading.Lock()
+        self._one_at_a_time = threading.Lock()
+        self._owned: dict[str, object] = {}  # run_id -> Dask future, or the thread that computes it
+        self._tokens: dict[str, str] = {}
+        self._watcher: threading.Thread | None = None
+
+    def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
+        """Queue the runs that are not finished or under way, and start them; returns their ids."""
+        from dataclasses import asdict
+
+        started = []
+        for spec in specs:
+            token = uuid.uuid4().hex
+            if self.workspace.enqueue(spec.run_id, collection, asdict(spec), token):
+                started.append((spec, token))
+        here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
+        there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
+        if here:
+            thread = threading.Thread(target=self._run_here, args=(here,), daemon=True)
+            self._own(here, [thread] * len(here))
+            thread.start()
+        if there:
+            # Starting the cluster takes a second; the page that asked does not wait for it.
+            thread = threading.Thread(target=self._send, args=(there,), daemon=True)
+            self._own(there, [thread] * len(there))
+            thread.start()
+        return [spec.run_id for spec, _ in started]
+
+    def _own(self, runs, holders) -> None:
+        with self._lock:
+            for (run_id, token), holder in zip(runs, holders, strict=True):
+                self._owned[run_id] = holder
+                self._tokens[run_id] = token
+            if self._watcher is None or not self._watcher.is_alive():
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+
+    def _run_here(self, runs) -> None:
+        with self._one_at_a_time:
+            for run_id, token in runs:
+                execute(self.folder, run_id, token)
+
+    def _send(self, runs) -> None:
+        try:
+            client = dask_client()
+            futures = [
+                client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{token}", pure=False)
+                for run_id, token in runs
+            ]
+        except Exception as error:  # whatever kept the cluster from starting, the runs say so
+            for run_id, token in runs:
+                self.workspace.end(run_id, "failed", f"no worker could be started: {error}", token)
+            return
+        self._own(runs, futures)
+
+    def cancel(self, run_id: str) -> bool:
+        """Stop a run: a queued one at once, a running one at its next report (a second or two)."""
+        changed = self.workspace.end(run_id, "cancelled", "cancelled")
+        holder = self._owned.get(run_id)
+        if changed and hasattr(holder, "cancel"):
+            holder.cancel()
+        return changed
+
+    def _watch(self) -> None:
+        """Beats for the runs of this process, and notes those whose worker was lost, until none is left."""
+        while True:
+            with self._lock:
+                for run_id in [run_id for run_id, holder in self._owned.items() if self._over(run_id, holder)]:
+                    del self._owned[run_id]
+                if not self._owned:
+                    self._watcher = None
+                    return
+                owned = list(self._owned)
+            self.workspace.heartbeat(owned)
+            time.sleep(BEAT / 4)
+
+    def _over(self, run_id: str, holder) -> bool:
+        run = self.workspace.run(run_id)
+        if run is None or run.status not in ACTIVE:
+            return True
+        if getattr(holder, "status", "") in ("error", "lost", "cancelled"):
+            self.workspace.end(
+                run_id, "died", "its worker process ended before the run did; repeat the run", self._tokens[run_id]
+            )
+            return True
+        return False
+
+    def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
+        """Block until none of these runs is under way; on_change(rows) is called each time round."""
+        while True:
+            rows = [run for run in map(self.workspace.run, run_ids) if run]
+            if on_change:
+                on_change(rows)
+            if not any(row.status in ACTIVE for row in rows):
+                return rows
+            time.sleep(every)
+
+
+@cache
+def engine_for(folder: str) -> Engine:
+    """The engine of a workspace folder: one for this process."""
+    return Engine(folder)

@@ -1,0 +1,227 @@
+"""From what is asked for to frozen, hashed runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.store import Item, Workspace
+from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.types import Attribute
+
+# Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
+PROTOCOL = 1
+
+ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run, with everything that its numbers depend on.
+
+    family: 'attack' (LIC, SC, leakage), 'counting' (ratio, error) or 'captions' (out-of-fold bias scores and words
+    of a whole set). captions, references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw
+    label: value or None}}. attribute: the Attribute as a dict.
+    """
+
+    family: str
+    model: str
+    captions: str
+    references: str
+    labels: dict
+    attribute: dict
+    attacker: str
+    seeds: tuple[int, ...]
+    condition: str
+    merge_masks: bool
+    protocol: int = PROTOCOL
+
+    @property
+    def run_id(self) -> str:
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_dict(cls, data: dict) -> RunSpec:
+        return cls(**{**data, "seeds": tuple(data["seeds"])})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words."""
+
+    collection: str
+    captions: tuple[str, ...]
+    table: str
+    attribute: str
+    metrics: tuple[str, ...]
+    references: str = ""
+    attacker: str = "ngram"
+    seeds: int = 10
+    merge_masks: bool = False
+    words: bool = False
+
+
+@dataclass(frozen=True)
+class Labels:
+    """An attribute together with the labels of images. values: Series image_id -> value of the attribute.
+
+    dropped: raw label -> number of images dropped because the user mapped it to nothing.
+    """
+
+    attribute: Attribute
+    values: pd.Series
+    dropped: dict[str, int]
+
+
+def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
+    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels).
+
+    The mapping kept with the table is used. Raises CapbiasError where the table has no such attribute.
+    """
+    mapped = table.details.get("attributes", {})
+    if name not in mapped:
+        raise CapbiasError(
+            f"attribute {name!r} in the table {table.name!r}",
+            f"one of: {', '.join(mapped) or 'none is mapped'}",
+            "Map a column to it on the Data page, or name another attribute.",
+        )
+    entry = mapped[name]
+    return attribute_from(entry["attribute"]), {
+        "table": table.hash,
+        "column": entry["column"],
+        "mapping": entry["mapping"],
+    }
+
+
+def attribute_from(data: dict) -> Attribute:
+    """The Attribute whose fields are in a dict, as kept in JSON (lists become tuples again)."""
+    return Attribute(**{key: _tupled(value) for key, value in data.items()})
+
+
+def _tupled(value):
+    if isinstance(value, list):
+        return tuple(value)
+    return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def find_attribute(name: str, columns, raw: dict[str, dict[str, int]]) -> tuple[Attribute, str]:
+    """The attribute meant by a name (shipped, a TOML file, or a column) and the column that holds it.
+
+    raw: column -> {raw label: count}.
+    """
+    known = known_attributes()
+    if name in known or name.endswith(".toml"):
+        attribute = known[name] if name in known else read_attribute(name)
+        by_lower = {column.lower(): column for column in columns}
+        for candidate in (*attribute.columns, attribute.name):
+            if candidate.lower() in by_lower:
+                return attribute, by_lower[candidate.lower()]
+        raise CapbiasError(
+            f"an attribute table with the columns {', '.join(columns)}",
+            f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",
+            "Rename the column, or name it with --attribute-column.",
+        )
+    if name not in columns:
+        raise CapbiasError(
+            f"attribute {name!r}",
+            f"a shipped attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
+            "Check the spelling.",
+        )
+    return plain_attribute(name, tuple(sorted(label for label in raw[name] if label))), name
+
+
+def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | None]) -> dict:
+    """What is kept with an attribute table for one mapped attribute."""
+    used = set(mapping.values()) - {None}
+    if not used >= set(attribute.values):
+        missing = [value for value in attribute.values if value not in used]
+        raise CapbiasError(
+            f"a mapping of the column {column!r} under which no label becomes {' or '.join(missing)}",
+            f"labels for each of {', '.join(attribute.values)}",
+            "Map at least one label to every value, or choose another column.",
+        )
+    return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
+
+
+def suggested_details(name: str, frame: pd.DataFrame, column: str | None = None) -> dict:
+    """A mapping suggested from names and aliases, for the terminal and as the Data page's first offer."""
+    columns = [item for item in frame.columns if item != "image_id"]
+    raw = {item: frame[item].value_counts().to_dict() for item in columns}
+    if column:
+        if column not in columns:
+            raise CapbiasError(f"column {column!r}", f"one of: {', '.join(columns)}", "Check the spelling.")
+        attribute = known_attributes().get(name) or plain_attribute(name, tuple(sorted(x for x in raw[column] if x)))
+    else:
+        attribute, column = find_attribute(name, columns, raw)
+    return mapping_details(attribute, column, suggest_mapping(attribute, raw[column]))
+
+
+def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:
+    """Labels of images from a raw attribute table; raw labels mapped to nothing are dropped, and counted."""
+    values = frame[column].map(mapping)
+    kept = values.isin(attribute.values)
+    dropped = frame.loc[~kept, column].value_counts().to_dict()
+    series = pd.Series(values[kept].to_numpy(dtype=object), index=frame.loc[kept, "image_id"].to_numpy(dtype=object))
+    return Labels(attribute, series, dropped)
+
+
+def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
+    """The runs that answer a request: one caption set, attribute, metric family, attacker and condition each.
+
+    With references for all labelled images one attack run a set gives LIC_M, LIC_D and LIC (90/10). With
+    references for a part of them there are two: LIC_M on all images, and the rest on the images with references
+    (80/20).
+    """
+    if request.seeds < 1:
+        raise CapbiasError(f"{request.seeds} seeds", "1 or more", "The papers use 10.")
+    if not request.captions:
+        raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")
+    attacker_entry(request.attacker)
+    table = workspace.item("attributes", request.table, request.collection)
+    attribute, where = attribute_of(table, request.attribute)
+    families = {METRICS[name].family for name in expand_metrics(request.metrics)}
+    references = workspace.item("references", request.references, request.collection) if request.references else None
+    common = {"labels": where, "attribute": asdict(attribute), "merge_masks": request.merge_masks}
+    specs: list[RunSpec] = []
+    for name in request.captions:
+        item = workspace.item("captions", name, request.collection)
+        own = {**common, "model": name, "captions": item.hash}
+        if families & {"attack", "difference"}:
+            specs += _attack_runs(workspace, own, item, references, where, attribute, request)
+        if "counting" in families:
+            specs.append(_spec("counting", own))
+        if request.words:
+            specs.append(_spec("captions", own, attacker=request.attacker))
+    if request.words and references:
+        human = {**common, "model": references.name, "captions": references.hash}
+        specs.append(_spec("captions", human, attacker=request.attacker))
+    return specs
+
+
+def _spec(family: str, own: dict, references: str = "", attacker: str = "", seeds=(0,), condition="") -> RunSpec:
+    return RunSpec(
+        family=family, references=references, attacker=attacker, seeds=tuple(seeds), condition=condition, **own
+    )
+
+
+def _attack_runs(workspace, own: dict, item: Item, references: Item | None, where, attribute, request) -> list[RunSpec]:
+    common = {"attacker": request.attacker, "seeds": range(request.seeds)}
+    if references is None:
+        return [_spec("attack", own, **common)]
+    labels = labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
+    captioned = set(workspace.frame(item.hash)["image_id"]) & set(labels.index)
+    covered = captioned & set(workspace.frame(references.hash)["image_id"])
+    if covered == captioned:
+        return [_spec("attack", own, references.hash, condition=ALL_IMAGES, **common)]
+    runs = [_spec("attack", own, **common)]
+    if covered:
+        runs.append(_spec("attack", own, references.hash, condition=WITH_REFERENCES, **common))
+    return runs

@@ -1,0 +1,101 @@
+"""What pages and the terminal read from finished runs: scores with ranks, per-caption tables, words."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Ranking, rank
+from capbias_core.experiments.plan import RunSpec, attribute_from
+from capbias_core.experiments.run import counting_estimates, estimates_of, held_out_from, naming_from
+from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
+from capbias_core.explain.what_if import StoredAttackers
+from capbias_core.types import Attribute
+
+
+def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
+    """Finished runs whose inputs are still kept, newest first."""
+    hashes = {item.hash for item in workspace.items(collection=collection)}
+    return [
+        run
+        for run in workspace.runs(collection)
+        if run.status == "finished"
+        and run.spec["captions"] in hashes
+        and (family is None or run.spec["family"] == family)
+    ]
+
+
+def spec_of(run: RunRow) -> RunSpec:
+    """The frozen run behind a row of the catalogue."""
+    return RunSpec.from_dict(run.spec)
+
+
+def attribute_of_run(run: RunRow) -> Attribute:
+    """The protected attribute that a run measured."""
+    return attribute_from(run.spec["attribute"])
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict:
+    """The estimates of a finished run again from its held-out evidence, for paired comparisons."""
+    if run.spec["family"] == "counting":
+        return counting_estimates(naming_from(workspace.array(run.run_id, "naming")))
+    reference = held_out_from(workspace.array(run.run_id, "human")) if run.spec["references"] else None
+    return estimates_of(held_out_from(workspace.array(run.run_id, "model")), reference)
+
+
+def ranking(workspace: Workspace, runs: list[RunRow], metric: str) -> Ranking:
+    """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart."""
+    found = {run.spec["model"]: estimates(workspace, run).get(metric) for run in runs}
+    return rank({model: own for model, own in found.items() if own is not None})
+
+
+@dataclass(frozen=True)
+class CaptionScores:
+    """Out-of-fold bias scores of one caption set, and what each word adds.
+
+    table: image_id, caption_index, fold, label (int), masked (str), logit0.., baseline0.., delta, p0.. (K
+    probabilities), predicted (int), confidence (probability of the predicted value). words: (n, T_i, C) flattened;
+    offsets: (n + 1,) where each caption's words begin.
+    """
+
+    run: RunRow
+    attribute: Attribute
+    table: pd.DataFrame
+    words: np.ndarray
+    offsets: np.ndarray
+
+    def words_of(self, row: int) -> np.ndarray:
+        """(T, C) contributions of the masked tokens of the caption at this row."""
+        return self.words[self.offsets[row] : self.offsets[row + 1]]
+
+
+def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
+    """The per-caption table of a finished run of the family 'captions'."""
+    attribute = attribute_of_run(run)
+    table = bytes_frame(workspace.array(run.run_id, "scores"))
+    shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
+    table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
+    words = np.load(io.BytesIO(workspace.array(run.run_id, "words")))["values"]
+    offsets = np.concatenate([[0], table["masked"].str.split().str.len().cumsum().to_numpy()])
+    return CaptionScores(run, attribute, table, words, offsets)
+
+
+def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """The corpus table of a finished run of the family 'captions' (see explain/corpus.py)."""
+    return bytes_frame(workspace.array(run.run_id, "corpus"))
+
+
+def stored_attackers(workspace: Workspace, run: RunRow) -> StoredAttackers:
+    """The linear attackers of a finished run of the family 'captions', for rescoring."""
+    return StoredAttackers.from_bytes(workspace.array(run.run_id, "attackers"))
+
+
+def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
+    """The words of a corpus table of two values that push most each way, `number` a side; special tokens left out."""
+    common = table[(table["count"] >= smallest_count) & ~table["word"].str.startswith("<")]
+    ordered = common.sort_values("mean0")
+    first, second = ordered[ordered["mean0"] < 0].head(number), ordered[ordered["mean0"] > 0].tail(number)
+    return pd.concat([first, second], ignore_index=True)

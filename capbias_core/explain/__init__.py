@@ -1,0 +1,1 @@
+"""Which words carry the bias: over a whole set, in one caption, and in an edited one."""

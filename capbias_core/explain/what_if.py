@@ -1,0 +1,77 @@
+"""Rescoring of an edited caption with the linear attackers that a run left: at once, without sklearn or torch."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.ngram import word_contributions
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare import mask_tokens, tokenize
+from capbias_core.types import Attribute
+
+EDIT = re.compile(r"^\s*(\S+)\s*->\s*(.+?)\s*$")
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A caption as the attackers read it, with its score.
+
+    tokens: T masked tokens; words: (T, C) mean contributions; baseline: (C,) mean intercept; logit: (C,) =
+    baseline + words.sum(0) within 1e-6; probabilities: (K,) of the mean logit.
+    """
+
+    tokens: list[str]
+    words: np.ndarray
+    baseline: np.ndarray
+    logit: np.ndarray
+    probabilities: np.ndarray
+
+
+@dataclass(frozen=True)
+class StoredAttackers:
+    """Linear attackers, one a fold. weights: (F, V, C); intercepts: (F, C); columns: n-gram -> position in V."""
+
+    columns: dict[str, int]
+    weights: np.ndarray
+    intercepts: np.ndarray
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> StoredAttackers:
+        arrays = np.load(io.BytesIO(data))
+        terms = arrays["terms"].tobytes().decode().split("\n")
+        return cls({term: place for place, term in enumerate(terms)}, arrays["weights"], arrays["intercepts"])
+
+    def score(self, caption: str, attribute: Attribute, fold: int | None = None, merge: bool = False) -> Rescored:
+        """Score a caption as written; its attribute words are masked first.
+
+        fold: the fold that held the caption's image out; only that attacker is used, so the score stays out of
+        fold. None (a caption of no image): the mean logit over all attackers.
+        """
+        tokens = mask_tokens(tokenize(caption), attribute, merge)
+        weights = self.weights.mean(axis=0) if fold is None else self.weights[fold]
+        baseline = self.intercepts.mean(axis=0) if fold is None else self.intercepts[fold]
+        words = word_contributions(tokens, self.columns, weights)
+        logit = baseline + words.sum(axis=0)
+        return Rescored(tokens, words, baseline, logit, probabilities(logit[None])[0])
+
+
+def parse_edit(edit: str) -> tuple[str, list[str]]:
+    """`man -> woman | person` to ('man', ['woman', 'person']). Raises CapbiasError for another form."""
+    match = EDIT.match(edit)
+    replacements = [part.strip() for part in match[2].split("|")] if match else []
+    if not match or not all(replacements):
+        raise CapbiasError(
+            f"the edit {edit!r}", "the form: word -> replacement | replacement", "For example: man -> woman | person"
+        )
+    return match[1].lower(), replacements
+
+
+def apply_edit(caption: str, word: str, replacement: str) -> str | None:
+    """The caption with every occurrence of a whole word replaced; None where it does not occur."""
+    edited, count = re.subn(rf"\b{re.escape(word)}\b", lambda _: replacement, caption, flags=re.IGNORECASE)
+    return edited if count else None

@@ -1,0 +1,106 @@
+"""Files of captions and labels to tables, with every fault counted and named; nothing in a file is ever run.
+
+To add a format, write its two functions (column names; rows of chosen columns), name it in `FORMATS`, and let
+`sniff` recognise it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import coco, jsonl, lic_release, tabular
+from capbias_core.load.captions import caption_table
+from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.labels import attribute_table
+from capbias_core.load.report import AttributeReport, ImportReport, report_attributes, report_captions
+from capbias_core.load.rows import Choose, Rows, choose_captions, choose_labels, guess_columns
+from capbias_core.load.sniff import sniff
+from capbias_core.types import AttributeTable, CaptionTable
+
+__all__ = [
+    "FORMATS",
+    "AttributeReport",
+    "Detected",
+    "Format",
+    "ImportReport",
+    "detect",
+    "normalise_image_id",
+    "read_attributes",
+    "read_captions",
+    "report_attributes",
+    "report_captions",
+]
+
+
+@dataclass(frozen=True)
+class Format:
+    """title: as shown. columns: the names in a file. read: the chosen columns of a file, row by row."""
+
+    title: str
+    columns: Callable[[Path], tuple[str, ...]]
+    read: Callable[[Path, Choose], Rows]
+
+
+FORMATS = {
+    "coco_results": Format("COCO results (JSON)", coco.record_columns, coco.read_records),
+    "coco_captions": Format("COCO captions (JSON)", coco.annotation_columns, coco.read_annotations),
+    "json_records": Format("JSON list of records", coco.record_columns, coco.read_records),
+    "lic_release": Format("LIC release (pickle)", lic_release.lic_columns, lic_release.read_lic),
+    "csv": Format("CSV", tabular.delimited_columns, tabular.read_delimited),
+    "tsv": Format("TSV", tabular.delimited_columns, tabular.read_delimited),
+    "jsonl": Format("JSON Lines", jsonl.line_columns, jsonl.read_lines),
+    "parquet": Format("Parquet", tabular.parquet_columns, tabular.read_parquet),
+}
+KINDS = ("generated", "reference")
+
+
+@dataclass(frozen=True)
+class Detected:
+    """format: a name in `FORMATS`. columns: the names to choose from. guess: for "image_id" and "caption", the
+    column that usually holds it, or None where the user has to say."""
+
+    format: str
+    columns: tuple[str, ...]
+    guess: dict[str, str | None]
+
+
+def detect(path: Path) -> Detected:
+    """Format and columns of a file, by its content. Raises CapbiasError for a file that cannot be loaded."""
+    path = Path(path)
+    name = sniff(path)
+    columns = FORMATS[name].columns(path)
+    return Detected(name, columns, guess_columns(columns))
+
+
+def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind: str = "generated") -> CaptionTable:
+    """The captions of a file.
+
+    columns: names for "image_id" and "caption"; needed only where `detect` guesses None.
+    kind: "generated" drops exact repeats of an image and a caption; "reference" keeps them, since people may
+    well write the same. Raises CapbiasError for a file without a usable caption.
+    """
+    path = Path(path)
+    if kind not in KINDS:
+        raise unknown_name("kind of captions", kind, KINDS)
+    choose = partial(choose_captions, file=path.name, given=columns or {})
+    return caption_table(FORMATS[sniff(path)].read(path, choose), path.name, drop_repeats=kind == "generated")
+
+
+def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
+    """The labels of a file: one row an image, every other column as text ('' where empty).
+
+    id_column: the column of image ids; needed only where no usual name is found. Raises CapbiasError for a file
+    without image ids, labels or a usable row.
+    """
+    path = Path(path)
+    name = sniff(path)
+    if name == "coco_captions":
+        raise CapbiasError(
+            f"{path.name}, {FORMATS[name].title}", "a table of labels, one row an image", "Load it as captions."
+        )
+    choose = partial(choose_labels, file=path.name, id_column=id_column)
+    return attribute_table(FORMATS[name].read(path, choose), path.name)

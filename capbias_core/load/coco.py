@@ -1,0 +1,92 @@
+"""JSON files: COCO results, COCO captions, and any other list of records."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import head_text, read_head, whole_text
+from capbias_core.load.ids import described
+from capbias_core.load.rows import Choose, Rows, listed, names_of, rows_of_records
+
+SAMPLE = 50
+BETWEEN = re.compile(r"[\s,]*")
+SHAPES = 'a list of {"image_id", "caption"}, or an object with "images" and "annotations" (COCO captions)'
+
+
+def parse(path: Path) -> Any:
+    """The whole file as JSON. Raises CapbiasError with line and column where it is broken."""
+    try:
+        return json.loads(whole_text(path))
+    except json.JSONDecodeError as error:
+        fault = f"at line {error.lineno}, column {error.colno} ({error.msg})"
+    except (RecursionError, ValueError) as error:
+        fault = "(lists too deep in one another)" if isinstance(error, RecursionError) else f"({error})"
+    raise CapbiasError(
+        f"{path.name}, JSON that is broken {fault}", SHAPES, "Write the file again; it may have been cut off."
+    )
+
+
+def wrong_shape(path: Path, value: Any) -> CapbiasError:
+    """The error for JSON that holds no list of records."""
+    what = "an empty list" if value == [] else described(value)
+    if isinstance(value, dict):
+        what = f"an object with the keys {listed(list(value))}"
+    elif value:
+        what += f" of {described(value[0])}" if isinstance(value, list) else ""
+    return CapbiasError(f"{path.name}, JSON that holds {what}", SHAPES, "Write one record for each caption.")
+
+
+def records_of(path: Path) -> list:
+    """The records of a JSON list. Raises CapbiasError for any other shape."""
+    return _checked(path, parse(path))
+
+
+def annotations_of(path: Path) -> list:
+    """The annotations of a COCO file. Raises CapbiasError for any other shape."""
+    value = parse(path)
+    if not isinstance(value, dict) or "annotations" not in value:
+        raise wrong_shape(path, value)
+    return _checked(path, value["annotations"])
+
+
+def _checked(path: Path, records: Any) -> list:
+    if not isinstance(records, list) or not any(isinstance(record, dict) for record in records):
+        raise wrong_shape(path, records)
+    return records
+
+
+def first_records(path: Path) -> list:
+    """Up to 50 records from the start of a JSON list, so that a large file is not read only to be recognised."""
+    text = head_text(path, read_head(path))
+    decoder, records, position = json.JSONDecoder(), [], text.find("[") + 1
+    while position and len(records) < SAMPLE:
+        try:
+            record, position = decoder.raw_decode(text, BETWEEN.match(text, position).end())
+        except (ValueError, RecursionError):
+            break
+        records.append(record)
+    return records if names_of(records) else records_of(path)
+
+
+def record_columns(path: Path) -> tuple[str, ...]:
+    """The keys of the first records of a JSON list."""
+    return names_of(first_records(path))
+
+
+def read_records(path: Path, choose: Choose) -> Rows:
+    """A JSON list of records, COCO results among them."""
+    return rows_of_records(records_of(path), choose, path.name)
+
+
+def annotation_columns(path: Path) -> tuple[str, ...]:
+    """The keys of the annotations of a COCO file."""
+    return names_of(annotations_of(path))
+
+
+def read_annotations(path: Path, choose: Choose) -> Rows:
+    """The annotations of a COCO captions file; record numbers count annotations."""
+    return rows_of_records(annotations_of(path), choose, path.name)

@@ -1,0 +1,66 @@
+"""Image ids as one kind of text, whatever a file writes them as."""
+
+from __future__ import annotations
+
+import math
+import re
+from numbers import Integral, Real
+
+import numpy as np
+
+# COCO_val2014_000000000785.jpg (in a folder or not), 000000000785.jpg, 000785, 785.0
+DIGITS = re.compile(
+    r"(?:(?:.*[/\\])?COCO_[A-Za-z0-9]+_)(\d+)(?:\.(?:jpe?g|png|gif|bmp|webp|tiff?))?"
+    r"|(\d+)(?:\.(?:jpe?g|png|gif|bmp|webp|tiff?|0+))?",
+    re.IGNORECASE | re.ASCII,
+)
+# Characters that text may hold in JSON and that no Parquet file or database keeps.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def normalise_image_id(value: object) -> str:
+    """An image id as text; ValueError says what is wrong with it.
+
+    Whole numbers, digits, and COCO file names become the number without leading zeros; other text is stripped.
+
+    >>> [normalise_image_id(value) for value in (785, 785.0, "000785", "COCO_val2014_000000000785.jpg", " dog.jpg ")]
+    ['785', '785', '785', '785', 'dog.jpg']
+    """
+    if isinstance(value, str):
+        return _from_text(value)
+    if value is None or (isinstance(value, Real) and math.isnan(value)):
+        raise ValueError("the image id is missing")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or math.isinf(value):
+        raise ValueError(f"the image id is {described(value)}, not a number or text")
+    return _from_number(value)
+
+
+def _from_text(text: str) -> str:
+    stripped = text.strip()
+    if not stripped:
+        raise ValueError("the image id is empty")
+    if UNSTORABLE.search(stripped):
+        raise ValueError("the image id holds a NUL character or half a surrogate pair")
+    match = DIGITS.fullmatch(stripped)
+    return (match[1] or match[2]).lstrip("0") or "0" if match else stripped
+
+
+def _from_number(value: Real) -> str:
+    if not isinstance(value, Integral) and value != int(value):
+        return str(float(value))
+    if abs(value) >= 10**100:
+        raise ValueError("the image id is a number of more than 100 digits")
+    return str(int(value))
+
+
+def described(value: object) -> str:
+    """A raw value in a researcher's words, short: `null`, `true`, `a number (3)`, `a list`."""
+    if value is None:
+        return "null"
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, Integral) and abs(value) >= 10**100:
+        return "a number of more than 100 digits"
+    if isinstance(value, Real):
+        return f"a number ({value})"
+    return {list: "a list", dict: "an object", str: "text", bytes: "bytes"}.get(type(value), f"a {type(value).__name__}")

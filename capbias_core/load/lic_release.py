@@ -1,0 +1,151 @@
+"""The LIC authors' release: pickled lists of dicts (img_id, pred or caption_list, bb_gender, bb_skin, ...).
+
+A pickle can run code when it is read. This reader admits plain containers, text, numbers, booleans and None, and
+nothing else: every opcode is checked before the file is read, no name can be looked up while it is read, and
+every type is checked afterwards.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import readable
+from capbias_core.load.rows import Choose, Rows, names_of, rows_of_records
+
+MOST_BYTES = 512 << 20
+MOST_TEXT = 1 << 30
+ENDINGS = (".pkl", ".pickle", ".p")
+PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
+PLAIN_OPCODES = frozenset(
+    "PROTO FRAME STOP MARK POP POP_MARK DUP MEMOIZE GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT "
+    "NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT "
+    "UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 STRING BINSTRING SHORT_BINSTRING "
+    "LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 "
+    "DICT EMPTY_DICT SETITEM SETITEMS".split()
+)
+# These look up a name; reading stops at the first of them with the name in the error.
+NAMING_OPCODES = frozenset(("GLOBAL", "STACK_GLOBAL", "INST"))
+MEMO_OPCODES = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+
+
+def looks_pickled(head: bytes, ending: str) -> bool:
+    """A protocol header (protocol 2 to 5), the start of a list in protocol 0 or 1, or the ending of a pickle."""
+    return (head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
+        head.startswith((b"(lp0\n", b"]q\x00")) or ending in ENDINGS
+    )
+
+
+def lic_columns(path: Path) -> tuple[str, ...]:
+    """The keys of the records."""
+    return names_of(read_pickle(path))
+
+
+def read_lic(path: Path, choose: Choose) -> Rows:
+    """The records of a LIC pickle."""
+    return rows_of_records(read_pickle(path), choose, path.name)
+
+
+def read_pickle(path: Path) -> list:
+    """A pickled list of dicts of plain values. Raises CapbiasError for anything else, and runs none of it."""
+    with readable(path):
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise _refused(path, f"of {size / 2**20:,.0f} MiB", f"at most {MOST_BYTES >> 20} MiB")
+        data = path.read_bytes()
+    try:
+        _check_opcodes(path, data)
+        value = _PlainUnpickler(path, data).load()
+    except CapbiasError:
+        raise
+    except Exception as error:  # damaged bytes can raise nearly anything
+        reason = str(error).split("\n")[0][:200].rstrip(".")
+        raise _refused(path, f"that is broken ({reason})") from None
+    return _checked(path, value)
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """An unpickler that looks up no name, so that nothing in the file can be called."""
+
+    def __init__(self, path: Path, data: bytes):
+        super().__init__(io.BytesIO(data), encoding="utf-8")
+        self.path = path
+
+    def find_class(self, module: str, name: str):
+        raise _refused(self.path, f"that asks for {module}.{name}")
+
+    def persistent_load(self, pid):
+        raise _refused(self.path, "that asks for an object outside the file")
+
+
+def _check_opcodes(path: Path, data: bytes) -> None:
+    """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
+    for count, (opcode, argument, position) in enumerate(pickletools.genops(data)):
+        name = opcode.name
+        if name in NAMING_OPCODES:
+            return
+        if name not in PLAIN_OPCODES:
+            raise _refused(path, f"with the opcode {name} at byte {position}")
+        if name in MEMO_OPCODES and argument > count:
+            raise _refused(path, f"that would fill the memory (memo place {argument} at byte {position})")
+    if position + 1 != len(data):
+        raise _refused(path, f"that ends at byte {position} of {len(data)}", "one pickle in the file")
+
+
+def _checked(path: Path, value: object) -> list:
+    """The records, once every type in them is known to be plain and their text fits into memory."""
+    if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
+        raise _refused(path, f"that holds a {type(value).__name__} without records")
+    _check_types(path, value)
+    _check_unfolded(path, [record for record in value if isinstance(record, dict)])
+    return list(value)
+
+
+def _check_types(path: Path, value: object) -> None:
+    """Walk every container once; keys of records must be text."""
+    waiting, seen = [value], {id(value)}
+    while waiting:
+        container = waiting.pop()
+        if isinstance(container, dict) and not all(type(key) is str for key in container):
+            raise _refused(path, "with keys that are not text")
+        for item in container.values() if isinstance(container, dict) else container:
+            if type(item) not in PLAIN_TYPES:
+                raise _refused(path, f"that holds a {type(item).__module__}.{type(item).__name__}")
+            if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
+                seen.add(id(item))
+                waiting.append(item)
+
+
+def _check_unfolded(path: Path, records: list[dict]) -> None:
+    """Refuse a small file whose records share containers so often that its rows would fill the memory.
+
+    A value takes at least a byte of the file where it is not shared, so honest files hold no more values than bytes.
+    """
+    size, values, text, sizes = path.stat().st_size, 0, 0, {}
+    for record in records:
+        values += len(record)
+        for value in record.values():
+            items, characters = _size(value, sizes)
+            values, text = values + items, text + characters
+        if values > size or text > MOST_TEXT:
+            raise _refused(path, "that unfolds to far more than its size", "records that share no lists")
+
+
+def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Items of a list (0 for other values) and characters of the text in it; each list is counted once."""
+    if not isinstance(value, (list, tuple)):
+        return 0, len(value) if isinstance(value, str) else 0
+    if id(value) not in sizes:
+        sizes[id(value)] = len(value), sum(len(item) for item in value if isinstance(item, str))
+    return sizes[id(value)]
+
+
+def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
+    return CapbiasError(
+        f"{path.name}, a pickle {fault}",
+        expected or "a pickled list of dicts of text and numbers, as in the LIC release; a pickle can run code",
+        "Write the captions as JSON, CSV or Parquet instead.",
+    )

@@ -1,0 +1,130 @@
+"""What every reader hands over: raw columns, the number of each row, and the rows that it could not read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.ids import described
+from capbias_core.types import Problem
+
+KEPT_PROBLEMS = 20
+
+USUAL_NAMES = {
+    "image_id": (
+        "image_id img_id imageid imgid image_name img_name file_name filename image_file image_path image img "
+        "cocoid coco_id file name id key"
+    ).split(),
+    "caption": (
+        "caption pred prediction predicted_caption generated_caption text sentence generated output description "
+        "comment captions caption_list sentences references predictions raw"
+    ).split(),
+}
+
+
+class Faults:
+    """Rows that are left out: the first few as problems, and how many in all. unit: "line" or "record"."""
+
+    def __init__(self, file: str, unit: str):
+        self.file, self.unit = file, unit
+        self.first: list[Problem] = []
+        self.count = 0
+
+    def add(self, number: int, message: str) -> None:
+        self.count += 1
+        if len(self.first) < KEPT_PROBLEMS:
+            where = "" if self.unit == "line" else f"{self.unit} {number}: "
+            self.first.append(Problem(self.file, number, where + message))
+
+
+def merged(*faults: Faults) -> tuple[tuple[Problem, ...], int]:
+    """The first problems of several lists in file order, and how many there are in all."""
+    together = sorted((problem for each in faults for problem in each.first), key=lambda problem: problem.line)
+    return tuple(together[:KEPT_PROBLEMS]), sum(each.count for each in faults)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """values: column -> one raw value a row, in the order asked for (n rows each).
+
+    numbers: (n,) line or record of each row. total: rows in the file, those in `faults` included.
+    """
+
+    values: dict[str, Sequence]
+    numbers: Sequence[int]
+    total: int
+    faults: Faults
+
+
+Choose = Callable[[tuple[str, ...]], tuple[str, ...]]
+"""From the columns a file has to those that are read; raises CapbiasError where one is missing."""
+
+
+def names_of(records: Iterable) -> tuple[str, ...]:
+    """Every key of the records that are dicts, in order of appearance."""
+    return tuple(dict.fromkeys(name for record in records if isinstance(record, dict) for name in record))
+
+
+def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
+    """Rows from a list of dicts (JSON, pickle); anything else in the list is a fault. Absent keys give None."""
+    faults = Faults(file, "record")
+    numbers, kept = [], []
+    for number, record in enumerate(records, start=1):
+        if isinstance(record, dict):
+            numbers.append(number)
+            kept.append(record)
+        else:
+            faults.add(number, f"{described(record)} where an object is expected")
+    columns = choose(names_of(kept))
+    values = {name: [record.get(name) for record in kept] for name in columns}
+    return Rows(values, numbers, len(records), faults)
+
+
+def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
+    """For `image_id` and `caption`, the column that usually holds it, or None."""
+    known = {}
+    for name in names:
+        known.setdefault(name.strip().lower().replace(" ", "_").replace("-", "_"), name)
+    return {role: next((known[name] for name in usual if name in known), None) for role, usual in USUAL_NAMES.items()}
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Column names for a message, cut where they are many or long."""
+    shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(none)"
+
+
+def chosen_column(file: str, names: Sequence[str], name: str) -> str:
+    """`name`, where the file has it. Raises CapbiasError."""
+    if name not in names:
+        raise CapbiasError(
+            f"{file} with the columns {listed(names)}", f"a column called {name}", "Choose one of its columns."
+        )
+    return name
+
+
+def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | None]) -> tuple[str, ...]:
+    """The column of image ids and that of captions: those given by name, else the usual ones."""
+    guess = guess_columns(names)
+    chosen = {role: chosen_column(file, names, given[role]) if given.get(role) else guess[role] for role in guess}
+    if None in chosen.values() or chosen["image_id"] == chosen["caption"]:
+        raise CapbiasError(
+            f"{file} with the columns {listed(names)}",
+            "a column of image ids and one of captions",
+            "Choose the columns by name: --image-id-column and --caption-column, or the two boxes on the Data page.",
+        )
+    return chosen["image_id"], chosen["caption"]
+
+
+def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> tuple[str, ...]:
+    """The column of image ids first, then every other column."""
+    image_id = chosen_column(file, names, id_column) if id_column else guess_columns(names)["image_id"]
+    labels = [name for name in names if name != image_id]
+    if image_id is None or not labels:
+        raise CapbiasError(
+            f"{file} with the columns {listed(names)}",
+            "a column of image ids (such as image_id) and one or more columns of labels",
+            "Choose the column of image ids by name: --image-id-column, or the box on the Data page.",
+        )
+    return image_id, *labels

@@ -1,0 +1,143 @@
+"""Tables: CSV, TSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import head_text, read_head, text_lines
+from capbias_core.load.rows import Choose, Faults, Rows, listed
+
+DELIMITERS = (",", "\t", ";")
+MOST_ROWS = 50_000_000
+
+# A caption may be longer than the 128 KiB at which the csv module stops.
+csv.field_size_limit(2**31 - 1)
+
+
+def table_header(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Delimiter and column names: the first line read with the delimiter that gives most columns."""
+    text = head_text(path, read_head(path))
+    headers = [(delimiter, _first_row(text, delimiter)) for delimiter in DELIMITERS]
+    delimiter, row = max(headers, key=lambda header: len(header[1]))
+    return delimiter, tuple(name.strip() or f"column {place}" for place, name in enumerate(row, start=1))
+
+
+def _first_row(text: str, delimiter: str) -> list[str]:
+    try:
+        return next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row), [])
+    except csv.Error:
+        return []
+
+
+def same_width(path: Path, rows: int = 5) -> bool:
+    """Whether the first lines after the header have its number of fields, which prose seldom has."""
+    delimiter, names = table_header(path)
+    with text_lines(path) as lines:
+        table = (row for row in csv.reader(lines, delimiter=delimiter) if row)
+        widths = [len(row) for row, _ in zip(table, range(rows + 1), strict=False)]
+    return len(names) > 1 and len(widths) > 1 and len(set(widths)) == 1
+
+
+def delimited_columns(path: Path) -> tuple[str, ...]:
+    """The column names. Raises CapbiasError where two are the same."""
+    names = table_header(path)[1]
+    _refuse_repeats(path, names)
+    return names
+
+
+def _refuse_repeats(path: Path, names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        raise CapbiasError(
+            f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
+        )
+
+
+def read_delimited(path: Path, choose: Choose) -> Rows:
+    """A CSV or TSV file with a header. Rows with another number of fields than the header are faults."""
+    delimiter, names = table_header(path)
+    _refuse_repeats(path, names)
+    columns, faults = choose(names), Faults(path.name, "line")
+    places = [names.index(name) for name in columns]
+    values: list[list[str]] = [[] for _ in columns]
+    numbers: list[int] = []
+    for number, row in _fields(path, delimiter, faults):
+        if len(row) != len(names):
+            faults.add(number, f"{len(row)} fields where the header has {len(names)}")
+            continue
+        numbers.append(number)
+        for column, place in zip(values, places, strict=True):
+            column.append(row[place])
+    return Rows(dict(zip(columns, values, strict=True)), numbers, len(numbers) + faults.count, faults)
+
+
+def _fields(path: Path, delimiter: str, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+    """First line and fields of every row after the header; blank lines are passed over, bad quotes are faults."""
+    with text_lines(path) as lines:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        header_seen = False
+        while True:
+            number = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                faults.add(number, _quote_fault(error, number, reader.line_num))
+                continue
+            if row and header_seen:
+                yield number, row
+            header_seen = header_seen or bool(row)
+
+
+def _quote_fault(error: csv.Error, first: int, last: int) -> str:
+    if "end of data" in str(error):
+        return f"a quote is opened and never closed; it takes in all lines to the end of the file (line {last})"
+    through = f" (the row runs to line {last})" if last > first else ""
+    return f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
+
+
+def parquet_columns(path: Path) -> tuple[str, ...]:
+    """The column names, without the index that pandas may add."""
+    with _parquet(path) as file:
+        return _columns(path, file)
+
+
+def read_parquet(path: Path, choose: Choose) -> Rows:
+    """The chosen columns of a Parquet file."""
+    with _parquet(path) as file:
+        columns = choose(_columns(path, file))
+        total = file.metadata.num_rows
+        if total > MOST_ROWS:
+            raise CapbiasError(f"{path.name} with {total:,} rows", f"at most {MOST_ROWS:,}", "Split the file.")
+        try:
+            table = file.read(columns=list(columns))
+            values = {name: table.column(name).to_pylist() for name in columns}
+        except Exception as error:  # pyarrow raises its own errors and Python's for damaged pages
+            raise _broken(path, error) from None
+    return Rows(values, range(1, total + 1), total, Faults(path.name, "record"))
+
+
+def _columns(path: Path, file) -> tuple[str, ...]:
+    names = tuple(name for name in file.schema_arrow.names if not name.startswith("__index_level_"))
+    _refuse_repeats(path, names)
+    return names
+
+
+def _parquet(path: Path):
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except Exception as error:
+        raise _broken(path, error) from None
+
+
+def _broken(path: Path, error: Exception) -> CapbiasError:
+    reason = str(error).split("\n")[0][:200].rstrip(".")
+    return CapbiasError(
+        f"{path.name}, a Parquet file that is broken ({reason})", "a whole Parquet file", "Write it again."
+    )

@@ -1,0 +1,92 @@
+"""Metrics: pure functions from evidence to a quotient of sums. To add one: its file, and a row here."""
+
+from __future__ import annotations
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.metrics.base import HeldOut, Metric, Naming, Parts
+from capbias_core.metrics.error import error
+from capbias_core.metrics.lic import lic
+from capbias_core.metrics.ratio import ratio
+from capbias_core.metrics.sentence_classification import sentence_classification
+
+__all__ = ["FAMILIES", "METRICS", "HeldOut", "Metric", "Naming", "Parts", "expand_metrics", "metric"]
+
+_LIC = "Hirota et al., CVPR 2022"
+
+METRICS = {
+    row.name: row
+    for row in (
+        Metric(
+            "LIC", "LIC, bias amplification", "difference", 100, lambda k: 0.0, "lower", (-100, 100),
+            f"{_LIC}, Eq. 11", of="LIC_M",
+            explanation="LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, "
+            "from the model's masked captions than from the human ones.",
+        ),
+        Metric(
+            "LIC_M", "LIC_M, leakage of the model's captions", "attack", 100, lambda k: 100 / k**2, "lower", (0, 100),
+            f"{_LIC}, Eq. 10", parts=lic,
+            explanation="Mean confidence of the attacker where it is right, 0 where it is wrong, on the model's masked "
+            "captions.",
+        ),
+        Metric(
+            "LIC_D", "LIC_D, leakage of the human captions", "attack", 100, lambda k: 100 / k**2, "lower", (0, 100),
+            f"{_LIC}, Eq. 9", parts=lic,
+            explanation="The same on the human captions, after words that the model never uses became <unk>.",
+        ),
+        Metric(
+            "leakage", "leakage, difference of accuracies", "difference", 100, lambda k: 0.0, "lower", (-100, 100),
+            f"Wang et al., ICCV 2019; {_LIC}, Eq. 4", of="SC",
+            explanation="SC of the model's captions minus SC of the human captions.",
+        ),
+        Metric(
+            "SC", "SC, the attacker's accuracy", "attack", 100, lambda k: 100 / k, "lower", (0, 100),
+            f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1", parts=sentence_classification,
+            explanation="Share of the model's masked captions whose labelled value the attacker names.",
+        ),
+        Metric(
+            "SC_D", "SC_D, accuracy on the human captions", "attack", 100, lambda k: 100 / k, "lower", (0, 100),
+            f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1", parts=sentence_classification,
+            explanation="The same accuracy on the human captions.",
+        ),
+        Metric(
+            "ratio", "ratio of captions naming each value", "counting", 1, lambda k: 1.0, "neutral",
+            (0, float("inf")), f"Burns et al., ECCV 2018; {_LIC}, Table 1", parts=ratio,
+            explanation="Captions that name only the second value (men, for gender) for each that names only the "
+            "first. The labelled images need not be balanced.",
+        ),
+        Metric(
+            "error", "error, wrong value named", "counting", 100, lambda k: 0.0, "lower", (0, 100),
+            f"Burns et al., ECCV 2018; {_LIC}, Table 1", parts=error,
+            explanation="Captions whose only named value is not the labelled one, of all captions.",
+        ),
+    )
+}  # fmt: skip
+
+# What a user asks for -> the rows that answer it.
+FAMILIES = {
+    "lic": ("LIC", "LIC_M", "LIC_D"),
+    "leakage": ("leakage", "SC", "SC_D"),
+    "sc": ("SC", "SC_D"),
+    "ratio": ("ratio",),
+    "error": ("error",),
+}
+
+
+def metric(name: str) -> Metric:
+    """The table row of a metric. Raises CapbiasError for an unknown name."""
+    if name not in METRICS:
+        raise unknown_name("metric", name, METRICS)
+    return METRICS[name]
+
+
+def expand_metrics(asked) -> tuple[str, ...]:
+    """Metric families or names, in any case, to metric names: ('lic',) -> ('LIC', 'LIC_M', 'LIC_D')."""
+    by_name = {name.lower(): (name,) for name in METRICS} | FAMILIES
+    names: list[str] = []
+    for word in asked:
+        if word.lower() not in by_name:
+            raise unknown_name("metric", word, by_name)
+        names += by_name[word.lower()]
+    if not names:
+        raise CapbiasError("no metric", f"at least one of: {', '.join(FAMILIES)}", "Choose a metric.")
+    return tuple(dict.fromkeys(names))
