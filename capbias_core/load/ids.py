@@ -63,4 +63,6 @@ def described(value: object) -> str:
         return "a number of more than 100 digits"
     if isinstance(value, Real):
         return f"a number ({value})"
-    return {list: "a list", dict: "an object", str: "text", bytes: "bytes"}.get(type(value), f"a {type(value).__name__}")
+    return {list: "a list", dict: "an object", str: "text", bytes: "bytes"}.get(
+        type(value), f"a {type(value).__name__}"
+    )

@@ -236,7 +236,7 @@ def _overlap_warnings(images: list[str], known: Collection[str] | None, what: st
         return
     if len(missing) == len(images):
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
-        yield f"No image id {what}: the ids may come from another data set (here {here}; there {there})."
+        yield f"No image id {what}: the ids may come from another data set ({here} here, {there} there)."
     elif otherwise and len(missing) * 2 > len(images):
         yield f"{len(missing):,} of {_count(len(images), 'image')} {otherwise}."
 
