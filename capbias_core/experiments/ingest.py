@@ -10,10 +10,9 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, attribute_of, labels_for, plan, suggested_details
+from capbias_core.experiments.plan import Request, attribute_from, labels_for, plan, suggested_details
 from capbias_core.experiments.store import Item, Workspace
-from capbias_core.load import demo
-from capbias_core.load import read_attributes, read_captions, report_attributes, report_captions
+from capbias_core.load import demo, read_attributes, read_captions, report_attributes, report_captions
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
@@ -29,33 +28,24 @@ class Offered:
     report: object
 
 
-def labelled_ids(workspace: Workspace, collection: str) -> set[str] | None:
-    """Image ids in the attribute tables of a collection; None where it has no table."""
-    tables = workspace.items("attributes", collection)
-    return {image for table in tables for image in workspace.frame(table.hash)["image_id"]} if tables else None
-
-
 def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
     items = workspace.items(kind, collection)
     return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
 
 
-def offer(
-    workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None, name: str | None = None
-) -> Offered:
+def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None) -> Offered:
     """Read a file as captions, references or attributes, and report on it beside what the collection holds.
 
-    name: the file's name to report, where the path is a temporary one. Raises CapbiasError for a wrong file.
+    columns: names for "image_id" and "caption", where they cannot be guessed. Raises CapbiasError for a wrong file.
     """
-    file_name = name or Path(path).name
+    path = Path(path)
     if kind == "attributes":
         table = read_attributes(path, (columns or {}).get("image_id"))
-        report = report_attributes(table, file_name, _ids(workspace, "captions", collection))
-    else:
-        table = read_captions(path, columns, "reference" if kind == "references" else "generated")
-        report = report_captions(
-            table, file_name, labelled_ids(workspace, collection), _ids(workspace, "references", collection)
-        )
+        report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
+        return Offered(kind, table.frame, report)
+    table = read_captions(path, columns, "reference" if kind == "references" else "generated")
+    references = _ids(workspace, "references", collection) if kind == "captions" else None
+    report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references)
     return Offered(kind, table.frame, report)
 
 
@@ -80,14 +70,8 @@ def keep_attributes(
 
 def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
     """Raw labels that a mapping drops, with the number of images each ('' stands for empty)."""
-    labels = labels_for(frame, _attribute(details), details["column"], details["mapping"])
-    return labels.dropped
-
-
-def _attribute(details: dict):
-    from capbias_core.experiments.plan import attribute_from
-
-    return attribute_from(details["attribute"])
+    attribute = attribute_from(details["attribute"])
+    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
 
 
 def load_demo(workspace: Workspace) -> None:
