@@ -99,3 +99,61 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
     ordered = common.sort_values("mean0")
     first, second = ordered[ordered["mean0"] < 0].head(number), ordered[ordered["mean0"] > 0].tail(number)
     return pd.concat([first, second], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Captioners measured alike: one attribute, attacker, number of seeds, condition, references and masking.
+
+    runs: one a captioner. metric: the one that answers: LIC with references, else LIC_M.
+    """
+
+    attribute: Attribute
+    attacker: str
+    seeds: int
+    condition: str
+    references: str
+    runs: tuple[RunRow, ...]
+
+    @property
+    def metric(self) -> str:
+        return "LIC" if self.references else "LIC_M"
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(run.run_id for run in self.runs)
+
+
+def comparisons(workspace: Workspace, collection: str) -> list[Comparison]:
+    """Every group of finished attack runs that may be compared; the one that answers best first.
+
+    Best is: with references, then most captioners, then most seeds, then newest.
+    """
+    groups: dict[tuple, list[RunRow]] = {}
+    for run in current_runs(workspace, collection, "attack"):
+        spec = run.spec
+        alike = [spec[key] for key in ("attribute", "labels", "attacker", "seeds", "condition", "references")]
+        groups.setdefault(repr([*alike, spec["merge_masks"]]), []).append(run)
+    found = [_comparison(runs) for runs in groups.values()]
+    return sorted(
+        found,
+        key=lambda item: (bool(item.references), len(item.runs), item.seeds, max(run.finished for run in item.runs)),
+        reverse=True,
+    )
+
+
+def _comparison(runs: list[RunRow]) -> Comparison:
+    spec = runs[0].spec
+    return Comparison(
+        attribute=attribute_of_run(runs[0]), attacker=spec["attacker"], seeds=len(spec["seeds"]),
+        condition=spec["condition"], references=spec["references"], runs=tuple(runs),
+    )  # fmt: skip
+
+
+def caption_runs(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
+    """Newest finished run of per-caption scores of each set (by name) for one attribute and attacker."""
+    found: dict[str, RunRow] = {}
+    for run in current_runs(workspace, collection, "captions"):
+        if run.spec["attribute"]["name"] == attribute and run.spec["attacker"] == attacker:
+            found.setdefault(run.spec["model"], run)
+    return found

@@ -6,7 +6,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.rows import Faults, Rows, merged
+from capbias_core.load.rows import Faults, Rows, merged, place_and_message
 from capbias_core.types import CAPTION_COLUMNS, CaptionTable, Problem
 
 
@@ -70,9 +70,8 @@ def caption_fault(caption: object) -> str:
 
 def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
     """The error for a file of which no row is left."""
-    first = f"line {problems[0].line}: {problems[0].message}" if problems else ""
-    first = problems[0].message if problems and problems[0].message.startswith("record ") else first
-    reason = "; ".join(part for part in (note, f"the first problem is at {first}" if first else "") if part)
+    first = "the first problem is at " + ": ".join(place_and_message(problems[0])) if problems else ""
+    reason = "; ".join(part for part in (note, first) if part)
     return CapbiasError(
         f"{file} with {rows:,} rows and none that can be used" + (f" ({reason})" if reason else ""),
         "one or more rows with an image id and a text",

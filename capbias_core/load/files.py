@@ -32,7 +32,7 @@ def read_head(path: Path) -> bytes:
         raise CapbiasError(f"{path.name}, a folder", "a file", "Choose one file in it.")
     with readable(path), path.open("rb") as handle:
         head = handle.read(HEAD)
-    if not head.strip():
+    if not head[encoding_of(head)[0] :].strip():
         raise CapbiasError(f"{path.name}, an empty file", KNOWN_FORMATS, "Check how the file was written.")
     for mark, what in ARCHIVES:
         if head.startswith(mark):

@@ -20,22 +20,22 @@ MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
 ENDINGS = (".pkl", ".pickle", ".p")
 PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
-PLAIN_OPCODES = frozenset(
-    "PROTO FRAME STOP MARK POP POP_MARK DUP MEMOIZE GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT "
-    "NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT "
-    "UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 STRING BINSTRING SHORT_BINSTRING "
-    "LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 "
-    "DICT EMPTY_DICT SETITEM SETITEMS".split()
-)
+PLAIN_OPCODES = """
+    PROTO FRAME STOP MARK POP POP_MARK DUP MEMOIZE GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT
+    NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT
+    UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 STRING BINSTRING SHORT_BINSTRING
+    LIST EMPTY_LIST APPEND APPENDS TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3
+    DICT EMPTY_DICT SETITEM SETITEMS
+"""
 # These look up a name; reading stops at the first of them with the name in the error.
-NAMING_OPCODES = frozenset(("GLOBAL", "STACK_GLOBAL", "INST"))
-MEMO_OPCODES = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+NAMING_OPCODES = ("GLOBAL", "STACK_GLOBAL", "INST")
+MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
 def looks_pickled(head: bytes, ending: str) -> bool:
     """A protocol header (protocol 2 to 5), the start of a list in protocol 0 or 1, or the ending of a pickle."""
     return (head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
-        head.startswith((b"(lp0\n", b"]q\x00")) or ending in ENDINGS
+        head.startswith((b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")) or ending in ENDINGS
     )
 
 
@@ -83,11 +83,12 @@ class _PlainUnpickler(pickle.Unpickler):
 
 def _check_opcodes(path: Path, data: bytes) -> None:
     """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
+    plain = frozenset(PLAIN_OPCODES.split())
     for count, (opcode, argument, position) in enumerate(pickletools.genops(data)):
         name = opcode.name
         if name in NAMING_OPCODES:
             return
-        if name not in PLAIN_OPCODES:
+        if name not in plain:
             raise _refused(path, f"with the opcode {name} at byte {position}")
         if name in MEMO_OPCODES and argument > count:
             raise _refused(path, f"that would fill the memory (memo place {argument} at byte {position})")
@@ -146,6 +147,7 @@ def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
 def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
     return CapbiasError(
         f"{path.name}, a pickle {fault}",
-        expected or "a pickled list of dicts of text and numbers, as in the LIC release; a pickle can run code",
+        expected
+        or "a pickled list of dicts of text and numbers, as in the LIC release (nothing else is read: a pickle can run code)",
         "Write the captions as JSON, CSV or Parquet instead.",
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import AttributeTable, CaptionTable, Problem
 
@@ -245,14 +246,6 @@ def _problem_lines(problems: tuple[Problem, ...], count: int) -> list[tuple[str,
     """The number of problems, then the first ones by place."""
     lines = [("Problems", f"{count:,}" + (f" (the first {len(problems)} follow)" if count > len(problems) else ""))]
     return lines + [place_and_message(problem) for problem in problems]
-
-
-def place_and_message(problem: Problem) -> tuple[str, str]:
-    """("line 7", message); a message that begins with its record gives ("record 7", rest)."""
-    record = f"record {problem.line}: "
-    if problem.message.startswith(record):
-        return record.rstrip(": "), problem.message.removeprefix(record)
-    return f"line {problem.line}", problem.message
 
 
 def _sizes(captions_an_image: dict[int, int]) -> str:

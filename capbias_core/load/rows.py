@@ -12,14 +12,14 @@ from capbias_core.types import Problem
 KEPT_PROBLEMS = 20
 
 USUAL_NAMES = {
-    "image_id": (
-        "image_id img_id imageid imgid image_name img_name file_name filename image_file image_path image img "
-        "cocoid coco_id file name id key"
-    ).split(),
-    "caption": (
-        "caption pred prediction predicted_caption generated_caption text sentence generated output description "
-        "comment captions caption_list sentences references predictions raw"
-    ).split(),
+    "image_id": """
+        image_id img_id imageid imgid image_name img_name file_name filename image_file image_path image img
+        cocoid coco_id file id
+    """,
+    "caption": """
+        caption pred prediction predicted_caption generated_caption text sentence generated output description
+        comment captions caption_list sentences references predictions raw
+    """,
 }
 
 
@@ -42,6 +42,14 @@ def merged(*faults: Faults) -> tuple[tuple[Problem, ...], int]:
     """The first problems of several lists in file order, and how many there are in all."""
     together = sorted((problem for each in faults for problem in each.first), key=lambda problem: problem.line)
     return tuple(together[:KEPT_PROBLEMS]), sum(each.count for each in faults)
+
+
+def place_and_message(problem: Problem) -> tuple[str, str]:
+    """("line 7", message); a message that begins with its record gives ("record 7", the rest)."""
+    record = f"record {problem.line}: "
+    if problem.message.startswith(record):
+        return record.rstrip(": "), problem.message.removeprefix(record)
+    return f"line {problem.line}", problem.message
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,10 @@ def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
     known = {}
     for name in names:
         known.setdefault(name.strip().lower().replace(" ", "_").replace("-", "_"), name)
-    return {role: next((known[name] for name in usual if name in known), None) for role, usual in USUAL_NAMES.items()}
+    return {
+        role: next((known[name] for name in usual.split() if name in known), None)
+        for role, usual in USUAL_NAMES.items()
+    }
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

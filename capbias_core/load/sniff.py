@@ -47,7 +47,7 @@ def _object_format(path: Path, text: str) -> str:
 
 
 def _table_format(path: Path) -> str:
-    """CSV or TSV: by its ending, or where the lines have one width and a column has a usual name."""
+    """CSV or TSV: by its ending, or where the first lines have one width."""
     delimiter, names = tabular.table_header(path)
     if path.suffix.lower() not in TABLE_ENDINGS and not tabular.same_width(path):
         raise CapbiasError(

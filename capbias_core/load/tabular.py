@@ -19,7 +19,7 @@ csv.field_size_limit(2**31 - 1)
 
 
 def table_header(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Delimiter and column names: the first line read with the delimiter that gives most columns."""
+    """Delimiter and column names: the first row, read with the delimiter that gives most columns; none if broken."""
     text = head_text(path, read_head(path))
     headers = [(delimiter, _first_row(text, delimiter)) for delimiter in DELIMITERS]
     delimiter, row = max(headers, key=lambda header: len(header[1]))
@@ -28,7 +28,9 @@ def table_header(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def _first_row(text: str, delimiter: str) -> list[str]:
     try:
-        return next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row), [])
+        return next(
+            (row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if row), []
+        )
     except csv.Error:
         return []
 
@@ -43,24 +45,25 @@ def same_width(path: Path, rows: int = 5) -> bool:
 
 
 def delimited_columns(path: Path) -> tuple[str, ...]:
-    """The column names. Raises CapbiasError where two are the same."""
-    names = table_header(path)[1]
-    _refuse_repeats(path, names)
-    return names
+    """The column names. Raises CapbiasError where there are none or two are the same."""
+    return _checked_names(path, table_header(path)[1])
 
 
-def _refuse_repeats(path: Path, names: tuple[str, ...]) -> None:
+def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        got = f"{path.name} with a first line whose quotes are broken"
+        raise CapbiasError(got, "a first line of column names", "Close every quote.")
     if len(set(names)) < len(names):
         raise CapbiasError(
             f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
         )
+    return names
 
 
 def read_delimited(path: Path, choose: Choose) -> Rows:
     """A CSV or TSV file with a header. Rows with another number of fields than the header are faults."""
     delimiter, names = table_header(path)
-    _refuse_repeats(path, names)
-    columns, faults = choose(names), Faults(path.name, "line")
+    columns, faults = choose(_checked_names(path, names)), Faults(path.name, "line")
     places = [names.index(name) for name in columns]
     values: list[list[str]] = [[] for _ in columns]
     numbers: list[int] = []
@@ -123,8 +126,7 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
 
 def _columns(path: Path, file) -> tuple[str, ...]:
     names = tuple(name for name in file.schema_arrow.names if not name.startswith("__index_level_"))
-    _refuse_repeats(path, names)
-    return names
+    return _checked_names(path, names)
 
 
 def _parquet(path: Path):

@@ -1,0 +1,85 @@
+"""Plotly figures from result rows. Colours and fonts come from the page's theme; the neutral point is drawn."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+
+from capbias_core.metrics import METRICS
+from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
+from capbias_core.present.sentence import rank_text
+from capbias_core.types import Attribute
+
+ROW_HEIGHT = 34
+MARGINS = 96
+
+
+def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]]):
+    """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
+
+    rows: results of one metric, one row a captioner. The rank, tied where it is a span, stands at the right.
+    """
+    import plotly.graph_objects as go
+
+    rows = rows.sort_values("value")
+    neutral = METRICS[metric].neutral(len(attribute.values))
+    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
+    names = [escape(name) for name in rows["model"]]
+    hover = [
+        f"{metric} {value:.2f} [{a:.2f}, {b:.2f}] 95% over images"
+        + (f"<br>±{spread:.2f} std over {seeds} seeds" if pd.notna(spread) else "")
+        for value, a, b, spread, seeds in zip(rows["value"], low, high, rows["spread"], rows["seeds"], strict=True)
+    ]
+    figure = go.Figure(
+        go.Scatter(
+            x=rows["value"], y=names, mode="markers", customdata=rows["model"], hovertext=hover, hoverinfo="y+text",
+            marker={"size": 11, "color": MEASURED},
+            error_x={"type": "data", "symmetric": False, "array": high - rows["value"],
+                     "arrayminus": rows["value"] - low, "color": MEASURED, "thickness": 2.5, "width": 0},
+        )
+    )  # fmt: skip
+    for model, name in zip(rows["model"], names, strict=True):
+        if model in ranks and len(ranks) > 1:
+            figure.add_annotation(
+                x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
+            )
+    figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
+    figure.add_annotation(
+        x=neutral, y=1.0, yref="paper", yanchor="bottom", showarrow=False,
+        text=f"{'chance' if METRICS[metric].family == 'attack' else 'neutral'} {neutral:g}", font={"color": GREY},
+    )  # fmt: skip
+    arrow = "← lower is better" if METRICS[metric].better == "lower" else "nearest to neutral is best"
+    return _finished(figure, f"{metric} ({arrow})", len(rows), right=90)
+
+
+def words_chart(table: pd.DataFrame, attribute: Attribute):
+    """Bars of the words that push most each way. table: word, mean0, count (see experiments.read.top_words)."""
+    import plotly.graph_objects as go
+
+    table = table.sort_values("mean0", ascending=False)
+    colours = [ORANGE_MARK if value < 0 else BLUE_MARK for value in table["mean0"]]
+    toward = [attribute.values[0] if value < 0 else attribute.values[1] for value in table["mean0"]]
+    hover = [
+        f"{value:+.2f} toward {escape(side)}, in {count:,} captions"
+        for value, side, count in zip(table["mean0"], toward, table["count"], strict=True)
+    ]
+    names = [escape(word) for word in table["word"]]
+    figure = go.Figure(
+        go.Bar(
+            x=table["mean0"], y=names, orientation="h", marker={"color": colours}, customdata=table["word"],
+            hovertext=hover, hoverinfo="y+text",
+        )
+    )  # fmt: skip
+    figure.add_vline(x=0, line={"color": GREY, "width": 1})
+    title = f"← toward {escape(attribute.values[0])} · mean push on the logit · toward {escape(attribute.values[1])} →"
+    return _finished(figure, title, len(table) * 0.75, right=10)
+
+
+def _finished(figure, title: str, rows: float, right: int):
+    figure.update_layout(
+        height=int(MARGINS + ROW_HEIGHT * max(rows, 3)), margin={"l": 10, "r": right, "t": 34, "b": 46},
+        showlegend=False, xaxis={"title": {"text": title}, "zeroline": False}, yaxis={"automargin": True},
+        dragmode=False,
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,86 @@
+"""The answer as a sentence: only what the numbers allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from capbias_core.types import Attribute
+
+
+@dataclass(frozen=True)
+class Answer:
+    """headline: the answer in a few words. support: what it rests on. Plain text; whoever shows it escapes it."""
+
+    headline: str
+    support: str
+
+
+def number(value: float) -> str:
+    """One decimal, with a real minus sign."""
+    return f"{value:.1f}".replace("-", "−")
+
+
+def interval(row: pd.Series) -> str:
+    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval."""
+    if pd.isna(row["ci_low"]):
+        return number(row["value"])
+    return f"{number(row['value'])} [{number(row['ci_low'])}, {number(row['ci_high'])}]"
+
+
+def verdict(low: float, high: float, trained: bool | None) -> str:
+    """What an interval of LIC allows to say. trained: whether the model was trained on the references."""
+    if low > 0:
+        return "amplifies" if trained else "differs upward"
+    if high < 0:
+        return "mitigates" if trained else "differs downward"
+    return "undecided"
+
+
+def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title: str, trained: bool | None) -> Answer:
+    """The answer for one captioner from its result rows of one attacker and condition."""
+    own = rows[rows["model"] == model].set_index("metric")
+    masked = f"with every {attribute.name} word masked, " if attribute.words else ""
+    basis = f"{int(own.iloc[0]['seeds'])} seeds, {int(own.iloc[0]['n']):,} test images a seed, {attacker_title}."
+    if "LIC" not in own.index:
+        return Answer(
+            f"{model}: LIC_M {interval(own.loc['LIC_M'])}, chance {number(attribute.chance)}.",
+            f"From its captions, {masked}an attacker names the labelled value this well. Without references nothing "
+            f"can be said about amplification. {basis}",
+        )
+    return Answer(
+        _headline(own.loc["LIC"], model, attribute, trained),
+        f"From its captions, {masked}an attacker names the person's labelled {attribute.name} at "
+        f"{number(own.loc['LIC_M', 'value'])}, from human captions of the same images at "
+        f"{number(own.loc['LIC_D', 'value'])}; chance is {number(attribute.chance)}. {basis}",
+    )
+
+
+def _headline(lic: pd.Series, model: str, attribute: Attribute, trained: bool | None) -> str:
+    shown = f"LIC {interval(lic)}"
+    if pd.isna(lic["ci_low"]):
+        return f"{model}: {shown}."
+    return {
+        "amplifies": f"{model} amplifies {attribute.name} bias: {shown}.",
+        "mitigates": f"{model} shows less {attribute.name} bias than the human captions: {shown}.",
+        "differs upward": f"{model} differs from the human captions, toward more {attribute.name} bias: {shown}.",
+        "differs downward": f"{model} differs from the human captions, toward less {attribute.name} bias: {shown}.",
+        "undecided": f"{model}: no difference from the human captions that these data can tell from zero: {shown}.",
+    }[verdict(lic["ci_low"], lic["ci_high"], trained)]
+
+
+def rank_text(best: int, worst: int) -> str:
+    """`3`, or `1–2` for a tie."""
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def ties(ranks: dict[str, tuple[int, int]]) -> str:
+    """A sentence about which captioners cannot be told apart."""
+    if len(ranks) < 2:
+        return ""
+    if all(best == worst for best, worst in ranks.values()):
+        return "All captioners can be told apart from one another."
+    if all(span == (1, len(ranks)) for span in ranks.values()):
+        return "No captioner can be told apart from another."
+    return "Captioners whose ranks overlap cannot be told apart (paired over images, Holm-corrected)."

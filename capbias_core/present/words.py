@@ -1,0 +1,61 @@
+"""A caption with each word coloured by what it adds; every text is escaped, so a caption can only be read."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from capbias_core.present.colour import WHITE_FROM, ramp
+from capbias_core.types import Attribute
+
+STYLE = """<style>
+.cb-words {line-height: 2.1; font-size: 1.02rem; overflow-wrap: anywhere}
+.cb-w {border-radius: 4px; padding: 2px 5px; margin: 0 1px}
+.cb-first {border-bottom: 2px dotted #D9701F}
+.cb-second {border-bottom: 2px solid #3B82D0}
+.cb-masked {border: 1px dashed #8A94A3; color: #8A94A3}
+.cb-legend {font-size: .85rem; opacity: .85}
+</style>"""
+
+
+def coloured_words(tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0) -> str:
+    """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
+    first value, positive toward the second). originals: the T words that stood there before masking, if known.
+    largest: the value that gets the full colour; 0 takes this caption's own.
+    """
+    largest = largest or max((abs(float(value)) for value in values), default=0.0)
+    shown = [
+        _word(token, float(value), attribute, original, largest)
+        for token, value, original in zip(tokens, values, originals or tokens, strict=True)
+    ]
+    return f'<div class="cb-words">{" ".join(shown)}</div>'
+
+
+def _word(token: str, value: float, attribute: Attribute, original: str, largest: float) -> str:
+    if token == attribute.mask_token:
+        title = f"masked: the attacker reads {token} ({value:+.3f})"
+        return f'<span class="cb-w cb-masked" title="{escape(title)}">{escape(original)}</span>'
+    colour, strength = ramp(value, largest)
+    toward = attribute.values[0] if value < 0 else attribute.values[1]
+    side = "cb-first" if value < 0 else "cb-second"
+    text = "#FFFFFF" if strength > WHITE_FROM else "inherit"
+    title = f"{value:+.3f} toward {toward}"
+    return (
+        f'<span class="cb-w {side}" style="background:{colour};color:{text}" title="{escape(title)}">'
+        f"{escape(token)}</span>"
+    )
+
+
+def legend(attribute: Attribute) -> str:
+    """HTML that names both ends of the ramp."""
+    ends = "".join(
+        f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)[0]};color:#FFFFFF">{escape(value)}</span>'
+        + (" to " if sign < 0 else "")
+        for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
+    )
+    masked = ' · <span class="cb-w cb-masked">masked word</span>' if attribute.words else ""
+    return (
+        f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline){masked} · '
+        "hover a word for its value, added to the logit</div>"
+    )
