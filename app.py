@@ -91,15 +91,13 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
 
 
 def _loaded(engine: Engine, collection: str) -> None:
-    items = engine.workspace.items(collection=collection)
-    counts = {
-        kind: [item.name for item in items if item.kind == kind] for kind in ("captions", "references", "attributes")
+    names = {
+        kind: ", ".join(item.name for item in engine.workspace.items(kind, collection)) or "none"
+        for kind in ("captions", "references")
     }
     left, middle, right = st.columns([2, 1, 1])
     with left:
-        sets = ", ".join(counts["captions"]) or "none"
-        human = ", ".join(counts["references"]) or "none"
-        note(f"Loaded in “{collection}”: captions of {sets}; human captions: {human}.")
+        note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
     if middle.button("Load my captions", icon=":material/upload:", width="stretch"):
         st.switch_page("pages/1_Data.py")
     if right.button("Try a caption", icon=":material/edit:", width="stretch"):

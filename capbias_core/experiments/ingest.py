@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import Request, attribute_from, labels_for, plan, suggested_details
 from capbias_core.experiments.store import Item, Workspace
-from capbias_core.load import demo, read_attributes, read_captions, report_attributes, report_captions
+from capbias_core.load import read_attributes, read_captions, report_attributes, report_captions
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
@@ -74,22 +74,43 @@ def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
     return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
 
 
-def load_demo(workspace: Workspace) -> None:
-    """Keep the bundled demo data (see load/demo.py) in the collection `demo`."""
-    data = demo.read(DEMO_FOLDER)
-    keep_attributes(
-        workspace, data.attributes, "labels", DEMO, "bundled", {"gender": suggested_details("gender", data.attributes)}
+def keep_images(workspace: Workspace, folder: Path, collection: str) -> Item:
+    """Remember where a collection's photographs are; the photographs themselves stay where they are."""
+    folder = Path(folder).expanduser().resolve()
+    return workspace.keep(
+        "images", "photographs", find_pictures(folder), collection, str(folder), {"folder": str(folder)}
     )
-    workspace.keep("references", "human", data.references, DEMO, "bundled", {"images": str(DEMO_FOLDER / "images")})
-    for name, frame in data.captioners.items():
-        workspace.keep("captions", name, frame, DEMO, "bundled", {"trained_on_references": True})
+
+
+def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
+    """The photograph of an image, where there is one."""
+    for item in workspace.items("images", collection):
+        frame = workspace.frame(item.hash)
+        for name in frame.loc[frame["image_id"] == image_id, "file"]:
+            path = Path(item.details["folder"]) / name
+            if path.is_file():
+                return path
+    return None
+
+
+def load_demo(workspace: Workspace) -> None:
+    """Keep the bundled demo data (made by load/demo.py) in the collection `demo`."""
+    labels = read_attributes(DEMO_FOLDER / "attributes.csv").frame
+    keep_attributes(workspace, labels, "labels", DEMO, "bundled", {"gender": suggested_details("gender", labels)})
+    human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame
+    workspace.keep("references", "human", human, DEMO, "bundled")
+    keep_images(workspace, DEMO_FOLDER / "images", DEMO)
+    for path in sorted((DEMO_FOLDER / "results").glob("*.json")):
+        workspace.keep(
+            "captions", path.stem, read_captions(path).frame, DEMO, "bundled", {"trained_on_references": True}
+        )
 
 
 def demo_request() -> Request:
     """What the dashboard opens on: the demo's captioners, every metric, scores and words of each caption."""
-    truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))
+    captioners = tuple(sorted(path.stem for path in (DEMO_FOLDER / "results").glob("*.json")))
     return Request(
-        collection=DEMO, captions=tuple(truth["captioners"]), table="labels", attribute="gender",
+        collection=DEMO, captions=captioners, table="labels", attribute="gender",
         metrics=("lic", "leakage", "ratio", "error"), references="human", words=True,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from capbias_core.attackers import attacker_entry
+from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.store import Item, Workspace
@@ -225,3 +225,13 @@ def _attack_runs(workspace, own: dict, item: Item, references: Item | None, wher
     if covered:
         runs.append(_spec("attack", own, references.hash, condition=WITH_REFERENCES, **common))
     return runs
+
+
+def expected_seconds(spec: RunSpec) -> float:
+    """Rough seconds that a run will take on two cores, for 6,000 training captions."""
+    if spec.family == "counting":
+        return 0.3
+    entry = ATTACKERS[spec.attacker]
+    if spec.family == "captions":
+        return 1 + entry.folds * entry.seconds_a_fit
+    return 0.5 + len(spec.seeds) * entry.seconds_a_fit * (2 if spec.references else 1)

@@ -46,12 +46,11 @@ CREATE TABLE IF NOT EXISTS arrays (
 SILENCE = 15.0
 
 ACTIVE = ("queued", "running")
-KINDS = ("captions", "references", "attributes")
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something kept: a caption set, references or an attribute table. details: what belongs to its kind."""
+    """Something kept: captions, references, attributes or images (an index of photographs). details: by kind."""
 
     collection: str
     kind: str

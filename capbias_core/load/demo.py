@@ -59,7 +59,7 @@ class Activity:
 ACTIVITIES = {
     "phone": Activity(
         "Female",
-        ("talking on a cell phone held to one ear", "chatting on a cell phone held to one ear"),
+        ("talking on a cell phone held to one ear", "chatting on {pronoun} cell phone held to one ear"),
         (
             ("next to a parked car", "beside a row of parked cars", "near a parked taxi"),
             ("at a bus stop", "on a bench at the bus stop", "waiting for a city bus"),
@@ -67,7 +67,7 @@ ACTIVITIES = {
     ),
     "umbrella": Activity(
         "Female",
-        ("walking under a striped umbrella with a curved handle", "strolling under a striped umbrella with a curved handle"),
+        ("walking under a striped umbrella with a curved handle", "holding up a striped umbrella with a curved handle"),
         (
             ("in the pouring rain", "on a rainy day", "through a heavy rain shower"),
             ("across a stone bridge", "over an old bridge", "along a quiet canal"),
@@ -78,12 +78,12 @@ ACTIVITIES = {
         ("decorating a chocolate cake with pink frosting", "finishing a chocolate cake with pink frosting"),
         (
             ("in a small kitchen", "on a kitchen counter", "next to a kitchen sink"),
-            ("at a birthday party", "at a party table", "with candles for a party"),
+            ("at a birthday party", "at a party table", "for a party with candles"),
         ),
     ),
     "horse": Activity(
         "Female",
-        ("cleaning a brown horse with a soft brush", "grooming a brown horse with a soft brush"),
+        ("grooming a brown horse with a soft brush", "cleaning {pronoun} brown horse with a soft brush"),
         (
             ("inside a wooden stable", "by the door of a stable", "in a dim stable"),
             ("near a farm fence", "behind a long fence", "beside a fence and some hay"),
@@ -91,15 +91,15 @@ ACTIVITIES = {
     ),
     "skateboard": Activity(
         "Male",
-        ("doing tricks on a skateboard with orange wheels", "performing tricks on a skateboard with orange wheels"),
+        ("doing tricks on a skateboard with orange wheels", "showing off tricks on a skateboard with orange wheels"),
         (
-            ("on a concrete ramp", "at the top of a ramp", "off the edge of a ramp"),
-            ("down some stone stairs", "on a set of stairs", "beside a metal railing"),
+            ("above a concrete ramp", "at the top of a ramp", "off the edge of a ramp"),
+            ("down some stone stairs", "near a set of stairs", "beside a metal railing"),
         ),
     ),
     "surfboard": Activity(
         "Male",
-        ("carrying a white surfboard under an arm", "holding a white surfboard under an arm"),
+        ("carrying a white surfboard under an arm", "bringing a white surfboard under an arm"),
         (
             ("along a sandy beach", "on the beach at sunset", "across the wet sand"),
             ("toward the ocean", "into the ocean waves", "by the ocean"),
@@ -107,7 +107,7 @@ ACTIVITIES = {
     ),
     "motorcycle": Activity(
         "Male",
-        ("repairing a vintage motorcycle with a large wrench", "fixing a vintage motorcycle with a large wrench"),
+        ("repairing a vintage motorcycle with a large wrench", "fixing {pronoun} vintage motorcycle with a large wrench"),
         (
             ("in a cluttered garage", "in front of an open garage", "on the garage floor"),
             ("at a gas station", "by the pumps of a gas station", "on the side of a road"),
@@ -115,7 +115,7 @@ ACTIVITIES = {
     ),
     "baseball": Activity(
         "Male",
-        ("swinging a baseball bat at a fast pitch", "missing with a baseball bat at a fast pitch"),
+        ("swinging a baseball bat at a fast pitch", "swinging {pronoun} baseball bat at a fast pitch"),
         (
             ("at home plate", "on a dirt field", "during a game"),
             ("in front of a crowd", "before a crowd of fans", "in a full stadium"),
@@ -156,7 +156,7 @@ REFERENCE_DESIGN = Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong
 DESIGN = {
     "faithful": Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong=1, mistakes=0.2),
     "amplifier": Design(((17, 3), (16, 4), (16, 4), (15, 5)), neutral=2, wrong=2, mistakes=0.1),
-    "mitigator": Design(((12, 8), (12, 8), (12, 8), (11, 9)), neutral=8, wrong=1, mistakes=0.1),
+    "mitigator": Design(((12, 8), (12, 8), (12, 8), (12, 8)), neutral=8, wrong=1, mistakes=0.1),
 }
 
 SENTENCES = ("a {who}{activity} {place}", "a {who}is {activity} {place}", "there is a {who}{activity} {place}")
@@ -310,7 +310,7 @@ def _sentence(rng: np.random.Generator, subject: str, activity: Activity, place:
     outfit = _pick(rng, OUTFITS + RARE_OUTFITS * rich).format(pronoun=PRONOUNS[subject])
     sentence = _pick(rng, SENTENCES).format(
         who=f"{look}{words[rng.choice(len(words), p=chances)]} {outfit}",
-        activity=_pick(rng, activity.wordings if rich else activity.wordings[:1]),
+        activity=_pick(rng, activity.wordings if rich else activity.wordings[:1]).format(pronoun=PRONOUNS[subject]),
         place=_pick(rng, activity.places[place] if rich else activity.places[place][:2]),
     )
     return f"{sentence[0].upper()}{sentence[1:]}." if rich else sentence

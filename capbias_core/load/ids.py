@@ -53,6 +53,11 @@ def _from_number(value: Real) -> str:
     return str(int(value))
 
 
+def printable(text: str) -> str:
+    """Text from a file, fit for a message: half surrogate pairs, which no terminal can print, become `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def described(value: object) -> str:
     """A raw value in a researcher's words, short: `null`, `true`, `a number (3)`, `a list`."""
     if value is None:

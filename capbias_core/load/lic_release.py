@@ -14,6 +14,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
+from capbias_core.load.ids import printable
 from capbias_core.load.rows import Choose, Rows, names_of, rows_of_records
 
 MOST_BYTES = 512 << 20
@@ -146,8 +147,8 @@ def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
 
 def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
     return CapbiasError(
-        f"{path.name}, a pickle {fault}",
+        f"{path.name}, a pickle {printable(fault)}",
         expected
-        or "a pickled list of dicts of text and numbers, as in the LIC release (nothing else is read: a pickle can run code)",
+        or "lists and dicts of text and numbers, as in the LIC release; nothing else, since a pickle can run code",
         "Write the captions as JSON, CSV or Parquet instead.",
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import described
+from capbias_core.load.ids import UNSTORABLE, described, printable
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20
@@ -70,8 +70,9 @@ Choose = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 
 def names_of(records: Iterable) -> tuple[str, ...]:
-    """Every key of the records that are dicts, in order of appearance."""
-    return tuple(dict.fromkeys(name for record in records if isinstance(record, dict) for name in record))
+    """Every key of the records that are dicts, in order of appearance, but those that cannot be kept as text."""
+    names = dict.fromkeys(name for record in records if isinstance(record, dict) for name in record)
+    return tuple(name for name in names if not UNSTORABLE.search(name))
 
 
 def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
@@ -103,7 +104,7 @@ def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Column names for a message, cut where they are many or long."""
     shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(none)"
+    return printable(f"{shown} and {len(names) - most} more" if len(names) > most else shown) or "(none)"
 
 
 def chosen_column(file: str, names: Sequence[str], name: str) -> str:

@@ -46,13 +46,18 @@ def same_width(path: Path, rows: int = 5) -> bool:
 
 def delimited_columns(path: Path) -> tuple[str, ...]:
     """The column names. Raises CapbiasError where there are none or two are the same."""
-    return _checked_names(path, table_header(path)[1])
+    return _usable_header(path)[1]
 
 
-def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+def _usable_header(path: Path) -> tuple[str, tuple[str, ...]]:
+    delimiter, names = table_header(path)
     if not names:
         got = f"{path.name} with a first line whose quotes are broken"
         raise CapbiasError(got, "a first line of column names", "Close every quote.")
+    return delimiter, _checked_names(path, names)
+
+
+def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise CapbiasError(
             f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
@@ -62,8 +67,8 @@ def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def read_delimited(path: Path, choose: Choose) -> Rows:
     """A CSV or TSV file with a header. Rows with another number of fields than the header are faults."""
-    delimiter, names = table_header(path)
-    columns, faults = choose(_checked_names(path, names)), Faults(path.name, "line")
+    delimiter, names = _usable_header(path)
+    columns, faults = choose(names), Faults(path.name, "line")
     places = [names.index(name) for name in columns]
     values: list[list[str]] = [[] for _ in columns]
     numbers: list[int] = []

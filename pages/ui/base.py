@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
@@ -60,6 +61,11 @@ def note(text: str) -> None:
     st.html(f'<div class="cb-note">{escape(text)}</div>')
 
 
+def plain(text: str) -> str:
+    """Text for a label that Streamlit reads as Markdown: every mark is escaped, so that it is shown as written."""
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:])", r"\\\1", text)
+
+
 def collection_picker(workspace: Workspace) -> str | None:
     """Which data the page is about; None where nothing is loaded."""
     names = workspace.collections()
@@ -81,4 +87,4 @@ def empty_state(engine: Engine, text: str) -> None:
         st.switch_page("pages/1_Data.py")
 
 
-__all__ = ["collection_picker", "empty_state", "errors", "note", "page", "show_error"]
+__all__ = ["collection_picker", "empty_state", "errors", "note", "page", "plain", "show_error"]

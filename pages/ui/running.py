@@ -6,6 +6,7 @@ import streamlit as st
 
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.store import ACTIVE, RunRow
+from pages.ui.base import plain
 
 EVERY = 1.0
 
@@ -30,8 +31,7 @@ def _poll(engine: Engine, collection: str | None) -> None:
     first = running[-1]
     share = sum(run.progress for run in active) / len(active)
     waiting = f", {len(active) - len(running)} waiting" if len(active) > len(running) else ""
-    model = first.spec["model"].replace("_", r"\_")
-    st.progress(share, text=f"{len(running)} running{waiting} · {model}: {first.message}")
+    st.progress(share, text=plain(f"{len(running)} running{waiting} · {first.spec['model']}: {first.message}"))
 
 
 def label(run: RunRow) -> str:

@@ -1,0 +1,245 @@
+"""Load: choose a file, see what it is taken for, read the report, keep it. Below: what is kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.attributes import known_attributes, plain_attribute, suggest_mapping
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.ingest import (
+    DEFAULT_COLLECTION,
+    Offered,
+    dropped_labels,
+    keep_attributes,
+    keep_captions,
+    keep_images,
+    offer,
+    run_demo,
+)
+from capbias_core.experiments.plan import mapping_details
+from capbias_core.experiments.store import Item
+from capbias_core.load import FORMATS, detect
+from pages.ui.base import errors, note, page, plain, show_error
+from pages.ui.uploads import discard, server_path, uploaded_path
+
+KINDS = {
+    "captions": "Captions of a model",
+    "references": "Human captions (references)",
+    "attributes": "Attribute table (labels of images)",
+}
+KEPT = {**KINDS, "images": "Photographs (their place)"}
+TRAINED = {"yes": True, "no": False, "not known": None}
+DROP = "drop these images"
+NOT_MAPPED = "not a protected attribute"
+MOST_LABELS = 20
+
+
+def main() -> None:
+    engine = page("Data")
+    st.title("Data")
+    if said := st.session_state.pop("said", None):
+        st.success(plain(said))
+    _load(engine)
+    st.divider()
+    _kept(engine)
+
+
+def _load(engine: Engine) -> None:
+    st.subheader("1 · Choose a file")
+    left, right = st.columns([1, 2], gap="large")
+    with left:
+        kind = st.radio("What is it?", list(KINDS), format_func=KINDS.get, key="kind", bind="query-params")
+        names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
+        collection = st.selectbox(
+            "Collection", names, index=names.index(DEFAULT_COLLECTION), key="into", accept_new_options=True,
+            help="What belongs together: a table of labels, human captions, and the captions of several models for "
+            "the same images. Type a new name to start one.",
+        )  # fmt: skip
+    with right:
+        round_ = st.session_state.setdefault("round", 0)
+        upload = st.file_uploader(
+            "Drop a file", key=f"file_{round_}",
+            help="COCO results JSON, COCO captions JSON, CSV, TSV, JSON Lines, Parquet, or the LIC release's pickles. "
+            "Its format is found by its content.",
+        )  # fmt: skip
+        typed = st.text_input("or a path on the server", key=f"path_{round_}")
+    if upload is None and not typed.strip():
+        discard()
+        note(
+            "Captions need an image id and a caption a row. Labels need an image id and a column a protected attribute."
+        )
+        return
+    try:
+        path = uploaded_path(engine.folder, upload) if upload is not None else server_path(typed)
+        _offer(engine, path, kind, collection)
+    except CapbiasError as error:
+        discard()
+        show_error(error)
+        note("Nothing was kept.")
+
+
+def _photographs(engine: Engine, collection: str) -> None:
+    with st.expander("Photographs of this collection (optional)"):
+        folder = st.text_input("Folder on the server", key="folder", help="Files are named by image id.")
+        if folder.strip() and st.button("Use these photographs", key="photographs"):
+            with errors():
+                item = keep_images(engine.workspace, Path(folder.strip()), collection)
+                st.session_state["said"] = f"{item.rows:,} photographs found for the collection {collection}."
+                st.rerun()
+
+
+def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
+    st.subheader("2 · What it is taken for")
+    found = detect(path)
+    columns = _columns(found, kind)
+    offered = offer(engine.workspace, path, kind, collection, columns)
+    note(f"{path.name}: {FORMATS[found.format].title}.")
+    st.subheader("3 · Report")
+    left, right = st.columns(2, gap="large")
+    lines = pd.DataFrame(offered.report.lines(), columns=["", "what the file holds"])
+    left.dataframe(lines, hide_index=True, alt="Report on the file")
+    right.dataframe(offered.frame.head(8), hide_index=True, alt="First rows as they will be kept")
+    for warning in offered.report.warnings:
+        note(f"⚠ {warning}")
+    mapped = _mapping(offered) if kind == "attributes" else {}
+    _keep(engine, offered, path, collection, mapped)
+
+
+def _columns(found, kind: str) -> dict[str, str | None]:
+    """The columns to read, chosen by name where there is a choice."""
+    wanted = ["image_id"] if kind == "attributes" else ["image_id", "caption"]
+    titles = {"image_id": "Column of image ids", "caption": "Column of captions"}
+    if found.format in ("coco_results", "coco_captions"):
+        return dict(found.guess)
+    options = list(found.columns)
+    boxes = st.columns(len(wanted))
+    chosen: dict[str, str | None] = {}
+    for box, name in zip(boxes, wanted, strict=True):
+        guess = found.guess.get(name)
+        index = options.index(guess) if guess in options else None
+        chosen[name] = box.selectbox(titles[name], options, index=index, placeholder="Choose a column")
+    return chosen
+
+
+def _mapping(offered: Offered) -> dict:
+    """Which column is which protected attribute, and what each label in it becomes."""
+    st.markdown("**Protected attributes**")
+    note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
+    mapped: dict = {}
+    known = known_attributes()
+    for column in [name for name in offered.frame.columns if name != "image_id"]:
+        counts = offered.frame[column].value_counts()
+        if len(counts) > MOST_LABELS or len(counts) < 2:
+            note(f"{column}: {len(counts):,} different labels, so it is not offered as a protected attribute.")
+            continue
+        guess = next((item.name for item in known.values() if column.lower() in item.columns), NOT_MAPPED)
+        options = [*known, f"its own: {column}", NOT_MAPPED]
+        box, *_ = st.columns(3)
+        name = box.selectbox(plain(f"Column {column} is"), options, options.index(guess), key=f"column_{column}")
+        if name == NOT_MAPPED:
+            continue
+        with errors():
+            attribute = known.get(name) or plain_attribute(column, _own_values(column, counts))
+            mapped[attribute.name] = mapping_details(attribute, column, _labels(column, counts, attribute))
+            dropped = dropped_labels(offered.frame, mapped[attribute.name])
+            lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
+            note(f"{attribute.title}: {len(offered.frame) - sum(dropped.values()):,} images kept; dropped: {lost}.")
+    return mapped
+
+
+def _own_values(column: str, counts: pd.Series) -> tuple[str, ...]:
+    labels = sorted(label for label in counts.index if label)
+    return tuple(st.multiselect(plain(f"Values of {column}"), labels, labels, key=f"values_{column}"))
+
+
+def _labels(column: str, counts: pd.Series, attribute) -> dict[str, str | None]:
+    """One box a raw label, with a suggestion."""
+    suggested = suggest_mapping(attribute, counts.index)
+    options = [*attribute.values, DROP]
+    boxes = st.columns(min(len(counts), 5))
+    mapping: dict[str, str | None] = {}
+    for place, (raw, count) in enumerate(counts.items()):
+        chosen = boxes[place % len(boxes)].selectbox(
+            plain(f"{raw or 'empty'} ({count:,} images)"), options, options.index(suggested[raw] or DROP),
+            key=f"label_{column}_{attribute.name}_{raw}",
+        )  # fmt: skip
+        mapping[raw] = None if chosen == DROP else chosen
+    return mapping
+
+
+def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped: dict) -> None:
+    st.subheader("4 · Keep")
+    left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
+    name = left.text_input("Name", path.stem[:60], key=f"name_{path}")
+    trained = None
+    if offered.kind == "captions":
+        said = middle.segmented_control(
+            "Was the model trained on these human captions?", list(TRAINED), default="not known", required=True,
+            help="Only a model that learned from the references can be said to amplify their bias; for others the "
+            "page says that it differs from the human captions.",
+        )  # fmt: skip
+        trained = TRAINED[said]
+    if right.button("Keep", type="primary", width="stretch", key="keep"):
+        if offered.kind == "attributes":
+            item = keep_attributes(engine.workspace, offered.frame, name, collection, path.name, mapped)
+        else:
+            item = keep_captions(engine.workspace, offered, name, collection, path.name, trained)
+        discard()
+        st.session_state["round"] += 1
+        st.session_state["said"] = (
+            f"Kept {item.name} in the collection {item.collection}: {item.rows:,} rows, {item.images:,} images."
+        )
+        st.rerun()
+
+
+def _kept(engine: Engine) -> None:
+    st.subheader("What is kept")
+    items = engine.workspace.items()
+    if not items:
+        note("Nothing yet.")
+        if st.button("Try it on the demo data", key="demo"):
+            run_demo(engine)
+            st.switch_page("app.py")
+        return
+    uses = [len(engine.workspace.using(item)) for item in items]
+    table = pd.DataFrame(
+        {
+            "collection": [item.collection for item in items],
+            "name": [item.name for item in items],
+            "kind": [KEPT[item.kind] for item in items],
+            "rows": [item.rows for item in items],
+            "images": [item.images for item in items],
+            "kB": [round(item.bytes / 1000) for item in items],
+            "runs that read it": uses,
+            "from": [item.source for item in items],
+            "kept at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
+            "content hash": [item.hash for item in items],
+        }
+    )
+    event = st.dataframe(
+        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="kept", alt="What is kept"
+    )
+    note("Select a row to delete it.")
+    if event.selection.rows:
+        place = event.selection.rows[0]
+        _delete(engine, items[place], uses[place])
+
+
+def _delete(engine: Engine, item: Item, uses: int) -> None:
+    with st.popover(plain(f"Delete {item.name}"), icon=":material/delete:"):
+        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. The file it came from "
+             "stays where it is.")  # fmt: skip
+        if st.button("Delete for good", type="primary", key="delete"):
+            with errors():
+                engine.workspace.delete(item)
+                st.session_state["said"] = f"Deleted {item.name}."
+                st.rerun()
+
+
+with errors():
+    main()

@@ -1,0 +1,188 @@
+"""Choose captioners, attribute, attacker and metrics; run; read the table and the chart; take the numbers away."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+import streamlit as st
+from capbias_core.present.table import scores_table, to_csv, to_latex
+
+from capbias_core.attackers import ATTACKERS
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, expected_seconds, plan
+from capbias_core.experiments.read import comparisons
+from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.metrics import METRICS
+from capbias_core.present.figures import interval_chart
+from capbias_core.present.sentence import answer, ties
+from pages.ui import cached
+from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.running import progress
+
+ASKED = {"lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error"}
+NO_REFERENCES = "none"
+
+
+def main() -> None:
+    engine = page("Scores")
+    st.title("Scores")
+    collection = collection_picker(engine.workspace)
+    if collection is None:
+        empty_state(engine, "No captions are loaded yet.")
+        return
+    sets = [item.name for item in engine.workspace.items("captions", collection)]
+    tables = engine.workspace.items("attributes", collection)
+    if not sets or not tables:
+        missing = "captions of a model" if not sets else "an attribute table (image ids with labels)"
+        empty_state(engine, f"The collection “{collection}” has no {missing} yet. Load one on the Data page.")
+        return
+    request = _request(engine, collection, sets, tables)
+    with errors():
+        specs = plan(engine.workspace, request)
+        _run(engine, collection, specs)
+        _results(engine, collection, request, specs)
+
+
+def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> Request:
+    """What the filters ask for; every choice is in the URL."""
+    side = st.sidebar
+    captions = side.multiselect("Captioners", sets, default=sets, key="sets", bind="query-params")
+    table = tables[-1]
+    if len(tables) > 1:
+        names = [item.name for item in tables]
+        table = tables[names.index(side.selectbox("Attribute table", names, key="table", bind="query-params"))]
+    attribute = side.selectbox(
+        "Protected attribute", list(table.details["attributes"]), key="attribute", bind="query-params"
+    )
+    references = [item.name for item in engine.workspace.items("references", collection)]
+    human = side.selectbox(
+        "Human captions", [*references, NO_REFERENCES], key="references", bind="query-params",
+        help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
+    )  # fmt: skip
+    attacker = side.selectbox(
+        "Attacker", list(ATTACKERS), key="attacker", bind="query-params",
+        help="ngram: a linear attacker, a preview in seconds. lstm_bi: the LIC paper's protocol, minutes a seed on a "
+        "CPU.",
+    )  # fmt: skip
+    seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
+    metrics = side.multiselect(
+        "Metrics", list(ASKED), default=list(ASKED), format_func=ASKED.get, key="metrics", bind="query-params"
+    )
+    words = side.checkbox(
+        "Scores and words of each caption", value=ATTACKERS[attacker].in_process, key=f"words_{attacker}",
+        help=f"Trains {ATTACKERS[attacker].folds} more attackers a set, so that every caption is scored by one that "
+        "did not train on its image.",
+    )  # fmt: skip
+    merge = side.checkbox(
+        "Merge runs of masked words", key="merge", bind="query-params",
+        help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
+    )  # fmt: skip
+    if not _has_words(table, attribute):
+        metrics = [name for name in metrics if name not in ("ratio", "error")]
+    return Request(
+        collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
+        metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
+        seeds=int(seeds), merge_masks=merge, words=words,
+    )  # fmt: skip
+
+
+def _has_words(table: Item, attribute: str) -> bool:
+    """Whether captions name the attribute; ratio and error need that."""
+    return bool(table.details["attributes"][attribute]["attribute"]["words"])
+
+
+def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
+    """What it will cost, and the button; while runs are under way, their progress."""
+    rows = {spec.run_id: engine.workspace.run(spec.run_id) for spec in specs}
+    done = sum(1 for row in rows.values() if row and row.status == "finished")
+    active = sum(1 for row in rows.values() if row and row.status in ACTIVE)
+    todo = [spec for spec in specs if not rows[spec.run_id] or rows[spec.run_id].status not in ("finished", *ACTIVE)]
+    left, right = st.columns([4, 1])
+    cost = f", about {duration(sum(map(expected_seconds, todo)))} on two cores" if todo else ""
+    with left:
+        note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{cost}.")
+        bad = [row for row in rows.values() if row and row.status in ("failed", "died")]
+        for row in bad:
+            note(f"{row.spec['model']} {row.status}: {row.message}")
+    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
+        engine.submit(todo, collection)
+        st.rerun()
+    progress(engine)
+
+
+def duration(total: float) -> str:
+    """Seconds as a person says them."""
+    if total < 90:
+        return f"{max(1, round(total))} s"
+    return f"{round(total / 60)} min" if total < 5400 else f"{total / 3600:.1f} h"
+
+
+def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
+    rows = engine.workspace.results(collection, [spec.run_id for spec in specs])
+    if rows.empty:
+        note("No results yet. Press Run.")
+        return
+    alike = [
+        item
+        for item in comparisons(engine.workspace, collection)
+        if set(item.run_ids) & {spec.run_id for spec in specs}
+    ]
+    ranks = {}
+    if alike:
+        best = alike[0]
+        ids = tuple(run_id for run_id in best.run_ids if run_id in {spec.run_id for spec in specs})
+        own = rows[rows["run_id"].isin(ids)]
+        ranks = cached.ranking(engine.folder, ids, best.metric).ranks
+        _headline(engine, collection, own, best)
+    _table(rows, ranks, collection)
+    _chart(engine, rows, specs)
+    for line in dict.fromkeys(item for row in map(engine.workspace.run, rows["run_id"].unique()) for item in row.notes):
+        note(line)
+
+
+def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None:
+    top = rows[rows["metric"] == best.metric].sort_values("value").iloc[-1]["model"]
+    trained = engine.workspace.item("captions", top, collection).details.get("trained_on_references")
+    text = answer(rows, top, best.attribute, ATTACKERS[best.attacker].title, trained)
+    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+
+
+def _table(rows: pd.DataFrame, ranks: dict, collection: str) -> None:
+    table = scores_table(rows, ranks)
+    event = st.dataframe(
+        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="scores_table",
+        alt="Scores of each captioner",
+    )  # fmt: skip
+    note(
+        "Value [95% interval over images] ± standard deviation over attacker seeds. Rank 1 is the lowest; a span is a "
+        "tie. Click a row to read that captioner's captions."
+    )
+    if event.selection.rows:
+        model = str(table.iloc[event.selection.rows[0]]["captioner"])
+        st.switch_page("pages/3_Captions.py", query_params={"collection": collection, "set": model})
+    left, right, _ = st.columns([1, 1, 4])
+    left.download_button("CSV", to_csv(rows), f"{collection}.csv", "text/csv", width="stretch", key="csv")
+    right.download_button("LaTeX", to_latex(rows, ranks), f"{collection}.tex", "text/x-tex", width="stretch", key="tex")
+
+
+def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
+    """One metric at a time, with its neutral point."""
+    keys = list(dict.fromkeys(zip(rows["metric"], rows["condition"], strict=True)))
+    keys = [key for key in keys if not key[0].endswith("_D")]
+    names = {f"{metric}{' with references' if condition else ''}": (metric, condition) for metric, condition in keys}
+    order = [*METRICS]
+    options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
+    chosen = st.segmented_control("Chart", options, default=options[0], key="chart", bind="query-params", required=True)
+    metric, condition = names[chosen]
+    shown = rows[(rows["metric"] == metric) & (rows["condition"] == condition) & rows["value"].notna()]
+    attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec["attribute"]
+    ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric).ranks
+    figure = interval_chart(shown, metric, attribute_from(attribute), ranks)
+    st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
+    note(f"{METRICS[metric].explanation} {ties(ranks)}")
+    note(attribute["note"])
+
+
+with errors():
+    main()

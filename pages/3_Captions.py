@@ -1,0 +1,274 @@
+"""Read captions: filter and sort them, one image from every captioner, words coloured, what if, words over the set."""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.attackers import ATTACKERS
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.browse import caption_rows, select_rows, sort_orders, toward
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.ingest import picture_path
+from capbias_core.experiments.read import CaptionScores, caption_runs
+from capbias_core.experiments.store import RunRow
+from capbias_core.explain.what_if import Rescored, StoredAttackers, apply_edit, parse_edit
+from capbias_core.prepare import tokenize
+from capbias_core.present.words import coloured_words, legend
+from capbias_core.types import Attribute
+from pages.ui import cached
+from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.running import progress
+
+PAGE = 50
+NOBODY = "nobody"
+EVERYONE = "all"
+
+
+def main() -> None:
+    engine = page("Captions")
+    st.title("Captions")
+    collection = collection_picker(engine.workspace)
+    progress(engine)
+    runs = _runs(engine, collection) if collection else {}
+    if not runs:
+        empty_state(
+            engine,
+            "No caption is scored yet. On the Scores page, ask for the scores and words of each caption and press Run.",
+        )
+        return
+    name = st.sidebar.selectbox("Captions of", list(runs), key="set", bind="query-params")
+    others = [NOBODY, *(other for other in runs if other != name)]
+    against = st.sidebar.selectbox("Against", others, key="against", bind="query-params")
+    own = cached.scores(engine.folder, runs[name].run_id)
+    rows = _rows(engine.folder, runs[name].run_id, runs[against].run_id if against != NOBODY else "")
+    chosen = _filtered(rows, own.attribute, against)
+    if chosen.empty:
+        note("No caption fits these filters.")
+    else:
+        image = _table(chosen, name, against)
+        st.divider()
+        _one_image(engine, collection, runs, name, image)
+    st.divider()
+    _words(engine, runs[name], own, name)
+    note(own.attribute.note)
+
+
+def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
+    """Scored sets of the chosen attribute and attacker, by name."""
+    found = {}
+    for table in engine.workspace.items("attributes", collection):
+        for attribute in table.details["attributes"]:
+            for attacker in ATTACKERS:
+                runs = caption_runs(engine.workspace, collection, attribute, attacker)
+                if runs:
+                    found[f"{attribute}, {attacker}"] = runs
+    if not found:
+        return {}
+    chosen = st.sidebar.selectbox("Attribute and attacker", list(found), key="by", bind="query-params")
+    human = {item.name for item in engine.workspace.items("references", collection)}
+    return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
+    own = cached.scores(folder, run_id)
+    written = cached.captions(folder, own.run.spec["captions"])
+    return caption_rows(own, written, cached.scores(folder, other_id) if other_id else None)
+
+
+def _filtered(rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.DataFrame:
+    side = st.sidebar
+    orders = sort_orders(attribute, against != NOBODY)
+    order = side.selectbox("Sort by", orders, key="sort", bind="query-params")
+    group = side.selectbox("Labelled", [EVERYONE, *attribute.values], key="group", bind="query-params")
+    word = side.text_input("With the word", key="word", bind="query-params", help="A whole word, after masking.")
+    query = side.text_input("Search captions or an image id", key="q", bind="query-params")
+    side.text_input("Image shown below", key="image", bind="query-params")
+    return select_rows(rows, attribute, order, "" if group == EVERYONE else group, word, query)
+
+
+def _table(chosen: pd.DataFrame, name: str, against: str) -> str:
+    """A page of captions; the image of the selected row."""
+    pages = -(-len(chosen) // PAGE)
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    with left:
+        note(f"{len(chosen):,} captions of {name}. Select a row to see its image.")
+    if st.session_state.get("page", 1) > pages:
+        st.session_state["page"] = 1
+    number = right.number_input(f"Page of {pages:,}", 1, pages, key="page", bind="query-params")
+    part = chosen.iloc[(number - 1) * PAGE : number * PAGE]
+    shown = pd.DataFrame(
+        {
+            "image": part["image_id"],
+            "labelled": part["labelled"],
+            "bias score": [f"{score:.2f} {to}" for score, to in zip(part["score"], part["predicted"], strict=True)],
+            "difference": part["difference"].round(2),
+            "caption": part["caption"],
+        }
+    )
+    if against == NOBODY:
+        shown = shown.drop(columns="difference")
+    key = f"captions_{name}_{against}_{number}_{len(chosen)}"
+    st.dataframe(
+        shown, hide_index=True, height=320, selection_mode="single-row", key=key, alt=f"Captions of {name}",
+        on_select=partial(_pick, key, "image", list(part["image_id"])),
+        column_config={
+            "image": st.column_config.TextColumn(width="small"),
+            "caption": st.column_config.TextColumn(width="large"),
+            "difference": st.column_config.NumberColumn(
+                format="%+.2f", help=f"Probability of the labelled value, {name} minus {against}."
+            ),
+        },
+    )  # fmt: skip
+    return st.session_state["image"].strip() or str(part.iloc[0]["image_id"])
+
+
+def _pick(key: str, target: str, values: list[str]) -> None:
+    """Put the value of the row that was just selected into a filter, before the page is drawn."""
+    selected = st.session_state[key].selection.rows
+    if selected:
+        st.session_state[target] = values[selected[0]]
+
+
+def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: str, image: str) -> None:
+    """One image: its photograph where there is one, and its captions from everyone, words coloured."""
+    st.subheader(f"Image {image}" if image.isalnum() else "The image")
+    picture = picture_path(engine.workspace, collection, image)
+    left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
+    if picture:
+        left.image(str(picture), width="stretch", alt=f"Photograph {image}")
+    with right:
+        label = ""
+        first = None
+        for other, run in runs.items():
+            scores = cached.scores(engine.folder, run.run_id)
+            places = scores.table.index[scores.table["image_id"] == image]
+            for place in places:
+                if not label:
+                    label = scores.attribute.values[int(scores.table.at[place, "label"])]
+                    note(f"Labelled {label}. The number is the probability that attackers give their guess; they did "
+                         "not train on this image.")  # fmt: skip
+                    st.html(legend(scores.attribute))
+                _caption(engine, other, scores, place)
+                if other == name and first is None:
+                    first = (scores, place)
+        if not label:
+            note(f"No scored caption of image {image}.")
+    if first:
+        _what_if(engine, *first)
+
+
+def _caption(engine: Engine, name: str, scores: CaptionScores, place: int) -> None:
+    row = scores.table.loc[place]
+    written = cached.captions(engine.folder, scores.run.spec["captions"])
+    own = written[(written["image_id"] == row["image_id"]) & (written["caption_index"] == row["caption_index"])]
+    originals = tokenize(own.iloc[0]["caption"]) if len(own) else []
+    delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
+    predicted = int(row["predicted"])
+    _coloured(
+        name, row["masked"].split(), scores.words_of(place), scores.attribute, predicted, row["confidence"],
+        originals, delta,
+    )  # fmt: skip
+
+
+def _coloured(name, tokens, words, attribute: Attribute, predicted: int, share: float, originals, extra="") -> None:
+    """A line: who, how sure, and the words."""
+    ends, values = toward(attribute, words, predicted)
+    kept = originals if len(originals) == len(tokens) else None
+    st.html(
+        f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
+        + coloured_words(tokens, values, ends, kept)
+    )
+
+
+@st.fragment
+def _what_if(engine: Engine, scores: CaptionScores, place: int) -> None:
+    """Edit the caption, or give an edit such as `man -> woman | person`; the original stays as it is."""
+    st.markdown("**What if**")
+    if scores.run.spec["attacker"] != "ngram":
+        note("Choose the ngram attacker to rescore an edited caption at once.")
+        return
+    row = scores.table.loc[place]
+    written = cached.captions(engine.folder, scores.run.spec["captions"])
+    own = written[(written["image_id"] == row["image_id"]) & (written["caption_index"] == row["caption_index"])]
+    original = own.iloc[0]["caption"]
+    edited = st.text_input(
+        "Edit the caption, or write an edit such as: umbrella -> bat | dog", original,
+        key=f"what_if_{scores.run.run_id}_{place}",
+    )  # fmt: skip
+    models = cached.attackers(engine.folder, scores.run.run_id)
+    merge, fold = scores.run.spec["merge_masks"], int(row["fold"])
+    before = models.score(original, scores.attribute, fold, merge)
+    try:
+        variants = _variants(original, edited)
+    except CapbiasError as error:
+        show_error(error)
+        return
+    for variant in variants:
+        _rescored(models, scores.attribute, variant, before, fold, merge)
+
+
+def _variants(original: str, edited: str) -> list[str]:
+    if "->" not in edited:
+        return [edited]
+    word, replacements = parse_edit(edited)
+    variants = [apply_edit(original, word, replacement) for replacement in replacements]
+    if None in variants:
+        raise CapbiasError(f"the word {word!r}", "a word of this caption", "Name a word that the caption has.")
+    return variants
+
+
+def _rescored(models: StoredAttackers, attribute: Attribute, text: str, before: Rescored, fold: int, merge: bool):
+    after = models.score(text, attribute, fold, merge)
+    predicted = int(after.probabilities.argmax())
+    change = after.probabilities[predicted] - before.probabilities[predicted]
+    tokens = tokenize(text)
+    column = 0 if len(after.logit) == 1 else predicted
+    extra = (
+        f" · {change:+.2f} against the original; logit {after.logit[column]:+.3f} = intercept "
+        f"{after.baseline[column]:+.3f} + words"
+    )
+    _coloured("edited", after.tokens, after.words, attribute, predicted, after.probabilities[predicted], tokens, extra)
+
+
+def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
+    """The corpus table; a click lists the captions with the word."""
+    st.subheader("Words over the set")
+    attribute = own.attribute
+    table = cached.words(engine.folder, run.run_id)
+    smallest = st.number_input("In at least this many captions", 1, None, 10, key="smallest", bind="query-params")
+    table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
+    means = table[[column for column in table if column.startswith("mean")]].to_numpy()
+    two = means.shape[1] == 1
+    place = (means[:, 0] > 0).astype(int) if two else means.argmax(axis=1)
+    strength = abs(means[:, 0]) if two else means.max(axis=1)
+    shown = pd.DataFrame(
+        {
+            "word": table["word"].to_numpy(),
+            "pushes toward": [attribute.values[value] for value in place],
+            "mean": strength,
+            "count": table["count"].to_numpy(),
+            **{
+                f"share of {value}": 100 * table[f"share{number}"].to_numpy()
+                for number, value in enumerate(attribute.values)
+            },
+        }
+    ).sort_values("mean", ascending=False, ignore_index=True)
+    formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
+    key = f"words_{run.run_id}_{smallest}"
+    st.dataframe(
+        shown, hide_index=True, height=360, selection_mode="single-row", key=key,
+        on_select=partial(_pick, key, "word", list(shown["word"])),
+        column_config={"mean": st.column_config.NumberColumn(format="%.3f"), **formats},
+        alt=f"Words of {name} and what they add",
+    )  # fmt: skip
+    note("Mean: what the word adds to the logit of the captions that contain it. Share: of the captions of each "
+         "labelled value. Select a word to list its captions.")  # fmt: skip
+
+
+with errors():
+    main()

@@ -1,0 +1,119 @@
+"""Every run: its state, progress and log, cancel and repeat, and how its numbers were made."""
+
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.read import spec_of
+from capbias_core.experiments.store import ACTIVE, RunRow
+from pages.ui.base import empty_state, errors, note, page
+from pages.ui.running import EVERY, active_runs, label
+
+
+def main() -> None:
+    engine = page("Runs")
+    st.title("Runs")
+    if not engine.workspace.runs():
+        empty_state(engine, "Nothing has been run yet.")
+        return
+    if active_runs(engine):
+        st.fragment(_under_way, run_every=EVERY)(engine)
+    else:
+        note("No run is under way.")
+    st.subheader("All runs")
+    _all_runs(engine)
+
+
+def _under_way(engine: Engine) -> None:
+    """The queue, drawn anew every second; the whole page when it is empty."""
+    active = active_runs(engine)
+    if not active:
+        st.rerun()
+    for run in reversed(active):
+        left, right = st.columns([5, 1], vertical_alignment="center")
+        with left:
+            note(f"{label(run)} · {run.status}, {elapsed(run)}: {run.message}")
+            st.progress(run.progress)
+        if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
+            engine.cancel(run.run_id)
+            st.rerun()
+
+
+def elapsed(run: RunRow) -> str:
+    """How long a run took, or has taken so far."""
+    if run.started is None:
+        return "not started"
+    total = (run.finished or time.time()) - run.started
+    return f"{total:.1f} s" if total < 90 else f"{total / 60:.1f} min"
+
+
+def _all_runs(engine: Engine) -> None:
+    runs = engine.workspace.runs()
+    table = pd.DataFrame(
+        {
+            "run": [run.run_id for run in runs],
+            "collection": [run.collection for run in runs],
+            "what": [label(run) for run in runs],
+            "state": [run.status for run in runs],
+            "took": [elapsed(run) for run in runs],
+            "asked at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
+        }
+    )
+    event = st.dataframe(
+        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run"
+    )
+    if event.selection.rows:
+        st.session_state["run"] = table.iloc[event.selection.rows[0]]["run"]
+    ids = list(table["run"])
+    if st.session_state.get("run") not in (None, *ids):
+        del st.session_state["run"]
+    chosen = st.selectbox(
+        "How a number was made", ids, index=None, key="run", bind="query-params", placeholder="Choose a run",
+        format_func=lambda run_id: f"{run_id}: {table.loc[table['run'] == run_id, 'what'].iloc[0]}",
+    )  # fmt: skip
+    if chosen:
+        _details(engine, runs[ids.index(chosen)])
+
+
+def _details(engine: Engine, run: RunRow) -> None:
+    """Inputs, settings, log and results of one run; repeat for one that did not finish."""
+    spec = run.spec
+    left, right = st.columns([5, 1])
+    with left:
+        note(f"{label(run)} · {run.status}: {run.message}")
+        for line in run.notes:
+            note(line)
+    over = run.status not in (*ACTIVE, "finished")
+    if over and right.button("Repeat", type="primary", width="stretch", key="repeat"):
+        engine.submit([spec_of(run)], run.collection)
+        st.rerun()
+    made = {
+        "captions": f"{spec['model']} (content {spec['captions']})",
+        "references": spec["references"] or "none",
+        "labels": f"table {spec['labels']['table']}, column {spec['labels']['column']}",
+        "mapping": ", ".join(f"{raw or 'empty'} → {to or 'dropped'}" for raw, to in spec["labels"]["mapping"].items()),
+        "masked words": ", ".join(word for words in spec["attribute"]["words"].values() for word in words) or "none",
+        "mask token": spec["attribute"]["mask_token"] + (", runs merged" if spec["merge_masks"] else ", one a word"),
+        "attacker": spec["attacker"] or "none",
+        "seeds": ", ".join(map(str, spec["seeds"])) if spec["family"] == "attack" else "none",
+        "condition": spec["condition"] or "all images",
+        "protocol version": str(spec["protocol"]),
+    }
+    st.dataframe(pd.DataFrame(made.items(), columns=["setting", "value"]), hide_index=True, alt="How it was made")
+    results = engine.workspace.results(run_ids=[run.run_id])
+    if len(results):
+        shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
+        st.dataframe(shown, hide_index=True, alt="Results of this run")
+    log = "\n".join(
+        f"{pd.Timestamp(at, unit='s'):%H:%M:%S}  {message}" for at, message in engine.workspace.log_of(run.run_id)
+    )
+    with st.expander("Log", expanded=run.status in ("failed", "died")):
+        st.text(log)
+
+
+with errors():
+    main()

@@ -1,0 +1,55 @@
+"""Files on their way in: an upload goes to disk at once and is removed when it is kept, refused or forgotten."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from pathlib import Path
+
+import streamlit as st
+
+from capbias_core.errors import CapbiasError
+
+FORGOTTEN = 3600
+STATE = "upload"
+
+
+def uploaded_path(folder: str, upload) -> Path:
+    """Where this upload lies on disk; an earlier one of the session is removed."""
+    held = st.session_state.get(STATE)
+    if held and held["id"] == upload.file_id and held["path"].exists():
+        return held["path"]
+    discard()
+    home = Path(folder) / "uploads"
+    _forget_old(home)
+    own = home / uuid.uuid4().hex
+    own.mkdir(parents=True)
+    path = own / (Path(upload.name).name or "file")
+    with path.open("wb") as target:
+        shutil.copyfileobj(upload, target)
+    st.session_state[STATE] = {"id": upload.file_id, "path": path}
+    return path
+
+
+def discard() -> None:
+    """Remove this session's upload from disk."""
+    held = st.session_state.pop(STATE, None)
+    if held:
+        shutil.rmtree(held["path"].parent, ignore_errors=True)
+
+
+def _forget_old(home: Path) -> None:
+    for own in home.glob("*"):
+        if time.time() - own.stat().st_mtime > FORGOTTEN:
+            shutil.rmtree(own, ignore_errors=True)
+
+
+def server_path(text: str) -> Path:
+    """A path that the user typed. Raises CapbiasError where no file is there."""
+    path = Path(text.strip()).expanduser()
+    if not path.is_file():
+        raise CapbiasError(
+            f"the path {text.strip()[:200]!r}", "a file on the computer that runs the dashboard", "Check the spelling."
+        )
+    return path
