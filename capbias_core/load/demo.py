@@ -311,7 +311,7 @@ def _sentence(rng: np.random.Generator, subject: str, activity: Activity, place:
     sentence = _pick(rng, SENTENCES).format(
         who=f"{look}{words[rng.choice(len(words), p=chances)]} {outfit}",
         activity=_pick(rng, activity.wordings if rich else activity.wordings[:1]).format(pronoun=PRONOUNS[subject]),
-        place=_pick(rng, activity.places[place] if rich else activity.places[place][:2]),
+        place=_pick(rng, activity.places[place] if rich else activity.places[place][:1]),
     )
     return f"{sentence[0].upper()}{sentence[1:]}." if rich else sentence
 

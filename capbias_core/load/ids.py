@@ -28,9 +28,9 @@ def normalise_image_id(value: object) -> str:
     """
     if isinstance(value, str):
         return _from_text(value)
-    if value is None or (isinstance(value, Real) and math.isnan(value)):
+    if value is None or (isinstance(value, Real) and value != value):
         raise ValueError("the image id is missing")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or math.isinf(value):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or abs(value) == math.inf:
         raise ValueError(f"the image id is {described(value)}, not a number or text")
     return _from_number(value)
 
@@ -56,6 +56,12 @@ def _from_number(value: Real) -> str:
 def printable(text: str) -> str:
     """Text from a file, fit for a message: half surrogate pairs, which no terminal can print, become `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def short(text: str) -> str:
+    """Text from a file on one line of a message, cut after 40 characters."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= 40 else f"{line[:40]}…"
 
 
 def described(value: object) -> str:

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from capbias_core.load.captions import nothing_usable
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
+from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.rows import Faults, Rows, merged
 from capbias_core.types import AttributeTable
 
@@ -50,17 +50,28 @@ def _by_image(rows: Rows, names: list[str], faults: Faults) -> tuple[dict[str, t
 
 def _conflict(image: str, names: list[str], known: tuple[str, ...], labels: tuple[str, ...]) -> str:
     name, before, now = next(each for each in zip(names, known, labels, strict=True) if each[1] != each[2])
-    return f"image {image} comes again with {name} {now!r}, before {before!r}; the first row is kept"
+    change = f"{short(name)} {short(now)!r}, before {short(before)!r}"
+    return f"image {short(image)} comes again with {change}; the first is kept"
 
 
 def label_text(value: object) -> str:
-    """A raw label as stripped text: '' where empty, lists joined with `|`. ValueError for what is no label."""
+    """A raw label as stripped text: '' where empty, lists joined with `|`, objects and bytes only named.
+
+    ValueError for text that cannot be kept.
+
+    >>> [label_text(value) for value in (" Male ", 3, None, ["person", "dog"], {"a": 1}, [[1], "x"])]
+    ['Male', '3', '', 'person|dog', '(an object)', '(a list)|x']
+    """
+    if isinstance(value, (list, tuple)):
+        return "|".join(map(_scalar_text, value))
+    return _scalar_text(value)
+
+
+def _scalar_text(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, (list, tuple)):
-        return "|".join(map(label_text, value))
-    if isinstance(value, (dict, bytes)):
-        raise ValueError(f"a label is {described(value)}, not text")
+    if isinstance(value, (list, tuple, dict, bytes)):
+        return f"({described(value)})"
     text = str(value).strip()
     if UNSTORABLE.search(text):
         raise ValueError("a label holds a NUL character or half a surrogate pair")

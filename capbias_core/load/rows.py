@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, described, printable
+from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20
@@ -103,8 +103,8 @@ def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Column names for a message, cut where they are many or long."""
-    shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}…" for name in names[:most])
-    return printable(f"{shown} and {len(names) - most} more" if len(names) > most else shown) or "(none)"
+    shown = ", ".join(map(short, names[:most])) or "(none)"
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def chosen_column(file: str, names: Sequence[str], name: str) -> str:

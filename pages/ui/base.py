@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 
 import streamlit as st
 
@@ -14,6 +15,17 @@ from capbias_core.experiments.engine import Engine, engine_for
 from capbias_core.experiments.ingest import DEMO, run_demo
 from capbias_core.experiments.store import Workspace, default_folder
 from capbias_core.present.words import STYLE
+
+# A file of our own: an icon by name would be fetched from elsewhere.
+ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
+
+PAGES = (
+    ("app.py", "Answer", "balance"),
+    ("pages/1_Data.py", "Data", "upload_file"),
+    ("pages/2_Scores.py", "Scores", "bar_chart"),
+    ("pages/3_Captions.py", "Captions", "notes"),
+    ("pages/4_Runs.py", "Runs", "pending_actions"),
+)
 
 CSS = """<style>
 .block-container {padding-top: 3.2rem; max-width: 1500px}
@@ -30,11 +42,20 @@ CSS = """<style>
 
 def page(title: str) -> Engine:
     """Set the page up and hand it the engine of the workspace. The first call of every page."""
-    st.set_page_config(page_title=f"{title} · capbias", page_icon=":material/balance:", layout="wide")
+    st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS + STYLE)
+    _navigation()
     with errors():
         return engine_for(str(default_folder()))
     st.stop()
+
+
+def _navigation() -> None:
+    """Links to the pages, with the collection that is looked at."""
+    kept = {"collection": st.query_params["collection"]} if "collection" in st.query_params else None
+    for path, label, icon in PAGES:
+        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:", query_params=kept)
+    st.sidebar.divider()
 
 
 @contextmanager

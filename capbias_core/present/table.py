@@ -1,0 +1,151 @@
+"""Result rows as text: CSV and JSON with every digit, a table of rounded cells, LaTeX, and columns for a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pandas as pd
+
+from capbias_core.types import RESULT_COLUMNS
+
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "±": r"$\pm$", "–": "--",
+}  # fmt: skip
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded."""
+    return frame[list(RESULT_COLUMNS)].to_csv(index=False, lineterminator="\n")
+
+
+def to_json(frame: pd.DataFrame) -> str:
+    """Result rows as a JSON list of objects; nothing is rounded, and what is not there is null."""
+    rows = frame[list(RESULT_COLUMNS)].astype(object)
+    return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
+
+
+def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> pd.DataFrame:
+    """One row a captioner (and attribute, encoder and condition, where there are several), as text.
+
+    Each metric gives a column such as `8.7 [6.9, 10.4]` (value and 95% interval) and, where seeds were repeated, a
+    column `LIC std` such as `±0.9`. Of two results for one cell the last row is taken. Counting metrics have no
+    encoder and stand beside the only one, or on rows of their own where there are several.
+
+    ranks: model -> (best, worst) rank, shown as `1` or `1–2` on the rows with LIC; on those with LIC_M where no row
+    has LIC. metrics: which to show, in this order (default: all).
+    """
+    shown = list(metrics) if metrics is not None else list(dict.fromkeys(frame["metric"]))
+    frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
+    keys = ["captioner", *(name for name in ("attribute", "encoder", "condition") if frame[name].nunique() > 1)]
+    rows: dict[tuple, dict[str, str]] = {}
+    for row in frame.to_dict("records"):
+        cells = rows.setdefault(tuple(row[key] for key in keys), {})
+        cells[row["metric"]] = value_text(row)
+        cells[f"{row['metric']} std"] = "" if pd.isna(row["spread"]) else f"±{_rounded(row['spread'], row['scale'])}"
+    table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
+    columns = [*keys, "rank", *(column for name in shown for column in (name, f"{name} std"))]
+    table = table.reindex(columns=columns).fillna("")
+    table["rank"] = _rank_column(table, ranks or {})
+    return table[[column for column in columns if column in keys or (table[column] != "").any()]]
+
+
+def _with_one_encoder(frame: pd.DataFrame) -> pd.DataFrame:
+    encoders = [encoder for encoder in frame["encoder"].unique() if encoder]
+    return frame.assign(encoder=encoders[0]) if len(encoders) == 1 else frame
+
+
+def _rank_column(table: pd.DataFrame, ranks: dict[str, tuple[int, int]]) -> list[str]:
+    """Ranks compare one metric under one condition: the one that answers is LIC, or LIC_M without it."""
+    answers = next((name for name in ("LIC", "LIC_M") if name in table and (table[name] != "").any()), None)
+    there = table[answers] != "" if answers else [True] * len(table)
+    texts = [_rank_text(ranks.get(model)) for model in table["captioner"]]
+    return [text if shown else "" for text, shown in zip(texts, there, strict=True)]
+
+
+def value_text(row: dict) -> str:
+    """`8.7 [6.9, 10.4]`; the value alone where there is no interval. Scores x100 get one decimal, others two."""
+    if pd.isna(row["value"]):
+        return "not defined"
+    value = _rounded(row["value"], row["scale"])
+    if pd.isna(row["ci_low"]):
+        return value
+    return f"{value} [{_rounded(row['ci_low'], row['scale'])}, {_rounded(row['ci_high'], row['scale'])}]"
+
+
+def _rounded(value: float, scale: float) -> str:
+    return f"{value:.{1 if scale == 100 else 2}f}"
+
+
+def _rank_text(rank: tuple[int, int] | None) -> str:
+    if rank is None:
+        return ""
+    best, worst = rank
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:
+    """`scores_table` as a tabular for the package booktabs, after comments that say n, seeds and method."""
+    table = scores_table(frame, ranks, metrics)
+    shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
+    return "\n".join([
+        *_latex_comments(shown),
+        rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
+        r"\toprule",
+        _latex_row(table.columns),
+        r"\midrule",
+        *(_latex_row(row) for row in table.itertuples(index=False)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
+    ])  # fmt: skip
+
+
+def _latex_row(cells) -> str:
+    return " & ".join(escape_latex(cell) for cell in cells) + r" \\"
+
+
+def _latex_comments(frame: pd.DataFrame) -> list[str]:
+    """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
+    lines = ["% Value [95% interval over images]; std over attacker seeds. Needs \\usepackage{booktabs}."]
+    for (n, seeds, encoder, method), group in frame.groupby(["n", "seeds", "encoder", "method"], sort=False):
+        names = ", ".join(dict.fromkeys(group["metric"]))
+        attacker = f", {encoder}, {_counted(seeds, 'seed')}" if seeds else ""
+        lines.append(f"% {names}: n = {n}{attacker}; {method}".replace("\n", " "))
+    return lines
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def escape_latex(text: object) -> str:
+    """Text with LaTeX's special characters escaped.
+
+    >>> escape_latex("LIC_M & 5%")
+    'LIC\\\\_M \\\\& 5\\\\%'
+    """
+    return "".join(LATEX.get(character, character) for character in str(text))
+
+
+def to_text(frame: pd.DataFrame) -> str:
+    """A frame as columns for a terminal, two spaces apart: numbers to the right, text to the left."""
+    header = [str(column) for column in frame.columns]
+    cells = [[str(cell) for cell in row] for row in frame.itertuples(index=False)]
+    right = [all(_is_number(row[place]) for row in cells) for place in range(len(header))]
+    widths = [max(len(row[place]) for row in [header, *cells]) for place in range(len(header))]
+    return "\n".join(_text_line(row, widths, right) for row in [header, *cells]) + "\n"
+
+
+def _text_line(row: list[str], widths: list[int], right: list[bool]) -> str:
+    cells = [
+        cell.rjust(width) if to_right else cell.ljust(width)
+        for cell, width, to_right in zip(row, widths, right, strict=True)
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"[-+]?[\d,.]*%?", cell) is not None
