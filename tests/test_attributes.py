@@ -1,0 +1,107 @@
+"""Attributes are data: shipped ones hold what the papers print, and a wrong file is refused in words."""
+
+import pytest
+
+from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute, suggest_mapping
+from capbias_core.errors import CapbiasError
+
+# Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
+FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
+MASCULINE = "man male father gentleman boy uncle husband actor prince waiter son brother guy emperor dude cowboy he his him himself"  # noqa: E501
+IRREGULAR = {"woman": "women", "man": "men", "gentleman": "gentlemen", "lady": "ladies", "wife": "wives"}
+NO_PLURAL = {"she", "her", "hers", "herself", "he", "his", "him", "himself", "pregnant"}
+
+
+def with_plurals(singular: str) -> set[str]:
+    words = set(singular.split())
+    plain = words - NO_PLURAL - set(IRREGULAR)
+    regular = {word + ("es" if word.endswith("ss") else "s") for word in plain}
+    return words | regular | {IRREGULAR[word] for word in words & set(IRREGULAR)}
+
+
+def write(tmp_path, text: str) -> str:
+    path = tmp_path / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_attribute_keeps_the_contract(path):
+    attribute = known_attributes()[path.stem]
+    assert len(set(attribute.values)) == len(attribute.values) >= 2
+    assert len(attribute.note) > 80 and attribute.title
+    assert attribute.mask_token.startswith("<") and attribute.mask_token.endswith(">")
+    words = [word for own in attribute.words.values() for word in own]
+    assert len(words) == len(set(words)), "a word names one value only, once"
+    assert all(word == word.lower() and word.isalnum() for word in words)
+    assert set(attribute.words) <= set(attribute.values)
+    assert set(attribute.aliases.values()) <= set(attribute.values)
+
+
+def test_gender_words_are_those_of_the_paper_with_plurals():
+    gender = get_attribute("gender")
+    assert len(FEMININE.split()) == 18 and len(MASCULINE.split()) == 20
+    assert set(gender.words["Female"]) == with_plurals(FEMININE)
+    assert set(gender.words["Male"]) == with_plurals(MASCULINE)
+    assert gender.masked_words == with_plurals(FEMININE) | with_plurals(MASCULINE)
+
+
+def test_captions_do_not_name_race():
+    race = get_attribute("race")
+    assert race.masked_words == frozenset() and race.chance == 25.0
+
+
+@pytest.mark.parametrize(("k", "chance"), [(2, 25.0), (3, 100 / 9), (10, 1.0)])
+def test_chance_is_100_over_k_squared(k, chance):
+    assert plain_attribute("own", tuple(map(str, range(k)))).chance == pytest.approx(chance)
+
+
+def test_a_mapping_is_suggested_and_the_rest_is_dropped():
+    raw = ["Female", " male ", "WOMEN", "Both", "", "m"]
+    expected = {"Female": "Female", " male ": "Male", "WOMEN": "Female", "Both": None, "": None, "m": "Male"}
+    assert suggest_mapping(get_attribute("gender"), raw) == expected
+
+
+def test_an_attribute_of_ones_own_is_read(tmp_path):
+    text = 'values = ["young", "old"]\nmask_token = "<age>"\n[words]\nyoung = ["Kid"]\nold = ["elderly"]\n'
+    attribute = get_attribute(write(tmp_path, text))
+    assert (attribute.name, attribute.values) == ("own", ("young", "old"))
+    assert attribute.words == {"young": ("kid",), "old": ("elderly",)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "values = [",
+        'values = ["one"]',
+        'values = ["one", "one"]',
+        'values = ["one", "two", "two"]',
+        'values = "one two"',
+        'values = ["a", "b"]\n[words]\nc = ["x"]',
+        'values = ["a", "b"]\nwords = ["x"]',
+        'values = ["a", "b"]\n[words]\na = "woman"',  # letters would be masked one by one
+        'values = ["a", "b"]\n[words]\na = [1]',
+        'values = ["a", "b"]\n[words]\na = ["old man"]',  # no token holds a space, so nothing would be masked
+        'values = ["a", "b"]\n[words]\na = ["x"]\nb = ["x"]',
+        'values = ["a", "b"]\nmask_token = "two words"',
+        'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
+        'values = ["a", "b"]\n[aliases]\nc = ["x"]',
+        'values = ["a", "b"]\n[aliases]\na = "x"',
+    ],
+)
+def test_a_wrong_file_is_refused_in_words(tmp_path, text):
+    with pytest.raises(CapbiasError) as refused:
+        get_attribute(write(tmp_path, text))
+    assert "own.toml" in str(refused.value)
+
+
+def test_numbers_as_values_keep_their_words(tmp_path):
+    attribute = get_attribute(write(tmp_path, 'values = [0, 1]\n[words]\n0 = ["calm"]\n1 = ["angry"]\n'))
+    assert attribute.words == {"0": ("calm",), "1": ("angry",)}
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path):
+    with pytest.raises(CapbiasError, match="gender.*race"):
+        get_attribute("gendre")
+    with pytest.raises(CapbiasError, match="missing.toml"):
+        get_attribute(str(tmp_path / "missing.toml"))
