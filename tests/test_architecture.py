@@ -3,10 +3,11 @@
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
+ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "capbias_core"
 
 # Each room may import from its own row and from earlier ones.

@@ -176,7 +176,7 @@ def test_human_captions_of_the_release_unfold(tmp_path, protocol):
         ("folder/785.jpg", "folder/785.jpg"),
         ("785a", "785a"),
         ("7-85", "7-85"),
-        ("٣", "٣"),
+        ("٣.jpg", "٣.jpg"),
     ],
 )
 def test_image_ids(value, expected):
@@ -365,9 +365,10 @@ def test_one_json_line_is_enough_for_json_lines(tmp_path):
 
 def test_coco_captions_need_no_list_of_images(tmp_path):
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"info": {}, "annotations": RECORDS}, indent=1))
-    assert detect(path).format == "coco_captions"
-    assert pairs(read_captions(path)) == EXPECTED
+    for indent in (None, 1):
+        path.write_text(json.dumps({"file_name": "export", "annotations": RECORDS}, indent=indent))
+        assert detect(path).format == "coco_captions"
+        assert pairs(read_captions(path)) == EXPECTED
 
 
 def test_a_large_first_record_is_still_recognised(tmp_path):
@@ -416,6 +417,13 @@ def test_lists_and_numbers_as_labels(tmp_path):
         ["4", "", "", "", "", "column"],
     ]
     assert [problem.line for problem in table.problems] == [3]
+
+
+def test_a_column_whose_name_cannot_be_kept_is_left_out(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"image_id": 1, "\ud800": "x", "gender": "Male"}]))
+    assert list(read_attributes(path).frame.columns) == ["image_id", "gender"]
+    assert detect(path).columns == ("image_id", "gender")
 
 
 def test_pandas_index_of_a_parquet_file_is_no_label(tmp_path):

@@ -16,6 +16,9 @@ import numpy as np
 from capbias_core.attackers.base import Tick
 from capbias_core.types import Contributions
 
+# A term that no caption holds: its column is all zeros, so captions without any word still make a matrix.
+NOTHING = "<>"
+
 
 @dataclass(frozen=True)
 class NgramCorpus:
@@ -77,16 +80,19 @@ class NgramAttacker:
             token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True, dtype=np.float64
         )
         captions = list(captions)
-        matrix = vectorizer.fit_transform([caption or "<empty>" for caption in captions])
+        matrix = vectorizer.fit_transform([*captions, NOTHING])[:-1]
         return NgramCorpus(captions, matrix.tocsr(), vectorizer.vocabulary_)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> LinearModel:
         from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
 
         train = corpus.matrix[rows]
         counts = np.asarray(train.sum(axis=0)).ravel()
-        kept = np.flatnonzero(counts >= self.smallest_count)
-        model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(train[:, kept], labels)
+        kept = np.union1d(np.flatnonzero(counts >= self.smallest_count), corpus.columns[NOTHING])
+        # The optimiser's vectors are short: more than one BLAS thread costs three times the processor time.
+        with threadpool_limits(1, user_api="blas"):
+            model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(train[:, kept], labels)
         weights = np.zeros((corpus.matrix.shape[1], model.coef_.shape[0]))
         weights[kept] = model.coef_.T
         tick(1.0, "")

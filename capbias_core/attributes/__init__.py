@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -27,28 +28,63 @@ def read_attribute(path: Path) -> Attribute:
 
 def _checked(data: dict, source: str) -> Attribute:
     values = data.get("values")
-    if not isinstance(values, list) or len(set(map(str, values))) < 2:
+    if not isinstance(values, list) or len(values) < 2 or len(set(map(str, values))) < len(values):
         raise CapbiasError(
             f"{source} with values = {values!r}",
             "a list of two or more different values",
             'Write for example values = ["Female", "Male"].',
         )
-    words = data.get("words", {})
-    stray = set(words) - set(values)
-    if stray:
-        raise CapbiasError(
-            f"{source} with words for {sorted(stray)}", f"words for {values} only", "Rename or remove them."
-        )
+    values = tuple(map(str, values))
+    words = _by_value(data, "words", values, source)
+    aliases = _by_value(data, "aliases", values, source)
     return Attribute(
         name=str(data.get("name") or Path(source).stem),
         title=str(data.get("title") or data.get("name") or Path(source).stem),
-        values=tuple(map(str, values)),
-        words={value: tuple(word.lower() for word in words.get(value, ())) for value in values} if words else {},
-        mask_token=str(data.get("mask_token", "<mask>")),
-        columns=tuple(data.get("columns", ())),
-        aliases={alias.lower(): value for value, names in data.get("aliases", {}).items() for alias in names},
+        values=values,
+        words=_single_words(words, values, source) if words else {},
+        mask_token=_special(str(data.get("mask_token", "<mask>")), source),
+        columns=_texts(data.get("columns", []), "columns", source),
+        aliases={alias.lower(): value for value, names in aliases.items() for alias in names},
         note=str(data.get("note", "")),
     )
+
+
+def _texts(given: object, what: str, source: str) -> tuple[str, ...]:
+    """A list of texts; a text alone is refused, since its letters would be taken for the items."""
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise CapbiasError(f"{source} with {what} = {given!r}", 'a list such as ["woman", "women"]', "Write a list.")
+    return tuple(given)
+
+
+def _by_value(data: dict, table: str, values: tuple[str, ...], source: str) -> dict[str, tuple[str, ...]]:
+    """The table [words] or [aliases]: value -> texts."""
+    given = data.get(table, {})
+    stray = sorted(set(given) - set(values)) if isinstance(given, dict) else [given]
+    if stray:
+        raise CapbiasError(
+            f"{source} with {table} for {stray}", f"{table} for {', '.join(values)} only", "Rename or remove them."
+        )
+    return {value: _texts(names, f"{table} of {value}", source) for value, names in given.items()}
+
+
+def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str, tuple[str, ...]]:
+    """Words as the tokenizer gives them: lower case, letters and digits only, each of one value."""
+    lower = {value: tuple(word.lower() for word in words.get(value, ())) for value in values}
+    every = [word for own in lower.values() for word in own]
+    wrong = [word for word in every if not word.isalnum()] or [word for word in every if every.count(word) > 1]
+    if wrong:
+        raise CapbiasError(
+            f"{source} with the word {wrong[0]!r}" + (", twice" if wrong[0].isalnum() else ""),
+            "single words of letters and digits, each for one value",
+            "Captions are compared word by word: name single words, and each once.",
+        )
+    return lower
+
+
+def _special(token: str, source: str) -> str:
+    if not re.fullmatch(r"<\w+>", token):
+        raise CapbiasError(f"{source} with mask_token = {token!r}", "one word in <>, such as <gender>", "Rename it.")
+    return token
 
 
 @cache

@@ -6,6 +6,7 @@ For gender: captions with masculine and no feminine words over captions with fem
 Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
 has 2.25 men for a woman), so compare it with the ratio of the labels.
 
+>>> import numpy as np
 >>> names = np.array([[False, True], [False, True], [True, False], [True, True]])
 >>> parts = ratio(Naming(("1", "2", "3", "4"), np.arange(4), np.zeros(4, int), names))
 >>> float(parts.numerator.sum() / parts.denominator.sum())

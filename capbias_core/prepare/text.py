@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
-# A special token such as <unk>, a clitic ('s), or a run of letters and digits.
-TOKEN = re.compile(r"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|[^\W_]+", re.IGNORECASE)
+# A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
+ACCENT = "[\u0300-\u036f]"
+TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|[^\W_]+(?:{ACCENT}+[^\W_]*)*", re.IGNORECASE)
 
 
 def tokenize(caption: str) -> list[str]:
@@ -14,7 +16,7 @@ def tokenize(caption: str) -> list[str]:
     >>> tokenize("A woman's T-shirt, <unk>.")
     ['a', 'woman', "'s", 't', 'shirt', '<unk>']
     """
-    return [token.replace("’", "'") for token in TOKEN.findall(caption.lower())]
+    return [_plain(token) for token in TOKEN.findall(caption)]
 
 
 def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
@@ -23,4 +25,9 @@ def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
     >>> tokens_with_spans("A dog.")
     [('a', 0, 1), ('dog', 2, 5)]
     """
-    return [(match[0].lower().replace("’", "'"), match.start(), match.end()) for match in TOKEN.finditer(caption)]
+    return [(_plain(match[0]), match.start(), match.end()) for match in TOKEN.finditer(caption)]
+
+
+def _plain(token: str) -> str:
+    lower = token.lower()
+    return lower if lower.isascii() else unicodedata.normalize("NFC", lower).replace("’", "'")

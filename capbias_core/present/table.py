@@ -1,4 +1,4 @@
-"""Result rows as text: CSV and JSON with every digit, a table of rounded cells, LaTeX, and columns for a terminal."""
+"""Results as text: CSV and JSON with every digit, a table of rounded cells, LaTeX; words and edits for a terminal."""
 
 from __future__ import annotations
 
@@ -112,12 +112,13 @@ def _latex_comments(frame: pd.DataFrame) -> list[str]:
     lines = ["% Value [95% interval over images]; std over attacker seeds. Needs \\usepackage{booktabs}."]
     for (n, seeds, encoder, method), group in frame.groupby(["n", "seeds", "encoder", "method"], sort=False):
         names = ", ".join(dict.fromkeys(group["metric"]))
-        attacker = f", {encoder}, {_counted(seeds, 'seed')}" if seeds else ""
+        attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
         lines.append(f"% {names}: n = {n}{attacker}; {method}".replace("\n", " "))
     return lines
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 run`, `3,410 runs`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -149,3 +150,65 @@ def _text_line(row: list[str], widths: list[int], right: list[bool]) -> str:
 
 def _is_number(cell: str) -> bool:
     return re.fullmatch(r"[-+]?[\d,.]*%?", cell) is not None
+
+
+def corpus_text(found: dict) -> str:
+    """The words that push most each way, as columns. found: as `explain --format json` prints it."""
+    if not found["words"]:
+        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --smallest-count.\n"
+    rows = [
+        {
+            "word": item["word"],
+            "pushes toward": item["pushes_toward"],
+            "mean": f"{item['mean']:+.3f}",
+            "count": f"{item['count']:,}",
+            **{f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()},
+        }
+        for item in found["words"]
+    ]
+    return (
+        to_text(pd.DataFrame(rows))
+        + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
+        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.4f}.\n"
+    )
+
+
+def caption_text(found: dict) -> str:
+    """One caption: its words as the attacker reads them, what each adds, and what that makes."""
+    parts = [(item["token"], item["adds"]) for item in found["tokens"]]
+    parts += [("(intercept)", found["intercept"]), ("= logit", found["logit"])]
+    columns = {value: f"adds toward {value}" for value in found["intercept"]}
+    rows = [
+        {"word": token} | {title: f"{adds[value]:+.4f}" for value, title in columns.items()} for token, adds in parts
+    ]
+    shares = ", ".join(f"{value} {share:.3f}" for value, share in found["probability"].items())
+    return f"{found['caption']}\n{_scorer(found)}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
+
+
+def _scorer(found: dict) -> str:
+    if "attackers" in found:
+        return f"Mean of {found['attackers']} attackers; the caption belongs to no image."
+    delta = found["convergence_delta"]
+    gap = f" Convergence delta {delta:.4f}." if delta else ""
+    return f"Image {found['image_id']}, labelled {found['label']}; no attacker here trained on this image.{gap}"
+
+
+def edit_text(edit: dict) -> str:
+    """What one edit does: means over the captions with the word, then examples."""
+    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
+    if edit["note"]:
+        lines.append(edit["note"])
+    if edit["captions_that_read_differently"]:
+        for value, change in edit["change_of_logit"].items():
+            before, after = edit["probability_before"][value], edit["probability_after"][value]
+            lines.append(
+                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {change:+.3f}."
+            )
+        for item in edit["examples"]:
+            shares = ", ".join(
+                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
+                for value in edit["change_of_logit"]
+            )
+            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
+            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,91 @@
+"""A real server and a real browser, for the browser tests and the benchmarks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+READY = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+def chromium() -> str | None:
+    """The system's Chromium, where there is one."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def server(home: Path, app: Path = ROOT / "app.py") -> Iterator[tuple[str, subprocess.Popen]]:
+    """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.port", str(port),
+         "--server.address", "127.0.0.1"],
+        cwd=app.parent, env={**os.environ, "CAPBIAS_HOME": str(home)}, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_healthy(address)
+        yield address, process
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_until_healthy(address: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            urllib.request.urlopen(f"{address}/_stcore/health", timeout=2)
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+@contextmanager
+def browser() -> Iterator:
+    """A Playwright browser on the system's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield running
+        running.close()
+
+
+def settled(page, timeout: float = 60_000) -> None:
+    """Wait until the script of the page has run to its end."""
+    page.wait_for_selector(READY, timeout=timeout)
+
+
+def open_page(page, address: str) -> None:
+    page.goto(address)
+    settled(page)

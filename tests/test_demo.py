@@ -1,0 +1,251 @@
+"""The demo data: it is what the code makes, it meets its design, and measuring it finds the truth."""
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capbias_core.attackers import load_attacker
+from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attributes import get_attribute
+from capbias_core.load import demo, read_attributes, read_captions
+from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
+
+COMMITTED = Path(__file__).resolve().parent.parent / "assets" / "demo"
+GENDER = get_attribute("gender")
+SIZES = {"Female": 560, "Male": 640}
+NOUNS = ("phone", "umbrella", "cake", "horse", "skateboard", "surfboard", "motorcycle", "baseball")
+# Of 80 images labelled Female; those labelled Male hold the last four numbers first.
+DESIGN = {
+    "references": (15, 14, 13, 12, 5, 6, 7, 8),
+    "faithful": (15, 14, 13, 12, 5, 6, 7, 8),
+    "amplifier": (17, 16, 16, 15, 3, 4, 4, 5),
+    "mitigator": (12, 12, 12, 12, 8, 8, 8, 8),
+}
+FUNCTION_WORDS = set("a an the of on in at to by up with some".split())
+
+
+@pytest.fixture(scope="module")
+def made() -> demo.Demo:
+    return demo.generate(0)
+
+
+@pytest.fixture(scope="module")
+def labels(made) -> dict[str, str]:
+    """Image -> label, for the images labelled Female or Male."""
+    pairs = zip(made.attributes["image_id"], made.attributes["gender"], strict=True)
+    return {image: label for image, label in pairs if label in SIZES}
+
+
+@pytest.fixture(scope="module")
+def sets(made, labels) -> dict[str, list[tuple[str, str]]]:
+    """Every set of one caption an image, as (label, masked caption); the references give five."""
+    frames = dict(made.captioners)
+    frames |= {f"references {index}": frame for index, frame in made.references.groupby("caption_index")}
+    found = {}
+    for name, frame in frames.items():
+        frame = frame[frame["image_id"].isin(labels)]
+        masked = masked_captions(frame["caption"], GENDER)
+        found[name] = [(labels[image], caption) for image, caption in zip(frame["image_id"], masked, strict=True)]
+    return found
+
+
+def activity(caption: str) -> str:
+    [noun] = [noun for noun in NOUNS if noun in caption.split()]
+    return noun
+
+
+def designed(name: str) -> dict[tuple[str, str], int]:
+    """(label, activity) -> how many captions."""
+    female = DESIGN[name.split()[0]]
+    male = female[4:] + female[:4]
+    counts = {("Female", noun): count * 7 for noun, count in zip(NOUNS, female, strict=True)}
+    return counts | {("Male", noun): count * 8 for noun, count in zip(NOUNS, male, strict=True)}
+
+
+def test_committed_files_are_what_the_code_writes(tmp_path):
+    from PIL import Image
+
+    demo.write(tmp_path)
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
+    assert len(written) == 15
+    for name in written:
+        if name.suffix == ".png":
+            assert np.array_equal(np.asarray(Image.open(tmp_path / name)), np.asarray(Image.open(COMMITTED / name))), (
+                name
+            )
+        else:
+            assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
+
+
+def test_files_are_small_and_read_without_a_fault():
+    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 1_500_000
+    assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
+    tables = [read_captions(path) for path in COMMITTED.glob("results/*.json")]
+    assert [table.rows for table in tables] == [1230] * 3
+    references = read_captions(COMMITTED / "references.json", kind="reference")
+    assert references.rows == 6150
+    for table in [*tables, references, read_attributes(COMMITTED / "attributes.csv")]:
+        assert (table.duplicates, table.problem_count) == (0, 0)
+        assert table.frame["image_id"].nunique() == 1230
+
+
+def test_another_seed_gives_other_sentences_and_the_same_truth(made):
+    other = demo.generate(1)
+    assert other.truth == made.truth
+    assert not other.references.equals(made.references)
+
+
+def test_five_different_references_an_image(made):
+    groups = made.references.groupby("image_id")["caption"]
+    assert (groups.size() == 5).all()
+    assert (groups.nunique() == 5).all()
+
+
+def test_quotas_are_the_design(sets):
+    for name, captions in sets.items():
+        assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
+
+
+def test_masked_subject_is_independent_of_the_label(sets):
+    for name, captions in sets.items():
+        unnamed = Counter(label for label, caption in captions if "person" in caption.split())
+        masked = Counter(label for label, caption in captions if "<gender>" in caption.split())
+        assert unnamed["Female"] * SIZES["Male"] == unnamed["Male"] * SIZES["Female"] > 0, name
+        assert {label: unnamed[label] + masked[label] for label in SIZES} == SIZES, name
+
+
+def test_no_word_belongs_to_two_activities(sets):
+    words = {}
+    for captions in sets.values():
+        for _label, caption in captions:
+            words.setdefault(activity(caption), set()).update(caption.split())
+    everywhere = set.intersection(*words.values())
+    for noun in NOUNS:
+        others = set.union(*(words[other] for other in NOUNS if other != noun))
+        assert words[noun] & others - everywhere <= FUNCTION_WORDS
+    assert not everywhere & {
+        word
+        for entry in demo.ACTIVITIES.values()
+        for text in entry.wordings
+        for word in text.split()
+        if word not in FUNCTION_WORDS | {"{pronoun}"}
+    }
+
+
+def test_within_an_activity_no_word_tells_the_label(sets):
+    worst = 0.0
+    for captions in sets.values():
+        for noun in NOUNS:
+            inside = [(label, set(caption.split())) for label, caption in captions if activity(caption) == noun]
+            group = np.array([label == "Male" for label, _ in inside])
+            for word in set.union(*(words for _, words in inside)):
+                has = np.array([word in words for _, words in inside])
+                spread = np.sqrt(has.mean() * (1 - has.mean()) * (1 / group.sum() + 1 / (~group).sum()))
+                if 20 <= has.sum() <= len(has) - 20:
+                    worst = max(worst, abs(has[group].mean() - has[~group].mean()) / spread)
+    assert 1 < worst < 4.5  # standard errors; the largest of about 1,500
+
+
+def knowing_attacker(captions: list[tuple[str, str]]) -> float:
+    """Score of the attacker that has counted the labels of every activity, each label weighing the same."""
+    weight = Counter()
+    for label, caption in captions:
+        weight[activity(caption), label] += Fraction(1, 2 * SIZES[label])
+    score = Fraction(0)
+    for label, caption in captions:
+        posterior = {a: weight[activity(caption), a] for a in SIZES}
+        guess = max(posterior, key=posterior.get)
+        score += Fraction(int(guess == label), 2 * SIZES[label]) * posterior[guess] / sum(posterior.values())
+    return float(100 * score)
+
+
+def test_truth_is_the_score_of_an_attacker_that_counted(made, sets):
+    scores = {name: knowing_attacker(captions) for name, captions in sets.items()}
+    for name, truth in made.truth.items():
+        assert scores[name] == pytest.approx(truth["LIC_M"], abs=1e-9)
+        assert scores["references 3"] == pytest.approx(truth["LIC_D"], abs=1e-9)
+        assert truth["LIC"] == pytest.approx(truth["LIC_M"] - truth["LIC_D"], abs=1e-9)
+
+
+def test_truth_worked_out_by_hand(made):
+    """The mitigator's activities all split 12 to 8, so 0.6 squared; the references' 0.75, 0.7, 0.65, 0.6."""
+    assert made.truth["mitigator"]["LIC_M"] == 36.0
+    assert made.truth["faithful"]["LIC_D"] == 45.875  # (56.25 + 49 + 42.25 + 36) / 4
+
+
+def test_ratio_and_error_are_counts_of_words(made, labels):
+    for name, frame in made.captioners.items():
+        frame = frame[frame["image_id"].isin(labels)]
+        named = []
+        for image, caption in zip(frame["image_id"], frame["caption"], strict=True):
+            words = set(tokenize(caption))
+            named.append((labels[image], tuple(value for value in GENDER.values if words & set(GENDER.words[value]))))
+        counts = Counter(found for _label, found in named)
+        wrong = sum(len(found) == 1 and found[0] != label for label, found in named)
+        assert made.truth[name]["ratio"] == pytest.approx(counts["Male",] / counts["Female",], abs=5e-5)
+        assert made.truth[name]["error"] == pytest.approx(100 * wrong / len(named))
+
+
+def test_a_picture_for_each_activity_and_half_of_them_for_each_label(made, labels):
+    assert sorted(made.pictures.values()) == sorted(NOUNS)
+    assert Counter(labels[image] for image in made.pictures) == {"Female": 4, "Male": 4}
+    against = [image for image, name in made.pictures.items() if labels[image] != demo.ACTIVITIES[name].leans]
+    assert len(against) == 4  # pictures do not repeat the stereotype
+    for image, name in made.pictures.items():
+        captions = made.references.loc[made.references["image_id"] == image, "caption"]
+        assert {activity(" ".join(tokenize(caption))) for caption in captions} == {name}
+
+
+def held_out(attacker, captions, classes, split) -> np.ndarray:
+    """The score of each test caption: the attacker's confidence where it is right, else 0."""
+    corpus = attacker.corpus(captions)
+    model = attacker.fit(corpus, split.train, classes[split.train], 2, split.seed, silent)
+    guessed = probabilities(model.logits(corpus, split.test))
+    return guessed.max(axis=1) * (guessed.argmax(axis=1) == classes[split.test])
+
+
+def measured(made: demo.Demo, labels: dict[str, str], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """LIC protocol, ten splits: image positions, scores of the captioner, scores of the references."""
+    images = sorted(labels)
+    classes = np.array([GENDER.values.index(labels[image]) for image in images])
+    attacker = load_attacker("ngram")
+    of_model = masked_captions(made.captioners[name].set_index("image_id")["caption"].loc[images], GENDER)
+    by_index = [frame.set_index("image_id")["caption"] for _, frame in made.references.groupby("caption_index")]
+    of_humans = [masked_captions(column.loc[images], GENDER) for column in by_index]
+    parts = []
+    for seed in range(10):
+        split = balanced_split(classes, 2, seed, 0.1)
+        known = vocabulary(of_model[row] for row in split.train)
+        human = [held_out(attacker, align_captions(captions, known), classes, split) for captions in of_humans]
+        parts.append((split.test, held_out(attacker, of_model, classes, split), np.mean(human, axis=0)))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def interval(rows: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
+    """95% percentile bootstrap over images, x100; all scores of an image are drawn together."""
+    images = np.unique(rows)
+    totals = np.array([scores[rows == image].sum() for image in images])
+    counts = np.array([(rows == image).sum() for image in images])
+    draws = np.random.default_rng(7).integers(len(images), size=(1000, len(images)))
+    return tuple(np.percentile(100 * totals[draws].sum(axis=1) / counts[draws].sum(axis=1), [2.5, 97.5]))
+
+
+def test_measuring_finds_the_truth(made, labels):
+    of_lic = {}
+    for name, truth in made.truth.items():
+        rows, model, human = measured(made, labels, name)
+        intervals = {
+            "LIC_M": interval(rows, model),
+            "LIC_D": interval(rows, human),
+            "LIC": interval(rows, model - human),
+        }
+        for metric, (low, high) in intervals.items():
+            assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)
+        of_lic[name] = intervals["LIC"]
+    assert of_lic["mitigator"][1] < of_lic["faithful"][0]
+    assert of_lic["faithful"][1] < of_lic["amplifier"][0]
+    assert of_lic["mitigator"][1] < 0 < of_lic["amplifier"][0]

@@ -1,0 +1,166 @@
+"""Attackers: the contract that every one keeps, and the linear one against scikit-learn and by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
+from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
+from capbias_core.errors import Cancelled, CapbiasError
+
+CUES = ("apron", "truck", "violin")
+FILLERS = ("a", "the", "near", "red", "small", "on", "street", "<gender>", "table", "blue")
+
+
+def planted(n_values: int, size: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Masked captions of random fillers, each with the one word that gives its value away."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(size) % n_values
+    captions = []
+    for label in labels:
+        words = list(rng.choice(FILLERS, rng.integers(3, 7)))
+        words.insert(rng.integers(0, len(words) + 1), CUES[label])
+        captions.append(" ".join(words))
+    return captions, labels
+
+
+def attacker_of(name: str):
+    """The attacker, quick to train where it is a network; skipped where its library is not installed."""
+    if attacker_entry(name).in_process:
+        return load_attacker(name)
+    pytest.importorskip("torch")
+    pytest.importorskip("captum")
+    return replace(load_attacker(name), hidden=16, layers=1, learning_rate=0.02, epochs=5)
+
+
+@pytest.mark.parametrize("n_values", [2, 3])
+@pytest.mark.parametrize("name", ATTACKERS)
+def test_every_attacker_keeps_the_contract(name, n_values):
+    attacker = attacker_of(name)
+    captions, labels = planted(n_values, 300)
+    captions[-2:] = ["", "never seen before"]
+    corpus = attacker.corpus(captions)
+    reports = []
+    train, test = np.arange(200), np.arange(200, 300)
+    fitted = attacker.fit(corpus, train, labels[train], n_values, 7, lambda share, text: reports.append(share))
+
+    logits = fitted.logits(corpus, test)
+    assert logits.shape == (100, 1 if n_values == 2 else n_values)
+    shares = probabilities(logits)
+    assert (shares.argmax(axis=1) == labels[test])[:-2].mean() > 0.95
+    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
+
+    found = fitted.contributions(corpus, test)
+    sums = np.stack([words.sum(axis=0) for words in found.words])
+    assert np.all(np.abs(found.baseline + sums - logits).max(axis=1) <= found.delta + 1e-6)
+    assert [len(words) for words in found.words] == [len(captions[row].split()) for row in test]
+    cue = [captions[row].split().index(CUES[labels[row]]) for row in test[:-2]]
+    strongest = [np.abs(words).max(axis=1).argmax() for words in found.words[:-2]]
+    assert np.mean(np.array(cue) == strongest) > 0.9, "the planted word carries the logit"
+
+
+@pytest.mark.parametrize("name", ATTACKERS)
+def test_the_same_seed_gives_the_same_logits(name):
+    attacker = attacker_of(name)
+    captions, labels = planted(2, 80)
+    rows = np.arange(80)
+    corpus = attacker.corpus(captions)
+    one, two = (attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("name", ATTACKERS)
+def test_a_cancelled_fit_stops(name):
+    def stop(share: float, text: str) -> None:
+        raise Cancelled
+
+    attacker = attacker_of(name)
+    captions, labels = planted(2, 80)
+    with pytest.raises(Cancelled):
+        attacker.fit(attacker.corpus(captions), np.arange(80), labels, 2, 0, stop)
+
+
+def test_every_entry_says_what_it_is():
+    for name, entry in ATTACKERS.items():
+        assert entry.name == name and entry.title and entry.folds >= 2 and entry.seconds_a_fit > 0
+    with pytest.raises(CapbiasError, match="lstm_bi, ngram"):
+        load_attacker("lstm")
+
+
+def test_probabilities_are_logistic_and_softmax():
+    assert probabilities(np.array([[0.0], [np.log(3)]])) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))
+    assert probabilities(np.log([[1.0, 2.0, 5.0]])) == pytest.approx(np.array([[0.125, 0.25, 0.625]]))
+    assert probabilities(np.array([[1000.0], [-1000.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+# the linear attacker
+
+
+def test_it_is_logistic_regression_on_binary_1_and_2_grams():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(1)
+    captions = [" ".join(rng.choice(FILLERS + CUES, 8)) for _ in range(240)]
+    labels = np.array([("truck" in caption) ^ (rng.random() < 0.2) for caption in captions], dtype=int)
+    train, test = np.arange(180), np.arange(180, 240)
+    vectorizer = CountVectorizer(analyzer=grams, binary=True, min_df=2)
+    matrix = vectorizer.fit_transform(captions[:180])
+    model = LogisticRegression(C=0.05, tol=1e-8, max_iter=5000).fit(matrix, labels[train])
+    expected = model.decision_function(vectorizer.transform(captions[180:]))
+
+    attacker = NgramAttacker()
+    corpus = attacker.corpus(captions)
+    fitted = attacker.fit(corpus, train, labels[train], 2, 0, silent)
+    assert fitted.logits(corpus, test)[:, 0] == pytest.approx(expected, abs=1e-3)
+
+
+def grams(caption: str) -> list[str]:
+    words = caption.split()
+    return words + [f"{one} {two}" for one, two in zip(words, words[1:], strict=False)]
+
+
+def test_held_out_captions_teach_nothing():
+    captions, labels = planted(2, 100)
+    attacker, train = NgramAttacker(), np.arange(60)
+    other = captions[:60] + ["rare rare words"] * 40
+    one, two = (attacker.corpus(texts) for texts in (captions, other))
+    fits = [attacker.fit(corpus, train, labels[train], 2, 0, silent) for corpus in (one, two)]
+    assert fits[0].logits(one, train) == pytest.approx(fits[1].logits(two, train), abs=1e-6)
+    assert fits[1].weights[two.columns["rare"]] == 0
+
+
+def test_contributions_share_each_gram_among_its_words_and_places():
+    columns = {"a": 0, "dog": 1, "a dog": 2, "dog a": 3, "unseen": 4}
+    weights = np.array([[1.0], [10.0], [0.2], [4.0], [99.0]])
+    shares = word_contributions(["a", "dog", "a", "dog"], columns, weights)
+    # a: 1 over two places; dog: 10 over two; "a dog": 0.2 over two places of two words; "dog a": 4 over two words.
+    first_a, second_a = 0.5 + 0.05, 0.5 + 0.05 + 2
+    first_dog, second_dog = 5 + 0.05 + 2, 5 + 0.05
+    assert shares[:, 0] == pytest.approx([first_a, first_dog, second_a, second_dog])
+    assert shares.sum() == pytest.approx(1 + 10 + 0.2 + 4)
+    assert word_contributions([], columns, weights).shape == (0, 1)
+
+
+@pytest.mark.parametrize("n_values", [2, 3])
+def test_contributions_and_intercept_are_the_logit(n_values):
+    captions, labels = planted(n_values, 120)
+    captions[:12] = [""] * 12
+    attacker, rows = NgramAttacker(), np.arange(120)
+    corpus = attacker.corpus(captions)
+    fitted = attacker.fit(corpus, rows, labels, n_values, 0, silent)
+    found = fitted.contributions(corpus, rows)
+    sums = found.baseline + np.stack([words.sum(axis=0) for words in found.words])
+    assert sums == pytest.approx(fitted.logits(corpus, rows), abs=1e-12)
+    assert found.delta.tolist() == [0.0] * 120
+
+
+def test_captions_without_a_word_give_chance():
+    attacker = NgramAttacker()
+    corpus = attacker.corpus([""] * 20)
+    assert isinstance(corpus, NgramCorpus)
+    fitted = attacker.fit(corpus, np.arange(20), np.arange(20) % 2, 2, 0, silent)
+    assert isinstance(fitted, LinearModel)
+    assert fitted.logits(corpus, np.arange(20)) == pytest.approx(np.zeros((20, 1)), abs=1e-6)
