@@ -48,7 +48,7 @@ from capbias_core.experiments.read import (
 )
 from capbias_core.experiments.store import ACTIVE, RunRow, Workspace, checked_name, default_folder
 from capbias_core.explain.what_if import Rescored, StoredAttackers, apply_edit, parse_edit
-from capbias_core.load import demo, detect, normalise_image_id
+from capbias_core.load import detect, normalise_image_id
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.metrics import FAMILIES, METRICS, expand_metrics
 from capbias_core.prepare import tokenize
@@ -68,7 +68,7 @@ from capbias_core.types import Attribute
 DONE, RUN_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 FILES = "files"
 DEFAULT_METRICS = ("lic", "ratio", "error")
-BETWEEN_LINES = 30.0
+BETWEEN_LINES = 60.0
 SHOWN_DROPPED = 10
 EXAMPLES = 3
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
@@ -300,7 +300,7 @@ def _specs(source: Source, args, metrics: Sequence[str], references: str = "", w
 
 
 def _run(workspace: Workspace, specs: list[RunSpec], collection: str) -> list[RunRow]:
-    """Run what is not finished yet and wait for all; on Ctrl-C the runs that were started here are cancelled."""
+    """Run what is not finished yet, and wait for all."""
     with _engine(workspace) as engine:
         return _awaited(engine, specs, engine.submit(specs, collection))
 
@@ -312,20 +312,23 @@ def _awaited(engine: Engine, specs: list[RunSpec], started: list[str]) -> list[R
     progress = _Progress()
     try:
         return engine.wait([spec.run_id for spec in specs], progress)
-    except KeyboardInterrupt:
-        for run_id in started:
-            engine.cancel(run_id)
-        raise
     finally:
         progress.clear()
 
 
 @contextmanager
 def _engine(workspace: Workspace) -> Iterator[Engine]:
-    """An engine that is done with the workspace when it is left, so that the folder may go."""
+    """An engine that is done with the workspace when it is left, so that the folder may go.
+
+    On Ctrl-C the runs that this process started are cancelled first.
+    """
     engine = Engine(workspace.folder)
     try:
         yield engine
+    except KeyboardInterrupt:
+        for run_id in list(engine._owned):
+            engine.cancel(run_id)
+        raise
     finally:
         threads = [holder for holder in engine._owned.values() if isinstance(holder, Thread)]
         for thread in filter(None, [*threads, engine._watcher]):
@@ -452,7 +455,7 @@ def _worth_running(specs: list[RunSpec], wanted: Sequence[str], source: Source, 
         for name in wanted:
             if name not in had:
                 reasons.setdefault(_why_not(name, model, attribute, references), {})[name] = None
-    lines = [f"{' and '.join(names)} left out: {reason}" for reason, names in reasons.items()]
+    lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
     kept = [spec for spec in specs if _answers(spec) & set(wanted)]
     if not kept:
         raise CapbiasError("; ".join(lines), "a metric that can be had from these inputs", "Ask for another metric.")
@@ -859,7 +862,7 @@ def _run_row(run: RunRow) -> dict:
     spec = run.spec
     return {
         "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
-        "attribute": spec["attribute"]["name"], "attacker": spec["attacker"], "seeds": len(spec["seeds"]),
+        "attribute": spec["attribute"]["name"], "attacker": spec["attacker"], "seeds": len(spec["seeds"]) if spec["family"] == "attack" else 0,
         "condition": spec["condition"], "status": run.status, "progress": run.progress,
         "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),
     }  # fmt: skip
@@ -871,8 +874,7 @@ def export(args) -> int:
     with _opened(args) as workspace:
         collection = _known_collection(workspace, args.collection)
         frame = workspace.results(run_ids=[run.run_id for run in current_runs(workspace, collection)])
-    if args.metric:
-        frame = frame[frame["metric"].isin(expand_metrics(args.metric))]
+    frame = _ordered(frame, list(frame["model"].unique()), expand_metrics(args.metric) if args.metric else [*METRICS])
     if frame.empty:
         raise CapbiasError(
             f"no result in the collection {collection}",
@@ -896,8 +898,8 @@ def run_demo(args) -> int:
         code = _outcome(rows)
         frame = workspace.results(run_ids=[row.run_id for row in rows])
     table = scores_table(frame, metrics=["LIC"])
-    truth = demo.truth()
-    table["true LIC"] = [f"{truth[name]['LIC']:.1f}" for name in table["captioner"]]
+    truth = json.loads((ingest.DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
+    table["true LIC"] = [f"{truth[name]['LIC']:.2f}" for name in table["captioner"]]
     print(to_text(table), end="")
     return code
 

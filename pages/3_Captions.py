@@ -15,7 +15,7 @@ from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import picture_path
 from capbias_core.experiments.read import CaptionScores, caption_runs
 from capbias_core.experiments.store import RunRow
-from capbias_core.explain.what_if import Rescored, StoredAttackers, apply_edit, parse_edit
+from capbias_core.explain.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.prepare import tokenize
 from capbias_core.present.words import coloured_words, legend
 from capbias_core.types import Attribute
@@ -141,75 +141,81 @@ def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: s
     left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
     if picture:
         left.image(str(picture), width="stretch", alt=f"Photograph {image}")
+    shown = [
+        (other, scores, place)
+        for other, scores in ((other, cached.scores(engine.folder, run.run_id)) for other, run in runs.items())
+        for place in scores.table.index[scores.table["image_id"] == image]
+    ]
     with right:
-        label = ""
-        first = None
-        for other, run in runs.items():
-            scores = cached.scores(engine.folder, run.run_id)
-            places = scores.table.index[scores.table["image_id"] == image]
-            for place in places:
-                if not label:
-                    label = scores.attribute.values[int(scores.table.at[place, "label"])]
-                    note(f"Labelled {label}. The number is the probability that attackers give their guess; they did "
-                         "not train on this image.")  # fmt: skip
-                    st.html(legend(scores.attribute))
-                _caption(engine, other, scores, place)
-                if other == name and first is None:
-                    first = (scores, place)
-        if not label:
+        if not shown:
             note(f"No scored caption of image {image}.")
-    if first:
-        _what_if(engine, *first)
+            return
+        _, first, place = shown[0]
+        label = first.attribute.values[int(first.table.at[place, "label"])]
+        note(
+            f"Labelled {label}. The number is the probability that attackers give their guess; they did not train on "
+            "this image."
+        )
+        st.html(legend(first.attribute))
+        # One colour scale for all captions of the image, so that they can be compared.
+        largest = max(float(abs(scores.words_of(place)).max(initial=0.0)) for _, scores, place in shown)
+        for other, scores, place in shown:
+            _caption(engine, other, scores, place, largest)
+    for other, scores, place in shown:
+        if other == name:
+            _what_if(engine, scores, place, largest)
+            return
 
 
-def _caption(engine: Engine, name: str, scores: CaptionScores, place: int) -> None:
-    row = scores.table.loc[place]
+def _written(engine: Engine, scores: CaptionScores, place: int) -> str:
+    """The caption at this row, as it was written."""
     written = cached.captions(engine.folder, scores.run.spec["captions"])
+    row = scores.table.loc[place]
     own = written[(written["image_id"] == row["image_id"]) & (written["caption_index"] == row["caption_index"])]
-    originals = tokenize(own.iloc[0]["caption"]) if len(own) else []
+    return own.iloc[0]["caption"]
+
+
+def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, largest: float) -> None:
+    row = scores.table.loc[place]
     delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
-    predicted = int(row["predicted"])
     _coloured(
-        name, row["masked"].split(), scores.words_of(place), scores.attribute, predicted, row["confidence"],
-        originals, delta,
+        name, row["masked"].split(), scores.words_of(place), scores.attribute, int(row["predicted"]),
+        row["confidence"], tokenize(_written(engine, scores, place)), largest, delta,
     )  # fmt: skip
 
 
-def _coloured(name, tokens, words, attribute: Attribute, predicted: int, share: float, originals, extra="") -> None:
+def _coloured(name, tokens, words, attribute: Attribute, predicted: int, share, originals, largest, extra) -> None:
     """A line: who, how sure, and the words."""
     ends, values = toward(attribute, words, predicted)
     kept = originals if len(originals) == len(tokens) else None
     st.html(
         f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
-        + coloured_words(tokens, values, ends, kept)
+        + coloured_words(tokens, values, ends, kept, largest)
     )
 
 
 @st.fragment
-def _what_if(engine: Engine, scores: CaptionScores, place: int) -> None:
+def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) -> None:
     """Edit the caption, or give an edit such as `man -> woman | person`; the original stays as it is."""
     st.markdown("**What if**")
-    if scores.run.spec["attacker"] != "ngram":
+    spec = scores.run.spec
+    if spec["attacker"] != "ngram":
         note("Choose the ngram attacker to rescore an edited caption at once.")
         return
-    row = scores.table.loc[place]
-    written = cached.captions(engine.folder, scores.run.spec["captions"])
-    own = written[(written["image_id"] == row["image_id"]) & (written["caption_index"] == row["caption_index"])]
-    original = own.iloc[0]["caption"]
+    original = _written(engine, scores, place)
     edited = st.text_input(
         "Edit the caption, or write an edit such as: umbrella -> bat | dog", original,
         key=f"what_if_{scores.run.run_id}_{place}",
     )  # fmt: skip
     models = cached.attackers(engine.folder, scores.run.run_id)
-    merge, fold = scores.run.spec["merge_masks"], int(row["fold"])
-    before = models.score(original, scores.attribute, fold, merge)
+    fold = int(scores.table.at[place, "fold"])
+    before = models.score(original, scores.attribute, fold, spec["merge_masks"])
     try:
-        variants = _variants(original, edited)
+        for variant in _variants(original, edited):
+            after = models.score(variant, scores.attribute, fold, spec["merge_masks"])
+            _rescored(after, before, scores.attribute, variant, largest)
     except CapbiasError as error:
         show_error(error)
-        return
-    for variant in variants:
-        _rescored(models, scores.attribute, variant, before, fold, merge)
 
 
 def _variants(original: str, edited: str) -> list[str]:
@@ -222,17 +228,16 @@ def _variants(original: str, edited: str) -> list[str]:
     return variants
 
 
-def _rescored(models: StoredAttackers, attribute: Attribute, text: str, before: Rescored, fold: int, merge: bool):
-    after = models.score(text, attribute, fold, merge)
+def _rescored(after: Rescored, before: Rescored, attribute: Attribute, text: str, largest: float) -> None:
     predicted = int(after.probabilities.argmax())
     change = after.probabilities[predicted] - before.probabilities[predicted]
-    tokens = tokenize(text)
     column = 0 if len(after.logit) == 1 else predicted
     extra = (
         f" · {change:+.2f} against the original; logit {after.logit[column]:+.3f} = intercept "
         f"{after.baseline[column]:+.3f} + words"
     )
-    _coloured("edited", after.tokens, after.words, attribute, predicted, after.probabilities[predicted], tokens, extra)
+    share = after.probabilities[predicted]
+    _coloured("edited", after.tokens, after.words, attribute, predicted, share, tokenize(text), largest, extra)
 
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:

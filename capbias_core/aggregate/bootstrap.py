@@ -18,14 +18,16 @@ def resampled_sums(columns: np.ndarray, seed: int, draws: int = DRAWS) -> np.nda
     """Sums of each column over images drawn with replacement.
 
     columns: (n_images, M). Returns (draws, M). Images with equal rows are drawn as one multinomial category,
-    which is the same distribution and keeps a million images cheap. One seed and one number of images give one
-    set of draws, so that columns of several captioners are paired.
+    which is the same distribution and keeps a million images cheap. The columns of one call share their draws, so
+    that captioners are paired.
     """
     rng = np.random.default_rng(seed)
     n_images = len(columns)
     patterns, counts = np.unique(columns, axis=0, return_counts=True)
     if len(patterns) * 4 < n_images:
-        return rng.multinomial(n_images, counts / n_images, size=draws) @ patterns
+        step = max(1, CHUNK // len(patterns))
+        sizes = [min(step, draws - start) for start in range(0, draws, step)]
+        return np.concatenate([rng.multinomial(n_images, counts / n_images, size) @ patterns for size in sizes])
     sums = np.empty((draws, columns.shape[1]))
     step = max(1, CHUNK // n_images)
     for start in range(0, draws, step):

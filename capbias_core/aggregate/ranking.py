@@ -80,9 +80,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
 
 def _p_value(value: float, draws: np.ndarray) -> float:
     """Two-sided normal p value with the bootstrap's standard error; 1 where the difference is not defined."""
-    error = np.std(draws)
-    if not np.isfinite(error) or not np.isfinite(value):
+    if not np.isfinite(draws).all() or not np.isfinite(value):
         return 1.0
+    error = np.std(draws)
     if error == 0:
         return float(value == 0)
     return math.erfc(abs(value) / error / math.sqrt(2))

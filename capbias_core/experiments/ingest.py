@@ -43,9 +43,10 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
         table = read_attributes(path, (columns or {}).get("image_id"))
         report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
         return Offered(kind, table.frame, report)
-    table = read_captions(path, columns, "reference" if kind == "references" else "generated")
+    written_by = "reference" if kind == "references" else "generated"
+    table = read_captions(path, columns, written_by)
     references = _ids(workspace, "references", collection) if kind == "captions" else None
-    report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references)
+    report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references, written_by)
     return Offered(kind, table.frame, report)
 
 

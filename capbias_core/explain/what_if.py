@@ -73,5 +73,7 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
 
 def apply_edit(caption: str, word: str, replacement: str) -> str | None:
     """The caption with every occurrence of a whole word replaced; None where it does not occur."""
-    edited, count = re.subn(rf"\b{re.escape(word)}\b", lambda _: replacement, caption, flags=re.IGNORECASE)
+    before, after = (r"\b" if edge.isalnum() else "" for edge in (word[0], word[-1]))
+    pattern = before + re.escape(word) + after
+    edited, count = re.subn(pattern, lambda _: replacement, caption, flags=re.IGNORECASE)
     return edited if count else None

@@ -105,7 +105,7 @@ ACTIVITIES = {
         ("doing tricks on a skateboard with orange wheels", "showing tricks on a skateboard with orange wheels"),
         (
             ("above a concrete ramp", "at the top of a ramp", "off the edge of a ramp"),
-            ("down some stone stairs", "near a set of stairs", "beside a metal railing"),
+            ("down some steep stairs", "near a set of stairs", "beside a metal railing"),
         ),
         ("Female", 0),
     ),

@@ -123,7 +123,7 @@ def report_captions(
     kind: "reference" where several captions an image are as expected.
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
-    images = list(per_image.index)
+    images = per_image.index.tolist()
     unknown = _missing(images, known_ids)
     texts = table.frame["caption"].value_counts(sort=False)
     vocabulary, tokens = _words(texts)
@@ -159,7 +159,7 @@ def report_attributes(
     table: AttributeTable, file_name: str, caption_ids: Collection[str] | None = None
 ) -> AttributeReport:
     """Describe labels as read. caption_ids: images that have captions."""
-    known = list(table.frame["image_id"])
+    known = table.frame["image_id"].tolist()
     columns = tuple(_label_column(table.frame[name]) for name in table.frame.columns if name != "image_id")
     none = "No column holds labels: every one has more than 20 different values."
     return AttributeReport(
@@ -183,7 +183,7 @@ def _words(texts: pd.Series) -> tuple[int, np.ndarray]:
     """Vocabulary size, and the number of tokens of each different caption."""
     vocabulary: set[str] = set()
     lengths = np.zeros(len(texts), dtype=int)
-    for place, caption in enumerate(texts.index):
+    for place, caption in enumerate(texts.index.tolist()):
         tokens = tokenize(caption)
         vocabulary.update(tokens)
         lengths[place] = len(tokens)
@@ -204,7 +204,7 @@ def _percent(images: list[str], known: Collection[str] | None) -> float | None:
 
 
 def _label_column(labels: pd.Series) -> LabelColumn:
-    counts = Counter(labels)
+    counts = Counter(labels.tolist())
     return LabelColumn(str(labels.name), dict(counts.most_common(MOST_LABELS)), len(counts), len(counts) <= MOST_LABELS)
 
 

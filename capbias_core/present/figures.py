@@ -72,7 +72,7 @@ def words_chart(table: pd.DataFrame, attribute: Attribute):
         )
     )  # fmt: skip
     figure.add_vline(x=0, line={"color": GREY, "width": 1})
-    title = f"← toward {escape(attribute.values[0])} · mean push on the logit · toward {escape(attribute.values[1])} →"
+    title = f"← {escape(attribute.values[0])} · mean push · {escape(attribute.values[1])} →"
     return _finished(figure, title, len(table) * 0.75, right=10)
 
 

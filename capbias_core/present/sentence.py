@@ -51,9 +51,9 @@ def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title:
         )
     return Answer(
         _headline(own.loc["LIC"], model, attribute, trained),
-        f"From its captions, {masked}an attacker names the person's labelled {attribute.name} at "
-        f"{number(own.loc['LIC_M', 'value'])}, from human captions of the same images at "
-        f"{number(own.loc['LIC_D', 'value'])}; chance is {number(attribute.chance)}. {basis}",
+        f"From its captions, {masked}an attacker still names the labelled {attribute.name}: LIC_M "
+        f"{number(own.loc['LIC_M', 'value'])}, against LIC_D {number(own.loc['LIC_D', 'value'])} from the human "
+        f"captions of the same images; chance is {number(attribute.chance)}. {basis}",
     )
 
 

@@ -1,0 +1,289 @@
+"""Spread over seeds, intervals over images, ranks that tie: against hand-worked cases and a plain loop."""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from capbias_core.aggregate import Estimate, difference, estimate, rank
+from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
+from capbias_core.aggregate.estimate import quotient
+from capbias_core.aggregate.ranking import holm
+from capbias_core.metrics import HeldOut, Naming, Parts
+from capbias_core.metrics.lic import lic
+from capbias_core.metrics.ratio import ratio
+
+
+def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
+    """Held-out predictions whose LIC numerator is `scores`: right with that confidence, or wrong where it is 0."""
+    scores = np.asarray(scores, float)
+    n = len(scores)
+    image = np.arange(n) if image is None else np.asarray(image)
+    right = np.where(scores > 0, scores, 0.3)
+    shares = np.column_stack([1 - right, right])
+    seed = np.zeros(n, int) if seed is None else np.asarray(seed)
+    images = tuple(f"i{place}" for place in range(n_images or image.max() + 1))
+    return HeldOut(images, seed, image, np.ones(n, int), shares)
+
+
+def lic_of(held: HeldOut) -> Estimate:
+    return estimate(lic(held), held, 100)
+
+
+def confidences(n: int, share_right: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(n) < share_right, rng.uniform(0.5, 1, n), 0.0)
+
+
+def width(found: Estimate) -> float:
+    low, high = found.interval()
+    return high - low
+
+
+# value and spread
+
+
+def test_value_and_spread_over_seeds_by_hand():
+    # Seed 4: (0.8 + 0) / 2 = 40; seed 9: (0.6 + 1.0) / 2 = 80. Mean 60, standard deviation (ddof 1) 28.284.
+    held = evidence([0.8, 0.0, 0.6, 1.0], seed=[4, 4, 9, 9], image=[0, 1, 1, 2])
+    found = lic_of(held)
+    assert found.seed_values == pytest.approx([40, 80])
+    assert found.value == pytest.approx(60)
+    assert found.spread == pytest.approx(28.284271)
+    assert found.sums.tolist() == pytest.approx(np.array([[0.8, 1], [0.6, 2], [1.0, 1]]))
+
+
+def test_one_seed_has_no_spread():
+    assert lic_of(evidence([0.8, 0.0])).spread is None
+
+
+def test_images_that_no_attacker_held_out_take_no_part():
+    found = lic_of(evidence([0.8, 0.6], image=[1, 3], n_images=6))
+    assert found.images == ("i1", "i3") and len(found.sums) == 2
+
+
+def test_several_human_captions_of_an_image_are_averaged():
+    # LIC_D: caption index 0 scores 80 and 60, index 1 scores 0 and 100; the mean of both is 60.
+    held = evidence([0.8, 0.6, 0.0, 1.0], image=[0, 1, 0, 1])
+    assert lic_of(held).value == pytest.approx(60)
+    assert lic_of(held).sums.tolist() == pytest.approx(np.array([[0.8, 2], [1.6, 2]]))
+
+
+# bootstrap
+
+
+def plain_bootstrap(rows_of_image: list[list[tuple[float, float]]], draws: int, seed: int) -> tuple[float, float]:
+    """Percentile bootstrap over images as a loop: draw images, pool all their rows, take the quotient."""
+    rng = random.Random(seed)
+    values = []
+    for _ in range(draws):
+        drawn = [row for image in rng.choices(rows_of_image, k=len(rows_of_image)) for row in image]
+        values.append(100 * sum(row[0] for row in drawn) / sum(row[1] for row in drawn))
+    values.sort()
+    return values[round(0.025 * draws)], values[round(0.975 * draws) - 1]
+
+
+def test_the_interval_is_that_of_a_plain_loop():
+    scores = confidences(150, 0.6, seed=1)
+    image = np.random.default_rng(2).integers(0, 60, 150)
+    image[:60] = np.arange(60)
+    found = lic_of(evidence(scores, image=image))
+    rows = [[(score, 1.0) for score in scores[image == place]] for place in range(60)]
+    low, high = plain_bootstrap(rows, draws=4000, seed=3)
+    # The ends of 1,000 draws vary by about 0.3 where the interval is this wide.
+    assert 10 < high - low < 16
+    assert found.interval() == (pytest.approx(low, abs=1), pytest.approx(high, abs=1))
+
+
+def test_the_interval_is_normal_for_many_images():
+    scores = confidences(2500, 0.7, seed=4)
+    low, high = lic_of(evidence(scores)).interval()
+    error = 100 * scores.std() / np.sqrt(2500)
+    assert (low + high) / 2 == pytest.approx(100 * scores.mean(), abs=0.15 * error)
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+def test_copies_of_a_row_of_one_image_do_not_narrow_the_interval():
+    scores = confidences(400, 0.6, seed=5)
+    once = lic_of(evidence(scores))
+    copies = lic_of(evidence(np.repeat(scores, 5), image=np.repeat(np.arange(400), 5)))
+    as_images = lic_of(evidence(np.repeat(scores, 5)))
+    assert width(copies) == pytest.approx(width(once), rel=1e-9)
+    assert width(copies) / width(as_images) == pytest.approx(np.sqrt(5), rel=0.15)
+
+
+def test_drawing_patterns_is_drawing_images():
+    rng = np.random.default_rng(6)
+    few = np.column_stack([rng.random(600) < 0.3, rng.random(600) < 0.6]).astype(float)
+    unique = np.column_stack([few, np.arange(600)])  # a third column makes every row its own pattern
+    fast, slow = resampled_sums(few, 0, 4000), resampled_sums(unique, 0, 4000)[:, :2]
+    assert fast.shape == slow.shape == (4000, 2)
+    for sums in (fast, slow):
+        assert sums.mean(axis=0) == pytest.approx(few.sum(axis=0), abs=1)
+        assert np.cov(sums.T) == pytest.approx(600 * np.cov(few.T, ddof=0), rel=0.12, abs=8)
+
+
+@pytest.mark.parametrize("copies", [1, 20])
+def test_draws_do_not_depend_on_the_size_of_a_chunk(monkeypatch, copies):
+    columns = np.repeat(np.random.default_rng(0).random((50 // copies, 2)), copies, axis=0)
+    whole = resampled_sums(columns, 7, 40)
+    monkeypatch.setattr("capbias_core.aggregate.bootstrap.CHUNK", 150)
+    assert resampled_sums(columns, 7, 40) == pytest.approx(whole)
+    assert np.all(whole.std(axis=0) > 0)
+
+
+def test_one_seed_gives_one_interval():
+    found = lic_of(evidence(confidences(80, 0.5, seed=0)))
+    assert found.interval() == found.interval()
+
+
+def test_no_interval_where_a_draw_is_not_defined():
+    names = np.array([[True, False]] + [[False, True]] * 9)
+    held = Naming(tuple("abcdefghij"), np.arange(10), np.zeros(10, int), names)
+    found = estimate(ratio(held), held, 1)
+    assert found.value == 9 and found.interval() == (None, None)
+
+
+def test_percentiles_are_of_95_percent():
+    assert percentiles(np.arange(1001.0)) == (pytest.approx(25), pytest.approx(975))
+    assert percentiles(np.array([1.0, np.inf])) == percentiles(np.array([1.0, np.nan])) == (None, None)
+    assert DRAWS == 1000
+
+
+def test_sums_of_images():
+    assert image_sums(np.array([1.0, 2, 4]), np.array([2, 0, 2]), 4).tolist() == [2, 0, 5, 0]
+
+
+def test_quotients():
+    assert quotient(np.array([3.0, 4]), 100) == 75
+    assert quotient(np.array([[3.0, 4, 1, 2], [4, 4, 0, 1]]), 100).tolist() == [25, 100]
+    assert quotient(np.array([1.0, 0]), 1) == np.inf
+
+
+# differences
+
+
+def test_a_difference_is_paired_on_images_and_seeds_by_hand():
+    model = evidence([0.8, 0.6, 1.0, 0.0], seed=[0, 0, 1, 1], image=[0, 1, 1, 2])
+    human = evidence([0.6, 0.0, 0.6, 0.8, 0.8, 0.7, 0.0, 0.0], [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 2, 1, 2])
+    found = difference(lic(model), model, lic(human), human, 100)
+    # Seed 0: 70 - 50; seed 1: 50 - 37.5.
+    assert found.seed_values == pytest.approx([20, 12.5])
+    assert found.value == pytest.approx(16.25)
+    assert found.spread == pytest.approx(np.std([20, 12.5], ddof=1))
+    assert found.sums[0] == pytest.approx([0.8, 1, 1.2, 2])
+    assert found.sums[1] == pytest.approx([1.6, 2, 1.6, 4])
+
+
+def test_pairing_narrows_the_interval_of_a_difference():
+    scores = confidences(500, 0.6, seed=1)
+    model, human = evidence(scores), evidence(np.where(scores > 0, 0.5 + 0.9 * (scores - 0.5), 0.0))
+    paired = difference(lic(model), model, lic(human), human, 100)
+    assert width(paired) < 0.2 * width(lic_of(model))
+    same = difference(lic(model), model, lic(model), model, 100)
+    assert same.value == 0 and same.interval() == (pytest.approx(0), pytest.approx(0))
+
+
+def test_unpaired_sides_are_refused():
+    model = evidence([0.8, 0.6], seed=[0, 1])
+    for human in (evidence([0.8, 0.6], seed=[0, 2]), evidence([0.8, 0.6], seed=[0, 1], n_images=3)):
+        with pytest.raises(ValueError, match="same images and seeds"):
+            difference(lic(model), model, lic(human), human, 100)
+
+
+# ranking
+
+
+@pytest.mark.parametrize(
+    ("raw", "corrected"),
+    [
+        # Holm 1979 by hand: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1 raised to the one before it.
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.5, 0.6], [1.0, 1.0]),
+        ([0.02], [0.02]),
+        ([0.0, 1.0, 0.0], [0.0, 1.0, 0.0]),
+    ],
+)
+def test_holm(raw, corrected):
+    assert holm(np.array(raw)) == pytest.approx(corrected)
+
+
+def captioner(share_right: float, seed: int, n: int = 600) -> Estimate:
+    return lic_of(evidence(confidences(n, share_right, seed)))
+
+
+def test_equal_captioners_tie():
+    found = rank({"a": captioner(0.6, 1), "b": captioner(0.6, 2), "c": captioner(0.6, 3)})
+    assert found.ranks == {"a": (1, 3), "b": (1, 3), "c": (1, 3)}
+    assert all(pair.p > 0.05 for pair in found.pairs)
+
+
+def test_the_same_captions_twice_tie_with_certainty():
+    one = captioner(0.6, 1)
+    (pair,) = rank({"a": one, "copy": one}).pairs
+    assert (pair.difference, pair.p) == (0, 1)
+
+
+def test_different_captioners_are_separated():
+    found = rank({"high": captioner(0.9, 1), "low": captioner(0.3, 2), "middle": captioner(0.6, 3)})
+    assert found.ranks == {"low": (1, 1), "middle": (2, 2), "high": (3, 3)}
+    for pair in found.pairs:
+        assert 0 <= pair.p < 0.05
+        assert pair.ci_low < pair.difference < pair.ci_high and pair.ci_low * pair.ci_high > 0
+
+
+def exactly(right: int, seed: int, n: int = 400) -> Estimate:
+    scores = np.where(np.arange(n) < right, 0.8, 0.0)
+    return lic_of(evidence(np.random.default_rng(seed).permutation(scores)))
+
+
+def test_a_captioner_between_two_ties_with_both():
+    # Steps of 4 with a standard error of 2.8: z is 1.4 for neighbours (tied), 2.9 for the ends (corrected p 0.01).
+    found = rank({"low": exactly(220, 1), "between": exactly(240, 2), "high": exactly(260, 3)})
+    apart = {(pair.first, pair.second): pair.p < 0.05 for pair in found.pairs}
+    assert apart == {("low", "between"): False, ("low", "high"): True, ("between", "high"): False}
+    assert found.ranks == {"low": (1, 2), "between": (1, 3), "high": (2, 3)}
+
+
+def test_p_values_are_uniform_where_nothing_differs():
+    """Two captioners of equal bias are told apart in about 5% of comparisons."""
+    raw = [rank({"a": captioner(0.6, seed, 120), "b": captioner(0.6, seed + 1000, 120)}) for seed in range(100)]
+    found = np.array([ranking.pairs[0].p for ranking in raw])
+    assert np.all((found >= 0) & (found <= 1))
+    assert np.mean(found < 0.05) < 0.11 and 0.4 < np.mean(found) < 0.6
+
+
+def test_differences_are_paired_on_the_images_that_all_have():
+    a = lic_of(evidence([0.9, 0.0, 0.8], image=[0, 1, 2], n_images=4))
+    b = lic_of(evidence([0.7, 0.6, 0.5], image=[1, 2, 3], n_images=4))
+    (pair,) = rank({"a": a, "b": b}).pairs
+    assert pair.difference == pytest.approx(100 * ((0.0 + 0.8) / 2 - (0.7 + 0.6) / 2))
+
+
+def test_without_shared_images_nothing_is_told_apart():
+    a, b = lic_of(evidence([0.9], image=[0], n_images=2)), lic_of(evidence([0.9], image=[1], n_images=2))
+    assert rank({"a": a, "b": b}).ranks == {"a": (1, 2), "b": (1, 2)}
+    assert rank({"a": a}).ranks == {"a": (1, 1)} and rank({}).ranks == {}
+
+
+def test_ranks_follow_the_order_of_values():
+    shares = [0.2, 0.4, 0.6, 0.8]
+    found = rank({str(share): captioner(share, place) for place, share in enumerate(shares)})
+    assert all(low[0] <= high[0] and low[1] <= high[1] for low, high in pairwise(found.ranks.values()))
+
+
+def test_an_undefined_value_is_never_told_apart():
+    def naming(names) -> Estimate:
+        held = Naming(tuple(map(str, range(len(names)))), np.arange(len(names)), np.zeros(len(names), int), names)
+        return estimate(ratio(held), held, 1)
+
+    never, mixed = np.array([[False, True]] * 40), np.array([[False, True], [True, False]] * 20)
+    found = rank({"never": naming(never), "mixed": naming(mixed)})
+    assert found.ranks == {"never": (1, 2), "mixed": (1, 2)} and found.pairs[0].p == 1
+
+
+def test_parts_are_summed_before_the_quotient():
+    held = Naming(("1", "2"), np.array([0, 0, 1]), np.zeros(3, int), np.zeros((3, 2), bool))
+    found = estimate(Parts(np.array([1.0, 1, 0]), np.array([1.0, 0, 1])), held, 10)
+    assert found.value == 10 and found.sums.tolist() == [[2, 1], [0, 1]]

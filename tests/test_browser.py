@@ -1,0 +1,262 @@
+"""What a user does, in a real browser on a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from capbias_core.experiments.ingest import DEMO, load_demo
+from capbias_core.experiments.store import Workspace
+from tests.browser import browser, chromium, open_page, server, settled
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = [
+    '<iframe srcdoc="<script>parent.pwned = 1</script>"></iframe> a man with a dog',
+    "![pixel](https://example.com/pixel.png) a woman with a cat",
+    "<img src=x onerror='window.pwned = 1'> $\\frac{1}{2}$ **bold** [link](https://example.com)",
+]
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    if not chromium():
+        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
+            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
+        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(chrome):
+    """A fresh browser window that notes every request that leaves this machine."""
+    context = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    window = context.new_page()
+    window.outside = []
+    context.on("request", lambda request: _note_outside(window, request.url))
+    yield window
+    assert window.outside == []
+    context.close()
+
+
+def _note_outside(window, url: str) -> None:
+    if not re.match(r"(https?|wss?)://127\.0\.0\.1|data:|blob:", url):
+        window.outside.append(url)
+
+
+def loads_torch(process) -> bool:
+    """Whether the server's own process has torch's library mapped."""
+    return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
+
+
+def go(page, name: str, sign: str) -> None:
+    page.get_by_test_id("stSidebar").get_by_role("link", name=name).click()
+    page.wait_for_selector(sign)
+    settled(page)
+
+
+def upload(page, kind: str, path: Path) -> None:
+    page.get_by_test_id("stRadioGroup").get_by_text(kind, exact=True).click()
+    settled(page)
+    page.locator("input[type=file]").set_input_files(str(path))
+
+
+def keep(page) -> None:
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_text(re.compile(r"^Kept .* in the collection")).wait_for()
+    settled(page)
+
+
+def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coco_bias):
+    with server(tmp_path / "home") as (address, process):
+        open_page(page, address)
+        page.get_by_role("button", name="Try it on the demo data").click()
+        page.get_by_text("amplifier amplifies gender bias: LIC").wait_for(timeout=90_000)
+
+        go(page, "Data", "text=What is kept")
+        upload(page, "Attribute table (labels of images)", coco_bias / "annotations" / "attributes.csv")
+        page.get_by_text("Both 813").wait_for()
+        assert page.get_by_text("10,780 images kept").count() == 1
+        keep(page)
+        upload(page, "Captions of a model", coco_bias / "results" / "sat.json")
+        page.get_by_text("COCO results (JSON)").wait_for()
+        keep(page)
+
+        open_page(page, f"{address}/Scores?collection=my+captions")
+        page.get_by_role("button", name="Run", exact=True).click()
+        headline = page.get_by_text(re.compile(r"sat: LIC_M \d"))
+        headline.wait_for(timeout=90_000)
+        value = float(re.search(r"LIC_M (\d+\.\d)", headline.inner_text())[1])
+        assert abs(value - 44.4) <= 2.5  # LIC Table 2, SAT
+
+        open_page(page, f"{address}/?collection=my+captions")
+        page.get_by_text("Click a bar").wait_for(timeout=60_000)
+        bars = page.locator(".js-plotly-plot .bars .point path")
+        bars.first.wait_for()
+        bars.last.click(force=True)
+        page.wait_for_url(re.compile("word="))
+        page.get_by_text("Words over the set").wait_for()
+        settled(page)
+        word = page.get_by_label("With the word").input_value()
+        listed = page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text()
+        assert word and int(listed.split()[0].replace(",", "")) < 10_780
+        page.reload()
+        page.get_by_text("Words over the set").wait_for()
+        settled(page)
+        assert page.get_by_label("With the word").input_value() == word
+        assert page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text() == listed
+        assert not loads_torch(process)
+
+
+class Exploit:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def test_wrong_files_give_one_message_and_leave_nothing(page, tmp_path):
+    home, marker = tmp_path / "home", tmp_path / "ran"
+    wrong = {
+        "broken.json": (b'[{"image_id": 1, "caption": "a man"}, {"image', "broken.json"),
+        "evil.pkl": (pickle.dumps([Exploit(marker)]), "system"),
+        "columns.csv": (b"colour,size\nred,2\nblue,3\n", "colour"),
+    }
+    with server(home) as (address, _):
+        open_page(page, f"{address}/Data")
+        for name, (data, part) in wrong.items():
+            path = tmp_path / name
+            path.write_bytes(data)
+            open_page(page, f"{address}/Data")
+            upload(page, "Captions of a model", path)
+            error = page.locator(".cb-error")
+            error.first.wait_for()
+            settled(page)
+            assert error.count() == 1
+            text = error.inner_text()
+            assert part in text and "Traceback" not in text
+            assert all(word in text for word in ("Got", "Expected", "Do"))
+            assert page.get_by_text("Nothing was kept.").count() == 1
+            assert page.get_by_role("button", name="Keep", exact=True).count() == 0
+    assert not marker.exists()
+    assert Workspace(home).items() == []
+    assert list((home / "data").iterdir()) == []
+    assert list((home / "uploads").iterdir()) == []
+
+
+def test_a_caption_is_only_ever_text(page, tmp_path):
+    home = tmp_path / "home"
+    labels = "image_id,gender\n" + "".join(f"{n},{'Female' if n % 2 else 'Male'}\n" for n in range(60))
+    captions = [{"image_id": n, "caption": HOSTILE[n % 3]} for n in range(60)]
+    (tmp_path / "labels.csv").write_text(labels)
+    (tmp_path / "hostile.json").write_text(json.dumps(captions))
+    with server(home) as (address, _):
+        open_page(page, f"{address}/Data")
+        upload(page, "Attribute table (labels of images)", tmp_path / "labels.csv")
+        page.get_by_text("60 images kept").wait_for()
+        keep(page)
+        upload(page, "Captions of a model", tmp_path / "hostile.json")
+        page.get_by_text("COCO results (JSON)").wait_for()
+        settled(page)
+        assert_harmless(page)
+        keep(page)
+        open_page(page, f"{address}/Scores?collection=my+captions")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.get_by_text(re.compile(r"hostile: LIC_M")).wait_for(timeout=60_000)
+        assert_harmless(page)
+        for image in range(3):
+            open_page(page, f"{address}/Captions?collection=my+captions&image={image}")
+            page.get_by_text("What if").wait_for()
+            box = page.get_by_label("Edit the caption")
+            assert box.input_value() == HOSTILE[image]
+            box.fill(HOSTILE[(image + 1) % 3] + " ")
+            box.press("Enter")
+            page.get_by_text("against the original").wait_for()
+            assert_harmless(page)
+
+
+def assert_harmless(page) -> None:
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("iframe[srcdoc], img[src*='example.com'], img[src='x'], a[href*='example.com']").count() == 0
+
+
+@pytest.fixture
+def demo_home(tmp_path) -> Path:
+    load_demo(Workspace(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def worker_of(process) -> psutil.Process:
+    """The Dask worker below the server: the process that has torch."""
+    below = psutil.Process(process.pid).children(recursive=True)
+    return next(child for child in below if "libtorch" in Path(f"/proc/{child.pid}/maps").read_text())
+
+
+def wait_for(condition, seconds: float):
+    """The first true value of a condition, or a failure."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError("it did not happen in time")
+
+
+def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, demo_home):
+    workspace = Workspace(demo_home)
+
+    def run():
+        return workspace.runs()[0]
+
+    with server(demo_home) as (address, process):
+        scores = (
+            f"{address}/Scores?collection={DEMO}&attacker=lstm_bi&seeds=1&sets=amplifier&references=none&metrics=lic"
+        )
+        open_page(page, scores)
+        page.get_by_role("button", name="Run", exact=True).click()
+        wait_for(lambda: workspace.runs() and "epoch" in run().message, 90)
+        page.get_by_test_id("stProgress").first.wait_for()
+        early = run().progress
+        wait_for(lambda: run().progress > early + 0.02, 60)
+
+        go(page, "Data", "text=What is kept")  # the page stays usable meanwhile
+        go(page, "Runs", "text=All runs")
+        page.get_by_text(re.compile("epoch")).first.wait_for()
+        other_tab = page.context.new_page()
+        open_page(other_tab, f"{address}/Runs")
+        other_tab.get_by_text(re.compile("epoch")).first.wait_for()
+        other_tab.reload()
+        other_tab.get_by_text(re.compile("epoch")).first.wait_for()
+        assert run().status == "running"
+
+        started = time.monotonic()
+        other_tab.get_by_role("button", name="Cancel").click()
+        wait_for(lambda: run().status == "cancelled", 5)
+        worker = worker_of(process)
+        wait_for(lambda: worker.cpu_percent(0.5) < 30, 5)
+        assert time.monotonic() - started < 10
+        page.get_by_text("No run is under way.").wait_for()
+        other_tab.close()
+
+        open_page(page, f"{address}/Runs?run={run().run_id}")
+        page.get_by_role("button", name="Repeat").click()
+        wait_for(lambda: run().status == "running" and "epoch" in run().message, 60)
+        worker_of(process).kill()
+        wait_for(lambda: run().status == "died", 20)
+        open_page(page, f"{address}/Runs?run={run().run_id}")
+        page.get_by_text(re.compile("died: its worker process ended")).first.wait_for()
+        assert page.get_by_role("button", name="Repeat").count() == 1
+        assert workspace.results().empty
+        with pytest.raises(Exception, match="no model of run"):
+            workspace.array(run().run_id, "model")
+        assert not loads_torch(process)

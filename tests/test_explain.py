@@ -1,0 +1,129 @@
+"""Words behind the score: the corpus table and the rescoring of edited captions, worked out by hand."""
+
+import io
+
+import numpy as np
+import pytest
+
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.explain.corpus import corpus_table
+from capbias_core.explain.what_if import StoredAttackers, apply_edit, parse_edit
+
+GENDER = get_attribute("gender")
+
+MASKED = ["a dog", "a a cat", "", "dog"]
+WORDS = [
+    np.array([[1.0], [4.0]]),
+    np.array([[0.5], [0.25], [-2.0]]),
+    np.zeros((0, 1)),
+    np.array([[2.0]]),
+]
+LABELS = np.array([0, 1, 1, 1])
+
+
+def test_the_corpus_table_by_hand():
+    table = corpus_table(MASKED, WORDS, LABELS, 2).set_index("word")
+    assert list(table.columns) == ["mean0", "count", "share0", "share1"]
+    # a: 1 in one caption, 0.5 + 0.25 in another; dog: 4 and 2. One caption is labelled 0, three 1.
+    assert table.loc["a"].tolist() == pytest.approx([0.875, 2, 1, 1 / 3])
+    assert table.loc["dog"].tolist() == pytest.approx([3, 2, 1, 1 / 3])
+    assert table.loc["cat"].tolist() == pytest.approx([-2, 1, 0, 1 / 3])
+    assert list(table.index) == ["a", "dog", "cat"]
+
+
+def test_the_corpus_table_of_three_values():
+    words = [np.array([[1.0, 2.0, 3.0]]), np.array([[3.0, 2.0, 1.0]])]
+    table = corpus_table(["x", "x"], words, np.array([0, 2]), 3)
+    assert table.loc[0].tolist() == ["x", 2.0, 2.0, 2.0, 2, 1.0, 0.0, 1.0]
+
+
+def test_the_corpus_table_of_captions_without_words():
+    assert len(corpus_table(["", ""], [np.zeros((0, 1))] * 2, np.array([0, 1]), 2)) == 0
+    assert len(corpus_table([], [], np.array([], dtype=int), 2)) == 0
+
+
+# what if
+
+
+def stored() -> StoredAttackers:
+    """Two folds: the second has twice the weights of the first."""
+    terms = ["a", "<gender>", "skirt", "a skirt", "truck"]
+    first = np.array([[0.0], [0.1], [-1.0], [-0.5], [2.0]])
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+        weights=np.stack([first, 2 * first]),
+        intercepts=np.array([[0.2], [0.4]]),
+    )
+    return StoredAttackers.from_bytes(buffer.getvalue())
+
+
+@pytest.mark.parametrize(("fold", "factor"), [(0, 1.0), (1, 2.0), (None, 1.5)])
+def test_a_caption_is_scored_by_the_attackers_asked_for(fold, factor):
+    found = stored().score("A woman in a skirt.", GENDER, fold)
+    assert found.tokens == ["a", "<gender>", "in", "a", "skirt"]
+    # <gender> 0.1, skirt -1, "a skirt" -0.5 shared by its two words; the intercept apart.
+    assert found.words[:, 0] == pytest.approx([0, 0.1 * factor, 0, -0.25 * factor, -1.25 * factor])
+    assert found.baseline == pytest.approx([0.2 * factor])
+    logit = (0.2 + 0.1 - 1 - 0.5) * factor
+    assert found.logit == pytest.approx([logit])
+    assert found.probabilities == pytest.approx([1 / (1 + np.exp(logit)), 1 / (1 + np.exp(-logit))])
+
+
+def test_the_word_that_names_the_attribute_does_not_change_the_score():
+    attackers = stored()
+    scores = [attackers.score(f"a {word} drives a truck", GENDER).logit for word in ("man", "Woman", "girl")]
+    assert scores == [scores[0]] * 3
+    assert attackers.score("a car", GENDER).logit < scores[0]
+
+
+def test_runs_of_masks_are_merged_where_the_run_merged_them():
+    assert stored().score("she herself", GENDER, merge=True).tokens == ["<gender>"]
+    assert stored().score("she herself", GENDER).tokens == ["<gender>", "<gender>"]
+
+
+@pytest.mark.parametrize("caption", ["", "...", "entirely unknown"])
+def test_a_caption_of_no_known_word_has_the_intercept(caption):
+    found = stored().score(caption, GENDER)
+    assert found.logit == pytest.approx([0.3]) and found.words.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("edit", "parsed"),
+    [
+        ("man -> woman", ("man", ["woman"])),
+        (" Man->woman|person ", ("man", ["woman", "person"])),
+        ("woman's -> man's | their own", ("woman's", ["man's", "their own"])),
+    ],
+)
+def test_edits_are_read(edit, parsed):
+    assert parse_edit(edit) == parsed
+
+
+@pytest.mark.parametrize(
+    "edit", ["", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman"]
+)
+def test_other_edits_are_refused(edit):
+    with pytest.raises(CapbiasError, match="man -> woman"):
+        parse_edit(edit)
+
+
+@pytest.mark.parametrize(
+    ("caption", "edited"),
+    [
+        ("A man and a Man.", "A woman and a woman."),
+        ("the man's dog", "the woman's dog"),
+        ("a policeman on mandarin", None),
+        ("", None),
+    ],
+)
+def test_whole_words_are_replaced_everywhere(caption, edited):
+    assert apply_edit(caption, "man", "woman") == edited
+
+
+def test_special_characters_stand_for_themselves():
+    assert apply_edit("a c++ book", "c", r"\1 $x") == r"a \1 $x++ book"
+    assert apply_edit("a dog", "d.g", "cat") is None
+    assert apply_edit("see c++ now", "c++", "rust") == "see rust now"

@@ -1,0 +1,395 @@
+"""The workspace: nothing lost by two writers, nothing half by a killed one, nothing left by a deletion."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sqlite3
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import store
+from capbias_core.experiments.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
+from capbias_core.types import RESULT_COLUMNS, Result
+
+PROCESSES = multiprocessing.get_context("spawn")
+
+
+def frame(*captions: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"image_id": [str(i) for i in range(len(captions))], "caption_index": 0, "caption": list(captions)}
+    )
+
+
+def spec(captions: str = "c", references: str = "", table: str = "t") -> dict:
+    return {"captions": captions, "references": references, "labels": {"table": table}, "model": "m"}
+
+
+def result(value: float = 40.0, model: str = "m") -> Result:
+    return Result(attribute="gender", model=model, metric="LIC_M", value=value, seeds=3, n=20, spread=1.5)
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    return Workspace(tmp_path / "home")
+
+
+def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: dict | None = None) -> None:
+    assert workspace.enqueue(run_id, "c", own or spec(), token) and workspace.claim(run_id, token)
+    assert workspace.finish(run_id, token, [result()], {"model": b"bytes"}, ["a note"])
+
+
+def silence(workspace: Workspace, seconds: float) -> None:
+    """Set every heartbeat back, as if the processes had been silent for so long."""
+    with sqlite3.connect(workspace.database) as db:
+        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (seconds,))
+    db.close()
+
+
+def counts(workspace: Workspace) -> dict[str, int]:
+    with sqlite3.connect(workspace.database) as db:
+        found = {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("results", "arrays")}
+    db.close()
+    return found
+
+
+# what was loaded
+
+
+def test_a_reopened_workspace_finds_all(workspace):
+    kept = workspace.keep("captions", "my model", frame("a dog", "«ü»\n男"), "first", "file.json", {"trained": True})
+    finished(workspace)
+    again = Workspace(workspace.folder)
+    assert again.items() == [kept] and again.item("captions", "my model", "first") == kept
+    assert (kept.rows, kept.images, kept.details) == (2, 2, {"trained": True})
+    pd.testing.assert_frame_equal(again.frame(kept.hash), frame("a dog", "«ü»\n男"), check_dtype=False)
+    run = again.run("r1")
+    assert (run.status, run.progress, run.notes, run.spec) == ("finished", 1, ("a note",), spec())
+    assert again.array("r1", "model") == b"bytes"
+    assert [message for _, message in again.log_of("r1")][-1] == "finished"
+
+
+def test_results_come_back_as_they_went_in(workspace):
+    assert list(workspace.results().columns) == list(RESULT_COLUMNS)
+    finished(workspace)
+    (row,) = workspace.results().to_dict("records")
+    expected = {**result().row(), "run_id": "r1"}
+    assert {key: value for key, value in row.items() if pd.notna(value)} == {
+        key: value for key, value in expected.items() if value is not None
+    }
+    assert len(workspace.results("other")) == 0 and len(workspace.results(run_ids=["r2"])) == 0
+    assert len(workspace.results("c", ["r1"])) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "  ", "a" * 81, "<b>", "a/b", "..\\x", "a`b", "x'y", 'x"y', "a|b", "*a*", "[a]", "$x$", "a\x00b", "\u202e"],
+)
+def test_names_that_could_be_markup_or_paths_are_refused(workspace, name):
+    with pytest.raises(CapbiasError):
+        checked_name(name)
+    with pytest.raises(CapbiasError):
+        workspace.keep("captions", name, frame("a"), "c", "s")
+    with pytest.raises(CapbiasError):
+        workspace.keep("captions", "fine", frame("a"), name, "s")
+    assert workspace.items() == [] and list((workspace.folder / "data").iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "kept"), [("  Show,  Attend\n& Tell ", None), ("Att2in (run 3): a+b = c_d.e-f", "")])
+def test_plain_names_are_kept(name, kept):
+    if kept is None:
+        name = name.replace("&", "and")
+        assert checked_name(name) == "Show, Attend and Tell"
+    else:
+        assert checked_name(name) == name
+
+
+def test_the_same_name_replaces_and_forgets_results(workspace):
+    old = workspace.keep("captions", "m", frame("old"), "c", "s")
+    finished(workspace, own=spec(old.hash))
+    new = workspace.keep("captions", "m", frame("new"), "c", "s")
+    assert workspace.items() == [new] and workspace.frame(new.hash)["caption"].tolist() == ["new"]
+    assert workspace.run("r1") is None and len(workspace.results()) == 0
+    with pytest.raises(CapbiasError, match="missing"):
+        workspace.frame(old.hash)
+
+
+def test_the_same_content_again_keeps_its_results(workspace):
+    item = workspace.keep("captions", "m", frame("old"), "c", "s")
+    finished(workspace, own=spec(item.hash))
+    workspace.keep("captions", "m", frame("old"), "c", "elsewhere")
+    assert len(workspace.items()) == 1 and len(workspace.results()) == 1
+
+
+def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
+    gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
+    stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
+    finished(workspace, "r1", own=spec(gone.hash))
+    finished(workspace, "r2", own=spec(stays.hash))
+    assert [run.run_id for run in workspace.using(gone)] == ["r1"]
+    assert workspace.delete(gone) == 1
+    assert [path.stem for path in (workspace.folder / "data").iterdir()] == [stays.hash]
+    assert workspace.items() == [stays] and workspace.results()["run_id"].tolist() == ["r2"]
+    assert workspace.run("r1") is None and workspace.log_of("r1") == []
+    assert counts(workspace) == {"results": 1, "arrays": 1}
+
+
+@pytest.mark.parametrize("role", ["captions", "references", "table"])
+def test_deletion_finds_runs_by_every_input(workspace, role):
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    finished(workspace, own=spec(**{role: item.hash}))
+    assert workspace.delete(item) == 1 and workspace.run("r1") is None
+
+
+def test_a_file_that_two_items_share_stays_until_the_last(workspace):
+    one, two = (workspace.keep("captions", name, frame("x"), "c", "s") for name in ("one", "two"))
+    workspace.delete(one)
+    assert workspace.frame(two.hash)["caption"].tolist() == ["x"]
+    workspace.delete(two)
+    assert list((workspace.folder / "data").iterdir()) == []
+
+
+def test_what_a_run_is_reading_cannot_be_deleted(workspace):
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    workspace.enqueue("r1", "c", spec(item.hash), "t")
+    with pytest.raises(CapbiasError, match="Cancel the run"):
+        workspace.delete(item)
+    silence(workspace, SILENCE + 1)
+    assert workspace.delete(item) == 1
+
+
+def test_an_unknown_item_lists_those_that_there_are(workspace):
+    workspace.keep("captions", "sat", frame("x"), "c", "s")
+    with pytest.raises(CapbiasError, match="one of: sat"):
+        workspace.item("captions", "nic", "c")
+
+
+@pytest.mark.parametrize("dtype", ["object", "str", "category", "string[pyarrow]", "string[python]"])
+def test_the_hash_is_of_the_cells_and_not_of_their_type(dtype):
+    plain = frame("a dog", "", "ü")
+    other = plain.astype({"image_id": dtype, "caption": dtype, "caption_index": "int32"})
+    assert content_hash(other) == content_hash(plain) == content_hash(bytes_frame(frame_bytes(other)))
+
+
+def test_the_hash_tells_cells_order_and_columns_apart():
+    frames = [
+        frame("a", "b"),
+        frame("b", "a"),
+        frame("a", "b", "c"),
+        frame("a", "c"),
+        frame("ab", ""),
+        frame("a", "b").rename(columns={"caption": "text"}),
+        frame("a", "b")[["image_id", "caption", "caption_index"]],
+        frame("a\x1fb", "c"),
+        frame("a", "b\x1fc"),
+    ]
+    assert len(set(map(content_hash, frames))) == len(frames)
+
+
+# wrong folders and files
+
+
+def test_a_catalogue_that_is_none_is_an_error_in_words(tmp_path):
+    (tmp_path / "capbias.sqlite").write_bytes(b"this is no database, and long enough to be read as one" * 100)
+    with pytest.raises(CapbiasError, match="CAPBIAS_HOME"):
+        Workspace(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_an_error_in_words(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CapbiasError, match="CAPBIAS_HOME"):
+        Workspace(tmp_path / "file")
+
+
+def test_a_damaged_data_file_is_an_error_in_words(workspace):
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    path = workspace.folder / "data" / f"{item.hash}.parquet"
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(CapbiasError, match="Load the file again"):
+        workspace.frame(item.hash)
+
+
+def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "elsewhere"))
+    assert Workspace().folder == tmp_path / "elsewhere"
+
+
+# runs
+
+
+def test_a_finished_run_is_never_queued_again(workspace):
+    finished(workspace)
+    assert not workspace.enqueue("r1", "c", spec(), "other")
+    assert workspace.run("r1").status == "finished" and len(workspace.results()) == 1
+
+
+def test_a_run_under_way_is_not_queued_twice(workspace):
+    assert workspace.enqueue("r1", "c", spec(), "one") and not workspace.enqueue("r1", "c", spec(), "two")
+    assert not workspace.claim("r1", "two") and workspace.claim("r1", "one")
+    assert not workspace.enqueue("r1", "c", spec(), "two")
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "died"])
+def test_a_run_that_ended_badly_can_be_repeated(workspace, status):
+    workspace.enqueue("r1", "c", spec(), "one")
+    workspace.claim("r1", "one")
+    assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
+    assert workspace.enqueue("r1", "c", spec(), "two")
+    assert workspace.run("r1").status == "queued" and len(workspace.log_of("r1")) == 1
+    assert workspace.claim("r1", "two") and not workspace.claim("r1", "one")
+
+
+def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
+    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.claim("r1", "t")
+    assert workspace.progress("r1", "t", 0.5, "half")
+    assert workspace.end("r1", "cancelled", "cancelled")
+    assert not workspace.progress("r1", "t", 0.6, "more") and not workspace.claim("r1", "t")
+    assert not workspace.finish("r1", "t", [result()], {"model": b"x"}, [])
+    assert workspace.run("r1").status == "cancelled" and counts(workspace) == {"results": 0, "arrays": 0}
+
+
+def test_a_finished_run_cannot_be_ended(workspace):
+    finished(workspace)
+    assert not workspace.end("r1", "cancelled", "too late") and workspace.run("r1").status == "finished"
+
+
+def test_a_run_taken_over_cannot_write(workspace):
+    workspace.enqueue("r1", "c", spec(), "old")
+    workspace.claim("r1", "old")
+    silence(workspace, SILENCE + 1)
+    assert workspace.run("r1").status == "died"
+    assert workspace.enqueue("r1", "c", spec(), "new") and workspace.claim("r1", "new")
+    assert not workspace.progress("r1", "old", 0.9, "late")
+    assert not workspace.finish("r1", "old", [result(1.0)], {"model": b"old"}, [])
+    assert not workspace.end("r1", "failed", "late", "old")
+    assert workspace.finish("r1", "new", [result(2.0)], {"model": b"new"}, [])
+    assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_silence_is_shown_as_death_and_a_beat_as_life(workspace, state):
+    workspace.enqueue("r1", "c", spec(), "t")
+    if state == "running":
+        workspace.claim("r1", "t")
+    assert workspace.run("r1").status == state
+    silence(workspace, SILENCE - 5)
+    assert workspace.run("r1").status == state
+    silence(workspace, 6)
+    assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
+    workspace.heartbeat(["r1"])
+    assert workspace.run("r1").status == state
+
+
+def test_runs_are_listed_newest_first_by_collection(workspace):
+    for number in range(3):
+        workspace.enqueue(f"r{number}", "even" if number % 2 == 0 else "odd", spec(), "t")
+    assert [run.run_id for run in workspace.runs()] == ["r2", "r1", "r0"]
+    assert [run.run_id for run in workspace.runs("even")] == ["r2", "r0"]
+
+
+def test_the_version_changes_with_what_pages_show(workspace):
+    versions = [workspace.version()]
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    versions.append(workspace.version())
+    finished(workspace, own=spec(item.hash))
+    versions.append(workspace.version())
+    workspace.keep("captions", "m", frame("y"), "c", "s")
+    versions.append(workspace.version())
+    assert len(set(versions)) == 4 and workspace.version() == versions[-1]
+
+
+def test_finishing_is_one_transaction(workspace, monkeypatch):
+    """Results are written before arrays; an array that cannot be written must take the results with it."""
+    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.claim("r1", "t")
+    with pytest.raises((sqlite3.Error, TypeError)):
+        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
+    assert counts(workspace) == {"results": 0, "arrays": 0}
+    assert (workspace.run("r1").status, workspace.run("r1").notes) == ("running", ())
+
+
+# other processes
+
+
+def keep_many(folder: str, who: str, ready, start) -> None:
+    workspace = Workspace(folder)
+    ready.release()
+    start.wait(60)
+    for number in range(15):
+        workspace.keep("captions", f"{who} {number}", frame(f"{who} {number}", "same"), "c", "s")
+        workspace.keep("captions", f"{who} shared {number}", frame(f"shared {number}"), "c", "s")
+        workspace.enqueue(f"{who}{number}", "c", spec(), who)
+        workspace.claim(f"{who}{number}", who)
+        workspace.finish(f"{who}{number}", who, [result(number, who)], {"model": bytes(1000)}, [])
+        workspace.enqueue(f"contested{number}", "c", spec(), who)
+        if workspace.claim(f"contested{number}", who):
+            workspace.finish(f"contested{number}", who, [result(number, who)], {"model": who.encode()}, [])
+
+
+def test_two_processes_writing_at_once_lose_nothing(workspace):
+    ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
+    people = [PROCESSES.Process(target=keep_many, args=(str(workspace.folder), who, ready, start)) for who in "ab"]
+    for process in people:
+        process.start()
+    assert ready.acquire(timeout=60) and ready.acquire(timeout=60)
+    start.set()
+    for process in people:
+        process.join(90)
+    assert [process.exitcode for process in people] == [0, 0]
+    items = workspace.items()
+    assert len(items) == 60 and all(len(workspace.frame(item.hash)) == item.rows for item in items)
+    runs = workspace.runs()
+    assert len(runs) == 45 and {run.status for run in runs} == {"finished"}
+    assert len(workspace.results()) == 45 == workspace.results()["run_id"].nunique()
+    assert [path for path in (workspace.folder / "data").iterdir() if path.suffix != ".parquet"] == []
+    for number in range(15):
+        (winner,) = workspace.results(run_ids=[f"contested{number}"])["model"]
+        assert workspace.array(f"contested{number}", "model") == winner.encode()
+
+
+def finish_slowly(folder: str, ready) -> None:
+    """Die in the middle of the transaction that finishes a run: after its results, before its end."""
+    workspace = Workspace(folder)
+    workspace.claim("r1", "t")
+
+    def stop(db, run_id, message):
+        assert db.in_transaction and db.execute("SELECT count(*) FROM results").fetchone()[0] == 1
+        ready.release()
+        time.sleep(60)
+
+    store._log = stop
+    workspace.finish("r1", "t", [result()], {"model": bytes(5_000_000)}, [])
+
+
+def test_a_process_killed_while_it_finishes_leaves_nothing_half(workspace):
+    workspace.enqueue("r1", "c", spec(), "t")
+    ready = PROCESSES.Semaphore(0)
+    process = PROCESSES.Process(target=finish_slowly, args=(str(workspace.folder), ready))
+    process.start()
+    assert ready.acquire(timeout=60)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(30)
+    assert counts(workspace) == {"results": 0, "arrays": 0} and workspace.run("r1").status == "running"
+    silence(workspace, SILENCE + 1)
+    assert workspace.run("r1").status == "died" and len(workspace.results()) == 0
+    finished(workspace, token="again")
+    assert workspace.run("r1").status == "finished" and counts(workspace) == {"results": 1, "arrays": 1}
+
+
+# bytes
+
+
+def test_frames_survive_their_bytes():
+    rows = frame("a", "b").assign(score=[0.5, np.nan], fold=np.array([1, 2], dtype="int16"))
+    pd.testing.assert_frame_equal(bytes_frame(frame_bytes(rows)), rows, check_dtype=False)
+
+
+def test_details_are_plain_json(workspace):
+    details = {"attributes": {"gender": {"column": "bb", "mapping": {"F": "Female", "": None}}}}
+    kept = workspace.keep("attributes", "labels", frame("x"), "c", "s", details)
+    assert workspace.item("attributes", "labels", "c").details == details == json.loads(json.dumps(kept.details))
