@@ -86,7 +86,7 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
     if picked:
         st.switch_page(
             "pages/3_Captions.py",
-            query_params={"collection": collection, "set": model, "word": str(picked[0]["customdata"])},
+            query_params={"set": model, "word": str(picked[0]["customdata"])},
         )
 
 
@@ -101,7 +101,7 @@ def _loaded(engine: Engine, collection: str) -> None:
     if middle.button("Load my captions", icon=":material/upload:", width="stretch"):
         st.switch_page("pages/1_Data.py")
     if right.button("Try a caption", icon=":material/edit:", width="stretch"):
-        st.switch_page("pages/3_Captions.py", query_params={"collection": collection})
+        st.switch_page("pages/3_Captions.py")
 
 
 with errors():

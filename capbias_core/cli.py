@@ -93,7 +93,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(_readable(line), file=sys.stderr, flush=True)
+
+
+def _readable(text: str) -> str:
+    """Text from files without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
 
 # where captions, labels and references come from
@@ -268,19 +273,20 @@ def _mapped(frame: pd.DataFrame, name: str, column: str, values=None, overrides=
         attribute, column = find_attribute(name, columns, {})
     else:
         column = column or find_attribute(name, columns, {name: {}})[1]
-        attribute = plain_attribute(name, tuple(values or _label_values(frame, column)))
+        attribute = plain_attribute(name, _label_values(frame, column, values))
     own = (overrides or {}).get(attribute.name, {})
     _check_overrides(own, attribute, frame[column])
     return attribute, mapping_details(attribute, column, suggest_mapping(attribute, frame[column].unique()) | own)
 
 
-def _label_values(frame: pd.DataFrame, column: str) -> tuple[str, ...]:
-    values = tuple(sorted(value for value in frame[column].unique() if value))
+def _label_values(frame: pd.DataFrame, column: str, chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """The labels to compare: those chosen, in their order, or all of a column."""
+    values = tuple(dict.fromkeys(chosen or sorted(value for value in frame[column].unique() if value)))
     if not 2 <= len(values) <= MOST_LABELS:
         raise CapbiasError(
-            f"column {column} with {len(values):,} different labels",
+            f"{counted(len(values), 'label')} of the column {column} to compare",
             f"2 to {MOST_LABELS}",
-            "Choose the labels to compare with --values.",
+            "Choose them with --values.",
         )
     return values
 
@@ -526,13 +532,13 @@ def explain(args) -> int:
     with _source(args) as source:
         if len(source.captions) != 1:
             raise CapbiasError(f"{len(source.captions)} caption sets", "one", "Name one after --captions.")
-        specs = [spec for spec in _specs(source, args, ["SC"], words=True) if spec.family == "captions"]
+        specs = [spec for spec in _specs(source, args, FAMILIES, words=True) if spec.family == "captions"]
         _check_image(args, source.workspace, specs[0])
         rows = _run(source.workspace, specs, source.collection)
         code = _outcome(rows)
         if code == DONE:
             found, text = _explained(args, source.workspace, rows[0])
-            print(json.dumps(found, indent=2, ensure_ascii=False) + "\n" if args.format == "json" else text, end="")
+            print(json.dumps(found, indent=2) if args.format == "json" else _readable(text.rstrip("\n")))
     return code
 
 
@@ -556,7 +562,7 @@ def _check_image(args, workspace: Workspace, spec: RunSpec) -> None:
         workspace.frame(spec.labels["table"]), attribute_from(spec.attribute), spec.labels["column"],
         spec.labels["mapping"],
     )  # fmt: skip
-    image = normalise_image_id(args.image) if args.image.strip() else ""
+    image = _image_id(args.image)
     captioned = image in set(workspace.frame(spec.captions)["image_id"])
     if not captioned or image not in labels.values.index:
         lacks = f"no label for {labels.attribute.name} that is compared" if captioned else f"no caption in {spec.model}"
@@ -565,6 +571,13 @@ def _check_image(args, workspace: Workspace, spec: RunSpec) -> None:
             "an image with a caption and a label",
             "Check the id, or score the caption as a text with --text.",
         )
+
+
+def _image_id(text: str) -> str:
+    try:
+        return normalise_image_id(text)
+    except ValueError:
+        return ""
 
 
 def _explained(args, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
@@ -576,7 +589,7 @@ def _explained(args, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
         return head | found, caption_text(found)
     written = caption_rows(scores, workspace.frame(run.spec["captions"]))["caption"]
     if args.image is not None:
-        captions = _scored_image(normalise_image_id(args.image), scores, written)
+        captions = _scored_image(_image_id(args.image), scores, written)
         return head | {"captions": captions}, "\n".join(map(caption_text, captions))
     if args.words:
         edits = _edited(args, scores, written, stored_attackers(workspace, run))
@@ -746,16 +759,17 @@ def import_file(args) -> int:
     """Report on a file, then keep it (unless --dry-run)."""
     path = Path(args.file)
     _check_kind(args)
+    overrides = _overrides(args.map or ())
     name, collection = checked_name(args.name or path.stem), checked_name(args.collection)
     with _opened(args, make=not args.dry_run) as workspace:
         columns = {"image_id": args.image_id_column, "caption": args.caption_column}
         offered = ingest.offer(workspace, path, args.kind, collection, columns)
-        print(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
+        print(_readable(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n")))
         _warn(offered.report)
-        attributes = _mapped_attributes(offered.frame, args) if args.kind == "attributes" else {}
+        attributes = _mapped_attributes(offered.frame, args.attribute, overrides) if args.kind == "attributes" else {}
         for attribute, details in attributes.items():
-            print(f"{attribute} (column {details['column']}): {_mapping_line(details)}")
-            print(_dropped_line(ingest.dropped_labels(offered.frame, details)))
+            print(_readable(f"{attribute} (column {details['column']}): {_mapping_line(details)}"))
+            print(_readable(_dropped_line(ingest.dropped_labels(offered.frame, details))))
         if args.dry_run:
             print("nothing was kept (--dry-run)")
             return DONE
@@ -780,10 +794,9 @@ def _keep(workspace: Workspace, offered, name: str, collection: str, source: str
         ingest.keep_captions(workspace, offered, name, collection, source, {"yes": True, "no": False}.get(trained))
 
 
-def _mapped_attributes(frame: pd.DataFrame, args) -> dict[str, dict]:
-    """The attributes asked for with their mappings; without --attribute, the shipped ones that have a column."""
-    overrides = _overrides(args.map or ())
-    asked = [item.partition("=") for item in args.attribute or _columns_present(frame)]
+def _mapped_attributes(frame: pd.DataFrame, asked: list[str] | None, overrides: dict) -> dict[str, dict]:
+    """The attributes asked for (NAME or NAME=COLUMN) with their mappings; else the shipped ones with a column."""
+    asked = [item.partition("=") for item in asked or _columns_present(frame)]
     found = [_mapped(frame, name, column, overrides=overrides) for name, _, column in asked]
     details = {attribute.name: mapping for attribute, mapping in found}
     for name in set(overrides) - set(details):
@@ -841,7 +854,7 @@ def list_kept(args) -> int:
         items = [_item_row(item) for item in workspace.items()]
         runs = [_run_row(run) for run in workspace.runs()]
     if args.json:
-        print(json.dumps({"items": items, "runs": runs}, indent=2, ensure_ascii=False))
+        print(json.dumps({"items": items, "runs": runs}, indent=2))
         return DONE
     if not items:
         print("Nothing is kept in this workspace.")
@@ -862,7 +875,8 @@ def _run_row(run: RunRow) -> dict:
     spec = run.spec
     return {
         "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
-        "attribute": spec["attribute"]["name"], "attacker": spec["attacker"], "seeds": len(spec["seeds"]) if spec["family"] == "attack" else 0,
+        "attribute": spec["attribute"]["name"], "attacker": spec["attacker"],
+        "seeds": len(spec["seeds"]) if spec["family"] == "attack" else 0,
         "condition": spec["condition"], "status": run.status, "progress": run.progress,
         "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),
     }  # fmt: skip
@@ -970,8 +984,14 @@ def _add_score(commands) -> None:
         "--metric", nargs="+", action="extend",
         help=f"one or more of: {', '.join([*FAMILIES, *METRICS])} (default: lic ratio error)",
     )  # fmt: skip
-    command.add_argument("--seeds", type=int, default=10, help="attackers with different splits (default: 10)")
+    command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of 1 or more")
+    return int(text)
 
 
 EXPLAIN_EXAMPLE = """\
@@ -995,9 +1015,9 @@ def _add_explain(commands) -> None:
     question.add_argument(
         "--words", nargs="+", action="extend", metavar="EDIT", help='edits of the whole set, such as "man -> person"'
     )
-    command.add_argument("--top", type=int, default=20, help="words each way (default: 20)")
+    command.add_argument("--top", type=_positive, default=20, help="words each way (default: 20)")
     command.add_argument(
-        "--smallest-count", type=int, default=20, help="captions with the word, at least (default: 20)"
+        "--smallest-count", type=_positive, default=20, help="captions with the word, at least (default: 20)"
     )
     command.add_argument("--format", choices=("table", "json"), default="table", help="json has every digit")
 

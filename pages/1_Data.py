@@ -19,12 +19,11 @@ from capbias_core.experiments.ingest import (
     keep_captions,
     keep_images,
     offer,
-    run_demo,
 )
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
 from capbias_core.load import FORMATS, detect
-from pages.ui.base import errors, note, page, plain, show_error
+from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.uploads import discard, server_path, uploaded_path
 
 KINDS = {
@@ -202,9 +201,7 @@ def _kept(engine: Engine) -> None:
     items = engine.workspace.items()
     if not items:
         note("Nothing yet.")
-        if st.button("Try it on the demo data", key="demo"):
-            run_demo(engine)
-            st.switch_page("app.py")
+        demo_button(st.columns(3)[0], engine)
         return
     uses = [len(engine.workspace.using(item)) for item in items]
     table = pd.DataFrame(

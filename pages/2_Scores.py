@@ -6,7 +6,6 @@ from html import escape
 
 import pandas as pd
 import streamlit as st
-from capbias_core.present.table import scores_table, to_csv, to_latex
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.experiments.engine import Engine
@@ -16,6 +15,7 @@ from capbias_core.experiments.store import ACTIVE, Item
 from capbias_core.metrics import METRICS
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.sentence import answer, ties
+from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
@@ -160,7 +160,7 @@ def _table(rows: pd.DataFrame, ranks: dict, collection: str) -> None:
     )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
-        st.switch_page("pages/3_Captions.py", query_params={"collection": collection, "set": model})
+        st.switch_page("pages/3_Captions.py", query_params={"set": model})
     left, right, _ = st.columns([1, 1, 4])
     left.download_button("CSV", to_csv(rows), f"{collection}.csv", "text/csv", width="stretch", key="csv")
     right.download_button("LaTeX", to_latex(rows, ranks), f"{collection}.tex", "text/x-tex", width="stretch", key="tex")

@@ -169,7 +169,7 @@ def corpus_text(found: dict) -> str:
     return (
         to_text(pd.DataFrame(rows))
         + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
-        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.4f}.\n"
+        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\n"
     )
 
 
@@ -189,7 +189,7 @@ def _scorer(found: dict) -> str:
     if "attackers" in found:
         return f"Mean of {found['attackers']} attackers; the caption belongs to no image."
     delta = found["convergence_delta"]
-    gap = f" Convergence delta {delta:.4f}." if delta else ""
+    gap = f" Convergence delta {delta:.2g}." if delta else ""
     return f"Image {found['image_id']}, labelled {found['label']}; no attacker here trained on this image.{gap}"
 
 

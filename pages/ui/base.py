@@ -51,10 +51,9 @@ def page(title: str) -> Engine:
 
 
 def _navigation() -> None:
-    """Links to the pages, with the collection that is looked at."""
-    kept = {"collection": st.query_params["collection"]} if "collection" in st.query_params else None
+    """Links to the pages; the collection stays, since it is bound to the URL."""
     for path, label, icon in PAGES:
-        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:", query_params=kept)
+        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:")
     st.sidebar.divider()
 
 
@@ -99,13 +98,23 @@ def empty_state(engine: Engine, text: str) -> None:
     """What to do next where there is nothing to show, and the demo in one click."""
     st.html(f'<div class="cb-answer"><b>Nothing to show yet.</b><p>{escape(text)}</p></div>')
     left, right, _ = st.columns([1, 1, 2])
-    if left.button("Try it on the demo data", type="primary", width="stretch"):
-        with errors():
-            run_demo(engine)
-            st.session_state["collection"] = DEMO
-            st.switch_page("app.py")
+    demo_button(left, engine)
     if right.button("Load my captions", width="stretch"):
         st.switch_page("pages/1_Data.py")
 
 
-__all__ = ["collection_picker", "empty_state", "errors", "note", "page", "plain", "show_error"]
+def demo_button(place, engine: Engine) -> None:
+    """One click that loads the demo data, starts its runs and shows the front page."""
+    if place.button(
+        "Try it on the demo data", type="primary", width="stretch", key="demo", on_click=_start_demo, args=(engine,)
+    ):
+        st.switch_page("app.py")
+
+
+def _start_demo(engine: Engine) -> None:
+    """Before the page is drawn, so that the collection picker can be told."""
+    run_demo(engine)
+    st.session_state["collection"] = DEMO
+
+
+__all__ = ["collection_picker", "demo_button", "empty_state", "errors", "note", "page", "plain", "show_error"]

@@ -1,0 +1,663 @@
+"""The command line: what it prints, where it writes, how it ends; numbers against METRICS.md on the real captions."""
+
+import io
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.attributes import get_attribute
+from capbias_core.experiments import ingest
+from capbias_core.experiments.read import caption_runs, stored_attackers
+from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
+from capbias_core.types import RESULT_COLUMNS, Result
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = 90  # 40 Female, 45 Male, 5 dropped
+THINGS = {"Female": ("an umbrella", "a cake", "a horse"), "Male": ("a skateboard", "a tie", "a motorcycle")}
+NAMED = {"Female": "woman", "Male": "man"}
+
+
+def label_of(image: int) -> str:
+    return "Female" if image <= 40 else "Male" if image <= 85 else ("Both", "Both", "Unsure", "", "")[image - 86]
+
+
+def captions(seed: int, share: float) -> list[dict]:
+    """One caption an image: a thing of the labelled value in `share` of them; every eighth names no gender."""
+    rng, found = random.Random(seed), []
+    for image in range(1, IMAGES + 1):
+        label = label_of(image) if label_of(image) in THINGS else "Male"
+        other = "Male" if label == "Female" else "Female"
+        thing = rng.choice(THINGS[label if rng.random() < share else other])
+        who = "person" if image % 8 == 0 else NAMED[label]
+        found.append({"image_id": image, "caption": f"a {who} with {thing} on a {rng.choice(['street', 'field'])}"})
+    return found
+
+
+def write_files(folder: Path) -> Path:
+    rows = [f"{image},{label_of(image)},{('low', 'mid', 'high')[image % 3]}" for image in range(1, IMAGES + 1)]
+    (folder / "attributes.csv").write_text("\n".join(["image_id,gender,height", *rows]) + "\n")
+    for name, share in (("strong", 0.95), ("weak", 0.6)):
+        (folder / f"{name}.json").write_text(json.dumps(captions(1, share)))
+    human = [{"id": 10 * row["image_id"] + seed, **row} for seed in range(2, 5) for row in captions(seed, 0.7)]
+    images = [{"id": image} for image in range(1, IMAGES + 1)]
+    (folder / "human.json").write_text(json.dumps({"images": images, "annotations": human}))
+    (folder / "few.json").write_text(json.dumps(captions(1, 0.9)[30:45]))
+    (folder / "elsewhere.json").write_text(json.dumps([{"image_id": 5000 + n, "caption": "a dog"} for n in range(9)]))
+    (folder / "broken.json").write_text('[{"image_id": 1, "caption": "a wom')
+    (folder / "again").mkdir()
+    (folder / "again" / "strong.json").write_text(json.dumps(captions(1, 0.95)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    return write_files(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def here(small, tmp_path, monkeypatch) -> Path:
+    """The small files as the current folder, and an empty folder for temporary files, which must stay empty."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(small)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    yield tmp_path
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+SMALL = ["--attributes", "attributes.csv", "--attribute", "gender"]
+
+
+def scored(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), keep_default_na=False)
+
+
+def score(*more: str) -> int:
+    return cli.main(["score", *SMALL, *more])
+
+
+# score, on files
+
+
+def test_score_writes_one_row_a_number(here, capsys):
+    out = here / "out.csv"
+    more = ["--references", "human.json", "--seeds", "2", "--attacker", "ngram", "--output", str(out)]
+    code = score("--captions", "weak.json", "strong.json", "--metric", "lic", "ratio", "error", *more)
+    printed = capsys.readouterr()
+    rows = scored(out.read_text())
+    assert code == 0
+    assert printed.out == ""
+    assert tuple(rows.columns) == RESULT_COLUMNS
+    names = ["LIC", "LIC_M", "LIC_D", "ratio", "error"]
+    assert list(zip(rows["model"], rows["metric"], strict=True)) == [(m, n) for m in ("weak", "strong") for n in names]
+    value = rows.set_index(["model", "metric"])["value"].astype(float)
+    assert value["strong", "LIC"] == pytest.approx(value["strong", "LIC_M"] - value["strong", "LIC_D"])
+    assert value["strong", "LIC_M"] > value["weak", "LIC_M"] > 20
+    assert value["strong", "ratio"] == pytest.approx(40 / 35) and value["strong", "error"] == 0
+    assert not (here / "home").exists(), "the file form needs no workspace"
+
+
+def test_score_says_what_it_did_on_stderr(here, capsys):
+    assert score("--captions", "strong.json", "--metric", "ratio") == 0
+    printed = capsys.readouterr()
+    assert "dropped: Both 2, Unsure 1, empty 2" in printed.err.splitlines()
+    assert "note: Male to Female among the labels: 1.12." in printed.err
+    assert "\r" not in printed.err and "\x1b" not in printed.err
+    assert scored(printed.out)["metric"].tolist() == ["ratio"]
+
+
+def test_without_references_the_others_are_written(here, capsys):
+    assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
+    printed = capsys.readouterr()
+    assert "warning: LIC, LIC_D, leakage, SC_D left out: human captions are needed (--references)" in printed.err
+    assert scored(printed.out)["metric"].tolist() == ["LIC_M", "SC"]
+
+
+def test_references_of_other_images_are_a_warning(here, capsys):
+    code = score("--captions", "strong.json", "--metric", "lic", "--seeds", "1", "--references", "few.json")
+    assert code == 1, "15 images with references are too few, which only the run finds out"
+    assert "at least 10 images of every value" in capsys.readouterr().err
+
+
+def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
+    def fit(*_args):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit", fit)
+    assert score("--captions", "strong.json", "--metric", "ratio", "error", "--references", "human.json") == 0
+    assert scored(capsys.readouterr().out)["metric"].tolist() == ["ratio", "error"]
+
+
+def test_a_column_of_three_labels(here, capsys):
+    argv = ["score", "--captions", "strong.json", "--attributes", "attributes.csv", "--attribute", "height"]
+    assert cli.main([*argv, "--metric", "sc", "ratio", "--seeds", "1"]) == 0
+    printed = capsys.readouterr()
+    assert "warning: ratio left out: height has no words that captions could name" in printed.err
+    assert scored(printed.out)["metric"].tolist() == ["SC"]
+    assert cli.main([*argv, "--metric", "sc", "--seeds", "1", "--values", "low", "high"]) == 0
+    assert "dropped: mid 30" in capsys.readouterr().err
+
+
+def test_columns_by_name(here, capsys):
+    (here / "odd.csv").write_text(
+        "who,said\n" + "".join(f"{r['image_id']},{r['caption']}\n" for r in captions(1, 0.95))
+    )
+    argv = ["--captions", str(here / "odd.csv"), "--metric", "ratio"]
+    assert score(*argv) == 2
+    assert score(*argv, "--image-id-column", "who", "--caption-column", "said") == 0
+    assert float(scored(capsys.readouterr().out)["value"][0]) == pytest.approx(40 / 35)
+
+
+def test_an_attribute_from_a_file_and_a_column_by_name(here, capsys):
+    own = here / "own.toml"
+    own.write_text('values = ["Female", "Male"]\n[words]\nFemale = ["woman"]\nMale = ["man"]\n')
+    argv = ["score", "--captions", "strong.json", "--attributes", "attributes.csv", "--metric", "ratio"]
+    assert cli.main([*argv, "--attribute", str(own), "--attribute-column", "gender"]) == 0
+    row = scored(capsys.readouterr().out).iloc[0]
+    assert row["attribute"] == "own" and float(row["value"]) == pytest.approx(40 / 35)
+
+
+def test_a_failed_run_leaves_the_numbers_of_the_others(here, capsys):
+    out = here / "out.csv"
+    argv = ["--captions", "few.json", "strong.json", "--metric", "sc", "--seeds", "1", "--output", str(out)]
+    assert score(*argv) == 1
+    printed = capsys.readouterr()
+    assert "error: few (ngram) failed: Got" in printed.err
+    assert scored(out.read_text())["model"].tolist() == ["strong"]
+
+
+def test_where_nothing_was_measured_nothing_is_written(here):
+    out = here / "out.csv"
+    assert score("--captions", "few.json", "--metric", "sc", "--seeds", "1", "--output", str(out)) == 1
+    assert not out.exists()
+
+
+def test_a_disk_that_refuses_leaves_the_old_file(here, capsys, monkeypatch):
+    out = here / "kept" / "out.csv"
+    out.parent.mkdir()
+    out.write_text("old")
+
+    def replace(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", lambda self, target: replace() if target == out else os.replace(self, target))
+    assert score("--captions", "strong.json", "--metric", "ratio", "--output", str(out)) == 2
+    assert "error: Got --output" in capsys.readouterr().err
+    assert out.read_text() == "old" and [path.name for path in out.parent.iterdir()] == ["out.csv"]
+
+
+STRONG = ["--captions", "strong.json"]
+EXPLAIN = ["explain", *SMALL, *STRONG]
+BAD = {
+    "missing file": (["score", *SMALL, "--captions", "nowhere.json"], "nowhere.json, which does not exist"),
+    "missing labels": (
+        ["score", *STRONG, "--attributes", "no.csv", "--attribute", "gender"], "no.csv, which does not exist"
+    ),
+    "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
+    "wrong attribute": (
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a shipped attribute (gender"
+    ),
+    "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
+    "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),
+    "values of a shipped attribute": (["score", *SMALL, *STRONG, "--values", "a", "b"], "--values with gender"),
+    "one label": (
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "x", "--attribute-column", "gender",
+         "--values", "Female"],
+        "1 label of the column gender to compare",
+    ),
+    "output before input": (
+        ["score", *SMALL, "--captions", "nowhere.json", "--output", "nofolder/out.csv"],
+        "nofolder/out.csv, whose folder does not exist",
+    ),
+    "output is a folder": (["score", *SMALL, *STRONG, "--output", "again"], "again, which is a folder"),
+    "LIC without references": (
+        ["score", *SMALL, *STRONG, "--metric", "LIC_D"], "LIC_D left out: human captions are needed (--references)"
+    ),
+    "ratio without words": (
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
+        "height has no words",
+    ),
+    "unknown metric": (["score", *SMALL, *STRONG, "--metric", "bleu"], "metric 'bleu'"),
+    "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "attacker 'gpt'"),
+    "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several --captions files called strong"),
+    "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "none of whose images is in the table"),
+    "neither files nor names": (["score", "--attribute", "gender", *STRONG], "neither --attributes nor --collection"),
+    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "both --attributes and --collection"),
+    "files and a workspace": (["score", *SMALL, *STRONG, "--workspace", "x"], "--workspace with files"),
+    "no captions": (["score", *SMALL], "no --captions"),
+    "unknown collection": (["score", "--collection", "x", "--attribute", "gender"], "collection 'x'"),
+    "not an edit": ([*EXPLAIN, "--words", "man woman"], "the edit 'man woman'"),
+    "edits of an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--words", "man -> dog"], "the attacker ngram"),
+    "a text for an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--text", "a man"], "the attacker ngram"),
+    "an unknown image": ([*EXPLAIN, "--image", "4711"], "image '4711', which has no caption in strong"),
+    "an image without a label": ([*EXPLAIN, "--image", "90"], "image '90', which has no label for gender"),
+    "two sets to explain": ([*EXPLAIN, "weak.json"], "2 caption sets"),
+    "nothing to export": (["export", "--collection", "x"], "collection 'x'"),
+    "labels as captions": (["import", "attributes.csv", "--kind", "captions"], "attributes.csv"),
+    "options of another kind": (["import", "strong.json", "--kind", "captions", "--map", "a:b=c"], "--map with"),
+    "a wrong map": (["import", "attributes.csv", "--kind", "attributes", "--map", "gender"], "--map gender"),
+    "a map to no value": (
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:Both=Men"], "value of gender 'Men'"
+    ),
+    "a map of no label": (
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:f=Female"], "the label 'f'"
+    ),
+    "a map of no attribute": (
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "age:old=Old"], "attribute in --map 'age'"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
+    assert cli.main(argv) == 2
+    printed = capsys.readouterr()
+    last = printed.err.splitlines()[-1]
+    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    assert "Traceback" not in printed.err
+    assert printed.out == "" or argv[0] == "import", "only an import may have reported on its file before"
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["score"], [*EXPLAIN, "--top", "0"]])
+def test_wrong_usage_is_code_2(argv, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(argv)
+    assert left.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["import", "list", "score", "explain", "export", "demo"])
+def test_help_has_an_example(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([command, "--help"])
+    assert left.value.code == 0
+    assert f"python -m capbias_core {command}" in capsys.readouterr().out.split("Example:")[1]
+
+
+# score, on the real captions
+
+
+def command(*argv: str, **more) -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(more.pop("temporary"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "capbias_core", *argv], env=environment, text=True, stderr=subprocess.PIPE, **more
+    )
+
+
+def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    done = command(
+        "score", "--captions", "results/nic.json", "results/oscar.json", "--attributes", "annotations/attributes.csv",
+        "--attribute", "gender", "--metric", "ratio", "error", "--output", str(tmp_path / "out.csv"),
+        cwd=coco_bias, temporary=tmp_path / "temporary",
+    )  # fmt: skip
+    _, said = done.communicate(timeout=120)
+    assert done.returncode == 0, said
+    assert "dropped: Both 813, Unsure 3,410, empty 759" in said
+    rows = scored((tmp_path / "out.csv").read_text())
+    value = rows.set_index(["model", "metric"])["value"].astype(float).round(2).to_dict()
+    assert value == {
+        ("nic", "ratio"): 2.47,
+        ("nic", "error"): 14.25,
+        ("oscar", "ratio"): 2.06,
+        ("oscar", "error"): 1.43,
+    }
+    assert rows["n"].tolist() == [10780] * 4
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_lic_m_of_sat_is_near_the_published_one(coco_bias, here, monkeypatch, capsys):
+    monkeypatch.chdir(coco_bias)
+    labels = ["--attributes", "annotations/attributes.csv", "--attribute", "gender"]
+    assert cli.main(["score", "--captions", "results/sat.json", *labels, "--metric", "LIC_M", "--seeds", "2"]) == 0
+    row = scored(capsys.readouterr().out).iloc[0]
+    assert float(row["value"]) == pytest.approx(44.4, abs=2.5)
+    assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
+
+
+def test_ctrl_c_cancels_and_cleans_up(small, tmp_path):
+    (tmp_path / "temporary").mkdir()
+    out = tmp_path / "out.csv"
+    argv = ["score", *SMALL, *STRONG, "--metric", "sc", "--seeds", "4000", "--output", str(out)]
+    running = command(*argv, cwd=small, temporary=tmp_path / "temporary")
+    said = ""
+    while "to do" not in said:
+        line = running.stderr.readline()
+        assert line, said
+        said += line
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    said += running.communicate(timeout=60)[1]
+    assert running.returncode == 130, said
+    assert said.splitlines()[-1] == "cancelled" and "Traceback" not in said
+    assert not out.exists() and list((tmp_path / "temporary").iterdir()) == []
+
+
+# a workspace: import, list, score, explain, export
+
+
+def in_workspace(folder: Path, name: str, *more: str) -> int:
+    return cli.main([name, *more, "--workspace", str(folder)])
+
+
+@pytest.fixture(scope="module")
+def kept(small, tmp_path_factory) -> Path:
+    """A workspace with the small files in the collection `my captions`."""
+    folder = tmp_path_factory.mktemp("kept")
+    files = {"attributes.csv": "attributes", "human.json": "references", "strong.json": "captions"}
+    for name, kind in files.items():
+        assert in_workspace(folder, "import", str(small / name), "--kind", kind) == 0
+    return folder
+
+
+OF_KEPT = ["--collection", "my captions", "--captions", "strong", "--attribute", "gender"]
+
+
+def explained(kept: Path, capsys, *more: str) -> dict:
+    capsys.readouterr()
+    assert in_workspace(kept, "explain", *OF_KEPT, "--format", "json", *more) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_import_reports_and_keeps(here, capsys):
+    folder = here / "home"
+    more = ["--kind", "attributes", "--name", "labels", "--map", "gender:Unsure=Male"]
+    assert in_workspace(folder, "import", "attributes.csv", *more) == 0
+    printed = capsys.readouterr()
+    assert "Female from Female; Male from Male, Unsure" in printed.out and "dropped: Both 2, empty 2" in printed.out
+    assert in_workspace(folder, "import", "strong.json", "--kind", "captions", "--trained-on-references", "no") == 0
+    printed = capsys.readouterr()
+    assert "Images with labels  90 (100.0%)" in printed.out
+    items = {item.name: item for item in Workspace(folder).items()}
+    assert set(items) == {"labels", "strong"}
+    assert items["strong"].details["trained_on_references"] is False
+    assert items["labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
+
+
+def test_a_dry_run_keeps_nothing(here, capsys):
+    assert in_workspace(here / "home", "import", "strong.json", "--kind", "captions", "--dry-run") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing was kept (--dry-run)"
+    assert not (here / "home").exists()
+
+
+def test_import_of_an_attribute_under_another_column(here, capsys):
+    (here / "own.csv").write_text("image_id,a\n" + "".join(f"{n},{label_of(n)[:1]}\n" for n in range(1, IMAGES + 1)))
+    argv = ["import", str(here / "own.csv"), "--kind", "attributes", "--workspace", str(here / "home")]
+    assert cli.main([*argv, "--attribute", "gender=a", "height"]) == 2
+    assert "attribute 'height'" in capsys.readouterr().err
+    assert cli.main([*argv, "--attribute", "gender=a"]) == 0
+    assert "gender (column a): Female from F; Male from M" in capsys.readouterr().out
+    assert cli.main(argv) == 2, "no shipped attribute has a column called a"
+
+
+def test_list_of_nothing_makes_no_folder(here, capsys):
+    assert in_workspace(here / "home", "list") == 0
+    assert "Nothing is kept" in capsys.readouterr().out
+    assert not (here / "home").exists()
+
+
+def test_score_list_and_export_of_a_collection(here, kept, capsys):
+    more = ["--seeds", "2", "--metric", "lic", "error"]
+    assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
+    rows = scored(capsys.readouterr().out)
+    assert rows["metric"].tolist() == ["LIC", "LIC_M", "LIC_D", "error"]
+    assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
+    again = capsys.readouterr()
+    assert "to do" not in again.err, "finished runs are not repeated"
+    assert scored(again.out).equals(rows)
+    assert in_workspace(kept, "list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {item["name"] for item in listed["items"]} == {"attributes", "human", "strong"}
+    assert set(rows["run_id"]) <= {run["run_id"] for run in listed["runs"] if run["status"] == "finished"}
+    assert in_workspace(kept, "list") == 0
+    assert "finished" in capsys.readouterr().out
+    export(kept, capsys, rows)
+
+
+def export(kept: Path, capsys, rows: pd.DataFrame) -> None:
+    of = ["--collection", "my captions", "--metric", "lic", "error"]
+    assert in_workspace(kept, "export", *of) == 0
+    assert scored(capsys.readouterr().out).equals(rows)
+    assert in_workspace(kept, "export", *of, "--format", "json") == 0
+    records = json.loads(capsys.readouterr().out)
+    assert [row["value"] for row in records] == rows["value"].astype(float).tolist()
+    assert in_workspace(kept, "export", *of, "--format", "latex") == 0
+    assert r"captioner & LIC & LIC std & LIC\_M" in capsys.readouterr().out
+    assert in_workspace(kept, "export", *of[:2], "--metric", "leakage", "--format", "csv") == 0
+    assert scored(capsys.readouterr().out)["metric"].tolist() == ["leakage", "SC", "SC_D"]
+
+
+def test_names_that_are_not_kept(here, kept, capsys):
+    assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "race") == 2
+    assert "attribute 'race'. Expected one of: gender" in capsys.readouterr().err
+    assert in_workspace(kept, "score", *OF_KEPT, "--references", "other") == 2
+    assert "references 'other'" in capsys.readouterr().err
+    assert in_workspace(kept, "score", *OF_KEPT, "--values", "a") == 2
+    assert "--values with a collection" in capsys.readouterr().err
+
+
+# explain
+
+
+def test_words_push_toward_the_label_that_they_go_with(here, kept, capsys):
+    found = explained(kept, capsys, "--smallest-count", "5", "--top", "3")
+    pushes = {item["word"]: item["pushes_toward"] for item in found["words"]}
+    assert {"umbrella", "cake", "horse"} & set(pushes) and {"skateboard", "tie", "motorcycle"} & set(pushes)
+    things = {thing.split()[-1]: value for value, own in THINGS.items() for thing in own}
+    assert all(pushes[word] == things[word] for word in set(pushes) & set(things))
+    for item in found["words"]:
+        wrote = [row for row in captions(1, 0.95) if row["image_id"] <= 85 and item["word"] in row["caption"].split()]
+        females = sum(row["image_id"] <= 40 for row in wrote)
+        assert item["count"] == len(wrote)
+        assert item["share"] == pytest.approx({"Female": females / 40, "Male": (len(wrote) - females) / 45})
+    assert found["largest_convergence_delta"] == 0
+
+
+def test_words_as_a_table(here, kept, capsys):
+    assert in_workspace(kept, "explain", *OF_KEPT, "--smallest-count", "5") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split("  ")[0] == "word" and "share of Female" in lines[0]
+    assert lines[-1] == "Largest convergence delta: 0."
+    assert in_workspace(kept, "explain", *OF_KEPT, "--smallest-count", "5000") == 0
+    assert "lower --smallest-count" in capsys.readouterr().out
+
+
+def adds_up(found: dict) -> None:
+    """intercept + words = logit, and the probability is that of the logit."""
+    total = found["intercept"]["Male"] + sum(token["adds"]["Male"] for token in found["tokens"])
+    assert total == pytest.approx(found["logit"]["Male"], abs=1e-6)
+    assert found["probability"]["Male"] == pytest.approx(1 / (1 + math.exp(-found["logit"]["Male"])))
+    assert sum(found["probability"].values()) == pytest.approx(1)
+
+
+def test_the_words_of_an_image_add_up(here, kept, capsys):
+    (caption,) = explained(kept, capsys, "--image", "COCO_val2014_000000000007.jpg")["captions"]
+    adds_up(caption)
+    assert (caption["image_id"], caption["label"]) == ("7", "Female")
+    assert caption["caption"] == captions(1, 0.95)[6]["caption"]
+    assert [token["token"] for token in caption["tokens"]][:2] == ["a", "<gender>"]
+    assert in_workspace(kept, "explain", *OF_KEPT, "--image", "7") == 0
+    printed = capsys.readouterr().out
+    assert "Image 7, labelled Female" in printed and f"{caption['logit']['Male']:+.4f}" in printed
+
+
+def test_the_words_of_any_caption_add_up(here, kept, capsys):
+    found = explained(kept, capsys, "--text", "A lady with a TIE\x1b[31m")
+    adds_up(found)
+    assert [token["token"] for token in found["tokens"]] == ["a", "<gender>", "with", "a", "tie", "31m"]
+    assert in_workspace(kept, "explain", *OF_KEPT, "--text", "A lady with a TIE\x1b[31m") == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_edits_are_scored_out_of_fold(here, kept, capsys):
+    same, other = explained(kept, capsys, "--words", "man -> woman | person")["edits"]
+    wrote = [row for row in captions(1, 0.95) if row["image_id"] <= 85 and " man " in row["caption"]]
+    assert same["captions_with_the_word"] == other["captions_with_the_word"] == len(wrote)
+    assert same["captions_that_read_differently"] == 0 and "Nothing changes: man and woman" in same["note"]
+    assert same["probability_before"] == pytest.approx(same["probability_after"])
+    assert same["change_of_logit"]["Male"] == pytest.approx(0, abs=1e-9)
+    assert other["captions_that_read_differently"] == len(wrote) and other["note"] == ""
+    attackers, before, after = scored_by_hand(kept, wrote, "man", "person")
+    assert other["probability_before"]["Male"] == pytest.approx(sum(before) / len(before))
+    assert other["probability_after"]["Male"] == pytest.approx(sum(after) / len(after))
+    for example in other["examples"]:
+        assert example["after"] == example["before"].replace(" man ", " person ")
+
+
+def scored_by_hand(kept: Path, wrote: list[dict], word: str, new: str):
+    """Probabilities of Male before and after an edit, each by the attacker that held the image out."""
+    workspace = Workspace(kept)
+    run = caption_runs(workspace, "my captions", "gender", "ngram")["strong"]
+    scores = pd.read_parquet(io.BytesIO(workspace.array(run.run_id, "scores"))).set_index("image_id")
+    attackers = stored_attackers(workspace, run)
+    texts = [(row["caption"], int(scores.at[str(row["image_id"]), "fold"])) for row in wrote]
+    gender = get_attribute("gender")
+    before, after = (
+        [attackers.score(text.replace(f" {old} ", f" {to} "), gender, fold).probabilities[1] for text, fold in texts]
+        for old, to in ((word, word), (word, new))
+    )
+    return attackers, before, after
+
+
+def test_edits_as_text(here, kept, capsys):
+    assert in_workspace(kept, "explain", *OF_KEPT, "--words", "tie -> cake", "zebra -> cake", "man -> xyzzy") == 0
+    printed = capsys.readouterr().out
+    assert "zebra -> cake: 0 captions\nNo caption has the word zebra." in printed
+    assert "No attacker has seen xyzzy: only the loss of man counts." in printed
+    assert printed.startswith("tie -> cake: ") and "    before: a " in printed
+
+
+def test_three_values_push_each_on_its_own(here, capsys):
+    argv = ["explain", *STRONG, "--attributes", "attributes.csv", "--attribute", "height", "--format", "json"]
+    assert cli.main([*argv, "--image", "7"]) == 0
+    (caption,) = json.loads(capsys.readouterr().out)["captions"]
+    assert set(caption["logit"]) == {"low", "mid", "high"}
+    for value, logit in caption["logit"].items():
+        total = caption["intercept"][value] + sum(token["adds"][value] for token in caption["tokens"])
+        assert total == pytest.approx(logit, abs=1e-6)
+    assert cli.main([*argv, "--smallest-count", "3", "--top", "2"]) == 0
+    words = json.loads(capsys.readouterr().out)["words"]
+    assert {item["pushes_toward"] for item in words} == {"low", "mid", "high"}
+    assert all(item["mean"] > 0 for item in words)
+
+
+# demo, progress
+
+
+def test_demo_beside_the_truth(here, capsys, monkeypatch):
+    if not (ingest.DEMO_FOLDER / "truth.json").is_file():
+        pytest.skip("the demo data are not here")
+    whole = ingest.demo_request()
+    changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}
+    monkeypatch.setattr(ingest, "demo_request", lambda: type(whole)(**changed))
+    assert in_workspace(here / "home", "demo", "--if-empty") == 0
+    header, row = capsys.readouterr().out.splitlines()
+    truth = json.loads((ingest.DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
+    assert header.split() == ["captioner", "LIC", "LIC", "std", "true", "LIC"]
+    assert row.split()[0] == "amplifier" and row.split()[-1] == f"{truth:.2f}"
+    assert float(row.split()[1]) == pytest.approx(truth, abs=6)
+    assert in_workspace(here / "home", "demo", "--if-empty") == 0
+    printed = capsys.readouterr()
+    assert printed.out == "" and "already holds something" in printed.err
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_rewrites_one_line_on_a_terminal(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    spec = {"model": "sat", "attacker": "ngram", "family": "attack"}
+    row = RunRow("1", "c", spec, "running", 0.5, "attacker 2 of 4", (), 0.0, 0.0, None, 0.0)
+    progress = cli._Progress()
+    progress([row])
+    progress.clear()
+    assert screen.getvalue() == "\r\x1b[K0 of 1 run done, 50%: sat, attacker 2 of 4\r\x1b[K"
+
+
+# tables
+
+
+def result(model: str, metric: str, value: float, **more) -> dict:
+    return Result("gender", model, metric, value, **{"scale": 100.0, "method": "m", "n": 662, **more}).row()
+
+
+FRAME = pd.DataFrame(
+    [
+        result("sat_1", "LIC", 8.6543, encoder="ngram", spread=0.912, seeds=10, ci_low=6.94, ci_high=10.36),
+        result("sat_1", "ratio", 2.0582, scale=1.0, ci_low=1.9, ci_high=2.25),
+        result("nic", "LIC", -0.25, encoder="ngram", seeds=1),
+        result("nic", "ratio", float("nan"), scale=1.0),
+    ]
+)
+
+
+def test_scores_table_is_one_row_a_captioner():
+    table = scores_table(FRAME, {"sat_1": (1, 2), "nic": (1, 1)})
+    assert table.to_dict("records") == [
+        {
+            "captioner": "sat_1",
+            "rank": "1–2",
+            "LIC": "8.7 [6.9, 10.4]",
+            "LIC std": "±0.9",
+            "ratio": "2.06 [1.90, 2.25]",
+        },
+        {"captioner": "nic", "rank": "1", "LIC": "-0.2", "LIC std": "", "ratio": "not defined"},
+    ]
+
+
+def test_conditions_and_encoders_get_rows_of_their_own():
+    more = pd.DataFrame(
+        [
+            result("nic", "LIC_M", 40.0, encoder="ngram"),
+            result("nic", "LIC_M", 41.0, encoder="ngram", condition="with_references"),
+            result("nic", "LIC", 4.0, encoder="ngram", condition="with_references"),
+        ]
+    )
+    table = scores_table(more, {"nic": (1, 1)}).to_dict("records")
+    assert table == [
+        {"captioner": "nic", "condition": "", "rank": "", "LIC_M": "40.0", "LIC": ""},
+        {"captioner": "nic", "condition": "with_references", "rank": "1", "LIC_M": "41.0", "LIC": "4.0"},
+    ], "the rank is that of LIC"
+    both = scores_table(pd.concat([FRAME, pd.DataFrame([result("nic", "LIC", 1.0, encoder="lstm_bi")])]))
+    assert both["encoder"].tolist() == ["ngram", "", "ngram", "", "lstm_bi"]
+
+
+def test_metrics_are_chosen_and_ordered():
+    assert list(scores_table(FRAME, metrics=["ratio", "LIC"]).columns) == ["captioner", "ratio", "LIC", "LIC std"]
+    assert scores_table(FRAME, metrics=["SC"]).empty
+
+
+def test_csv_and_json_round_nothing():
+    exact = FRAME.assign(value=[1 / 3, 2.0, -1e-17, float("nan")])
+    assert pd.read_csv(io.StringIO(to_csv(exact)))["value"].tolist()[:3] == [1 / 3, 2.0, -1e-17]
+    records = json.loads(to_json(exact))
+    assert [row["value"] for row in records] == [1 / 3, 2.0, -1e-17, None]
+    assert list(records[0]) == list(RESULT_COLUMNS)
+
+
+def test_latex_escapes_and_says_how_it_was_measured():
+    text = to_latex(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": (1, 2)})
+    assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
+    assert r"$\pm$0.9" in text and "1--2" in text
+    assert "% LIC: n = 662, ngram, 10 seeds; m" in text.splitlines()
+    assert text.count(r"\\") == 3 and text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
+
+
+def test_text_columns_line_up():
+    text = to_text(pd.DataFrame({"word": ["a", "longer"], "count": ["5", "1,000"]}))
+    assert text == "word    count\na           5\nlonger  1,000\n"

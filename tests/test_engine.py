@@ -1,0 +1,404 @@
+"""The engine: every run ends in words, is computed once, and a killed worker leaves nothing half."""
+
+import importlib.util
+import multiprocessing
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.attributes import plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import engine as engine_module
+from capbias_core.experiments import store
+from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.plan import Request, mapping_details, plan
+from capbias_core.experiments.run import Outcome
+from capbias_core.experiments.store import SILENCE, Workspace
+from capbias_core.types import Result
+
+PROCESSES = multiprocessing.get_context("spawn")
+WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.recurrent"))
+
+
+def fill(folder, images: int = 40, models=("m",)) -> Request:
+    """Small captions that give their label away, in the collection `c`."""
+    workspace = Workspace(folder)
+    labels = ["A" if place % 2 else "B" for place in range(images)]
+    table = pd.DataFrame({"image_id": [str(place) for place in range(images)], "label": labels})
+    details = {"group": mapping_details(plain_attribute("group", ("A", "B")), "label", {"A": "A", "B": "B"})}
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
+    for model in models:
+        captions = [f"{model} in {'kitchen' if label == 'A' else 'garage'}" for label in labels]
+        frame = table[["image_id"]].assign(caption_index=0, caption=captions)
+        workspace.keep("captions", model, frame, "c", "test")
+    return Request("c", tuple(models), "labels", "group", ("lic",), seeds=2)
+
+
+def submit(engine: Engine, request: Request) -> list[str]:
+    return engine.submit(plan(engine.workspace, request), request.collection)
+
+
+def until(condition, seconds: float = 10.0):
+    """The first true value of a condition; fails after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def status(engine: Engine, run_id: str) -> str:
+    return engine.workspace.run(run_id).status
+
+
+def messages(engine: Engine, run_id: str) -> list[str]:
+    return [message for _, message in engine.workspace.log_of(run_id)]
+
+
+def rows_of(engine: Engine, run_id: str) -> tuple[int, int]:
+    """How many results and arrays a run has left."""
+    with sqlite3.connect(engine.workspace.database) as db:
+        found = [db.execute(f"SELECT count(*) FROM {name} WHERE run_id=?", (run_id,)).fetchone()[0] for name in TABLES]
+    db.close()
+    return tuple(found)
+
+
+TABLES = ("results", "arrays")
+
+
+@pytest.fixture
+def request_(tmp_path) -> Request:
+    return fill(tmp_path)
+
+
+@pytest.fixture
+def engine(tmp_path) -> Engine:
+    return Engine(tmp_path)
+
+
+class Gate:
+    """Stands for run_one: reports a third, then waits, reporting on, until it is opened."""
+
+    def __init__(self, monkeypatch):
+        self.started: list[str] = []
+        self.opened = threading.Event()
+        self.stopped = threading.Event()
+        monkeypatch.setattr(engine_module, "run_one", self)
+        monkeypatch.setattr(engine_module, "BETWEEN_NOTES", 0.0)
+
+    def __call__(self, workspace, spec, progress) -> Outcome:
+        self.started.append(spec.model)
+        try:
+            while not self.opened.is_set():
+                progress(1 / 3, "a third")
+                time.sleep(0.02)
+        except BaseException:
+            self.stopped.set()
+            raise
+        return Outcome([Result("group", spec.model, "LIC_M", 25.0)], {"model": b""}, ("note",))
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    found = Gate(monkeypatch)
+    yield found
+    found.opened.set()
+
+
+# in this process
+
+
+def test_a_light_run_is_computed_here_and_once(engine, request_):
+    (run_id,) = submit(engine, request_)
+    (row,) = engine.wait([run_id])
+    assert (row.status, row.progress, row.message) == ("finished", 1, "finished")
+    assert row.created <= row.started <= row.finished
+    results = engine.workspace.results("c")
+    assert set(results["metric"]) == {"LIC_M", "SC"} and set(results["run_id"]) == {run_id}
+    assert messages(engine, run_id)[:2] == ["queued", f"started in process {os.getpid()}"]
+    assert submit(engine, request_) == [] and Engine(engine.folder).submit(plan(engine.workspace, request_), "c") == []
+
+
+def test_no_torch_for_light_runs(request_, engine):
+    (spec,) = plan(engine.workspace, request_)
+    assert not needs_workers(spec) and not needs_workers(replace(spec, family="counting", attacker=""))
+    assert needs_workers(replace(spec, attacker="lstm_bi"))
+
+
+def test_progress_is_seen_in_the_workspace(engine, request_, gate):
+    (run_id,) = submit(engine, request_)
+    other = Workspace(engine.folder)  # as another tab or process reads it
+    row = until(lambda: other.run(run_id).progress and other.run(run_id))
+    assert (row.status, row.progress, row.message) == ("running", pytest.approx(1 / 3), "a third")
+    assert messages(engine, run_id)[-1] == "a third" and messages(engine, run_id).count("a third") == 1
+    gate.opened.set()
+    seen = []
+    (row,) = engine.wait([run_id], on_change=lambda rows: seen.append(rows[0].status))
+    assert row.status == "finished" == seen[-1] and row.notes == ("note",)
+
+
+def test_a_running_run_is_cancelled_and_stops(engine, request_, gate):
+    (run_id,) = submit(engine, request_)
+    until(lambda: engine.workspace.run(run_id).progress)
+    assert engine.cancel(run_id) and status(engine, run_id) == "cancelled"
+    assert gate.stopped.wait(5)
+    until(lambda: messages(engine, run_id)[-1] == "stopped")
+    assert not engine.cancel(run_id) and rows_of(engine, run_id) == (0, 0)
+
+
+def test_a_queued_run_is_cancelled_and_never_starts(tmp_path, engine, gate):
+    first, second, third = submit(engine, fill(tmp_path, models=("a", "b", "c")))
+    until(lambda: status(engine, first) == "running")
+    assert status(engine, second) == "queued"
+    assert engine.cancel(second) and status(engine, second) == "cancelled"
+    gate.opened.set()
+    assert [row.status for row in engine.wait([first, second, third])] == ["finished", "cancelled", "finished"]
+    assert gate.started == ["a", "c"]
+
+
+def test_a_cancelled_run_can_be_repeated(engine, request_, gate):
+    (run_id,) = submit(engine, request_)
+    until(lambda: engine.workspace.run(run_id).progress)
+    engine.cancel(run_id)
+    assert submit(engine, request_) == [run_id]
+    gate.opened.set()
+    assert engine.wait([run_id])[0].status == "finished" and rows_of(engine, run_id) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (CapbiasError("3 images", "10", "Load more."), "Got 3 images. Expected 10. Load more."),
+        (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_a_failing_run_says_why_and_the_next_one_runs(tmp_path, engine, monkeypatch, error, message):
+    original = engine_module.run_one
+
+    def failing(workspace, spec, progress):
+        if spec.model == "bad":
+            raise error
+        return original(workspace, spec, progress)
+
+    monkeypatch.setattr(engine_module, "run_one", failing)
+    request = fill(tmp_path, models=("bad", "good"))
+    bad, good = engine.wait(submit(engine, request))
+    assert bad.status == "failed" and message in bad.message and good.status == "finished"
+    assert rows_of(engine, bad.run_id) == (0, 0)
+    monkeypatch.setattr(engine_module, "run_one", original)
+    assert submit(engine, request) == [bad.run_id]
+    assert engine.wait([bad.run_id])[0].status == "finished"
+
+
+def test_results_that_cannot_be_written_are_a_failed_run(engine, request_, monkeypatch):
+    outcome = Outcome([Result("group", "m", "LIC_M", 25.0)], {"model": object()}, ())
+    monkeypatch.setattr(engine_module, "run_one", lambda *_: outcome)
+    (row,) = engine.wait(submit(engine, request_))
+    assert row.status == "failed" and rows_of(engine, row.run_id) == (0, 0)
+
+
+def test_runs_of_a_thread_that_broke_do_not_wait_for_ever(tmp_path, engine, monkeypatch):
+    def broken(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(engine_module, "execute", broken)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    for row in (engine.workspace.run(run_id) for run_id in submit(engine, fill(tmp_path, models=("a", "b")))):
+        until(lambda row=row: status(engine, row.run_id) in ("failed", "died"))
+
+
+def test_a_waiting_run_is_kept_alive(tmp_path, engine, gate, monkeypatch):
+    monkeypatch.setattr(store, "SILENCE", 1.2)
+    first, second = submit(engine, fill(tmp_path, models=("a", "b")))
+    until(lambda: status(engine, first) == "running")
+    end = time.monotonic() + 2.5
+    while time.monotonic() < end:
+        assert status(engine, second) == "queued"
+        time.sleep(0.1)
+
+
+def test_a_run_that_seemed_dead_is_seen_alive_again(tmp_path, engine, gate):
+    """As after a laptop's sleep: the process was silent, and goes on."""
+    _, second = submit(engine, fill(tmp_path, models=("a", "b")))
+    with sqlite3.connect(engine.workspace.database) as db:
+        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (SILENCE + 5,))
+    db.close()
+    until(lambda: status(engine, second) == "queued", 4)
+
+
+def test_a_run_that_another_engine_took_over_is_not_kept_alive(tmp_path, engine, gate):
+    request = fill(tmp_path, models=("a", "b"))
+    _, second = submit(engine, request)
+    assert engine.workspace.end(second, "died", "as seen by another process")
+    assert engine.workspace.enqueue(second, "c", engine.workspace.run(second).spec, "of another engine")
+    before = engine.workspace.run(second).heartbeat
+    time.sleep(1.5)
+    assert engine.workspace.run(second).heartbeat == before
+
+
+def test_no_cluster_is_said_in_words(engine, request_, monkeypatch):
+    def refused():
+        raise CapbiasError("no scheduler", "one", "Start it.")
+
+    monkeypatch.setattr(engine_module, "dask_client", refused)
+    (row,) = engine.wait(submit(engine, replace(request_, attacker="lstm_bi")))
+    assert row.status == "failed" and "no worker could be started" in row.message and "Start it." in row.message
+
+
+CLIENTS = """
+import threading, time, distributed
+made = []
+class Fake:
+    status = "running"
+    def __init__(self, *args, **kwargs):
+        made.append(type(self).__name__)
+        time.sleep(0.3)
+distributed.LocalCluster = type("Cluster", (Fake,), {})
+distributed.Client = type("Client", (Fake,), {})
+from capbias_core.experiments.engine import dask_client
+threads = [threading.Thread(target=dask_client) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(sorted(made))
+"""
+
+
+def test_runs_sent_at_once_share_one_cluster():
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    done = subprocess.run([sys.executable, "-c", CLIENTS], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "['Client', 'Cluster']", done.stderr
+
+
+# several processes
+
+
+def run_all(folder: str, request: Request, ready, start) -> None:
+    engine = Engine(folder)
+    specs = plan(engine.workspace, request)
+    ready.release()
+    start.wait(60)
+    engine.submit(specs, request.collection)
+    engine.wait([spec.run_id for spec in specs])
+
+
+def test_two_engines_compute_each_run_once(tmp_path):
+    request = fill(tmp_path, models=tuple("abcdefgh"))
+    ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
+    engines = [PROCESSES.Process(target=run_all, args=(str(tmp_path), request, ready, start)) for _ in range(2)]
+    for process in engines:
+        process.start()
+    assert all(ready.acquire(timeout=60) for _ in engines)
+    start.set()
+    for process in engines:
+        process.join(60)
+    assert [process.exitcode for process in engines] == [0, 0]
+    workspace = Workspace(tmp_path)
+    assert [run.status for run in workspace.runs()] == ["finished"] * 8
+    for run in workspace.runs():
+        lines = [line for _, line in workspace.log_of(run.run_id) if line.startswith("started")]
+        assert len(lines) == 1
+    assert len(workspace.results()) == 16 and not workspace.results().duplicated(["run_id", "metric"]).any()
+
+
+def submit_and_hang(folder: str, request: Request) -> None:
+    engine_module.run_one = lambda workspace, spec, progress: time.sleep(60)
+    submit(Engine(folder), request)
+    time.sleep(60)
+
+
+def test_a_killed_engine_is_shown_as_died_and_its_run_can_be_repeated(tmp_path, engine, request_):
+    process = PROCESSES.Process(target=submit_and_hang, args=(str(tmp_path), request_))
+    process.start()
+    (spec,) = plan(engine.workspace, request_)
+    until(lambda: engine.workspace.run(spec.run_id) and status(engine, spec.run_id) == "running", 60)
+    assert submit(engine, request_) == []
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(30)
+    with sqlite3.connect(engine.workspace.database) as db:  # fifteen seconds later
+        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (SILENCE,))
+    db.close()
+    until(lambda: status(engine, spec.run_id) == "died")
+    assert rows_of(engine, spec.run_id) == (0, 0)
+    assert submit(engine, request_) == [spec.run_id]
+    assert engine.wait([spec.run_id])[0].status == "finished"
+
+
+# Dask's workers and the LSTM
+
+NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """The cluster of this process, closed at the end."""
+    pytest.importorskip("torch")
+    client = engine_module.dask_client()
+    yield client
+    client.close()
+    client.cluster.close()
+    engine_module.dask_client.cache_clear()
+
+
+def lstm(folder, seeds: int, images: int = 130) -> Request:
+    return replace(fill(folder, images), attacker="lstm_bi", seeds=seeds)
+
+
+def first_epoch(engine: Engine, run_id: str):
+    """The run's row once its attacker has trained for an epoch."""
+    return until(lambda: "epoch" in engine.workspace.run(run_id).message and engine.workspace.run(run_id), 90)
+
+
+@NETWORK
+def test_a_worker_trains_the_lstm_and_reports_its_epochs(tmp_path, engine, workers):
+    (run_id,) = submit(engine, lstm(tmp_path, seeds=3))
+    seen = [first_epoch(engine, run_id)]
+    (row,) = engine.wait([run_id], on_change=lambda rows: seen.append(rows[0]), every=0.05)
+    assert row.status == "finished" and engine.workspace.results("c")["encoder"].unique() == ["lstm_bi"]
+    shares = [row.progress for row in seen]
+    assert shares == sorted(shares) and len(set(shares)) >= 3
+    assert len({found[0] for row in seen if (found := re.search(r"epoch \d+ of 20", row.message))}) >= 2
+    assert worker_of(engine, run_id) != os.getpid()
+    values = engine.workspace.results("c")["value"]
+    assert np.isfinite(values).all() and len(values) == 2
+
+
+def worker_of(engine: Engine, run_id: str) -> int:
+    (line,) = [line for line in messages(engine, run_id) if line.startswith("started in process")]
+    return int(line.rsplit(" ", 1)[1])
+
+
+@NETWORK
+def test_a_run_on_a_worker_stops_within_five_seconds(tmp_path, engine, workers):
+    (run_id,) = submit(engine, lstm(tmp_path, seeds=60))
+    first_epoch(engine, run_id)
+    assert engine.cancel(run_id) and status(engine, run_id) == "cancelled"
+    until(lambda: messages(engine, run_id)[-1] == "stopped", 5)
+    assert rows_of(engine, run_id) == (0, 0)
+
+
+@NETWORK
+def test_a_killed_worker_leaves_nothing_half_and_the_run_can_be_repeated(tmp_path, engine, workers):
+    request = lstm(tmp_path, seeds=4)
+    (run_id,) = submit(engine, request)
+    first_epoch(engine, run_id)
+    worker = worker_of(engine, run_id)
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: status(engine, run_id) == "died", 20)
+    assert "repeat the run" in engine.workspace.run(run_id).message and rows_of(engine, run_id) == (0, 0)
+    assert submit(engine, request) == [run_id]
+    (row,) = engine.wait([run_id])
+    assert row.status == "finished" and worker_of(engine, run_id) != worker
+    assert rows_of(engine, run_id) == (2, 1)

@@ -1,0 +1,704 @@
+"""Runs: from what is asked for to results, on small sets whose answer is known and on the real captions."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.attackers.ngram import NgramAttacker
+from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.experiments import read, run
+from capbias_core.experiments.engine import execute
+from capbias_core.experiments.plan import (
+    Request,
+    RunSpec,
+    attribute_from,
+    find_attribute,
+    labels_for,
+    mapping_details,
+    plan,
+    suggested_details,
+)
+from capbias_core.experiments.run import estimates_of, held_out_from, naming_from, run_one
+from capbias_core.experiments.store import Workspace, bytes_frame
+from capbias_core.load import read_attributes, read_captions
+from capbias_core.prepare import balanced_split
+
+MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
+
+
+def silent(share: float, text: str) -> None:
+    """Progress that nobody watches."""
+
+
+def caption_frame(captions: dict[str, list[str]]) -> pd.DataFrame:
+    rows = [(image, index, text) for image, own in captions.items() for index, text in enumerate(own)]
+    return pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+
+
+def fill(workspace: Workspace, labels: dict[str, str], sets: dict, references: dict | None = None, attribute=None):
+    """Keep captions (model -> image -> captions), references and labels in the collection `c`."""
+    attribute = attribute or plain_attribute("group", tuple(sorted(set(labels.values()))))
+    table = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
+    details = {attribute.name: mapping_details(attribute, "label", {value: value for value in attribute.values})}
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
+    for name, captions in sets.items():
+        workspace.keep("captions", name, caption_frame(captions), "c", "test")
+    if references:
+        workspace.keep("references", "human", caption_frame(references), "c", "test")
+    return Request("c", tuple(sets), "labels", attribute.name, ("lic", "leakage"), "human" if references else "")
+
+
+def results_of(workspace: Workspace, request: Request) -> pd.DataFrame:
+    """Compute every run of a request; one row a result."""
+    outcomes = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    return pd.DataFrame([result.row() for outcome in outcomes for result in outcome.results])
+
+
+def value_of(results: pd.DataFrame, **where) -> float:
+    found = results[np.logical_and.reduce([results[key] == value for key, value in where.items()])]
+    assert len(found) == 1, found
+    return found["value"].iloc[0]
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def labels_of(*counts: int, values=("A", "B", "C")) -> dict[str, str]:
+    """That many images of each value, their ids not in the order of the values."""
+    drawn = np.random.default_rng(5).permutation(np.repeat(np.arange(len(counts)), counts))
+    return {f"{1000 + place}": values[code] for place, code in enumerate(drawn)}
+
+
+def hinting(labels: dict[str, str], share: float, words=("kitchen", "garage")) -> dict[str, list[str]]:
+    """One caption an image; in exactly this share of each value's images the word is that of the value."""
+    captions = {}
+    for value, word, other in (("A", *words), ("B", *words[::-1])):
+        own = [image for image, label in labels.items() if label == value]
+        rng = np.random.default_rng(len(own))
+        for place, image in enumerate(rng.permutation(own)):
+            captions[str(image)] = [f"someone in a {word if place < share * len(own) else other}"]
+    return {image: captions[image] for image in labels}
+
+
+def plainly(labels: dict[str, str], text: str = "someone somewhere") -> dict[str, list[str]]:
+    return {image: [text] for image in labels}
+
+
+# known answers
+
+
+def test_controlled_sets_give_their_known_lic(workspace):
+    """DBAC, Table 3: the best attacker is right in a share q with confidence q, so LIC_M tends to q squared."""
+    labels = labels_of(1500, 1500)
+    request = fill(workspace, labels, {"c4": hinting(labels, 0.9)}, hinting(labels, 0.6))
+    results = results_of(workspace, replace(request, seeds=4))
+    assert value_of(results, metric="LIC_M") == pytest.approx(81, abs=2)
+    assert value_of(results, metric="LIC_D") == pytest.approx(36, abs=2)
+    assert value_of(results, metric="LIC") == pytest.approx(45, abs=3)
+    assert value_of(results, metric="SC") == pytest.approx(90, abs=2)
+    assert value_of(results, metric="leakage") == pytest.approx(30, abs=3)
+
+
+def test_captions_that_say_nothing_give_chance(workspace):
+    labels = labels_of(60, 140)
+    request = fill(workspace, labels, {"mute": plainly(labels)}, plainly(labels, "a person"))
+    results = results_of(workspace, replace(request, seeds=2))
+    expected = {"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}
+    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(expected, abs=0.01)
+    assert results["condition"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
+
+
+def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
+    labels = labels_of(150, 170)
+    same = hinting(labels, 0.8)
+    results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
+    (row,) = results[results["metric"] == "LIC"].to_dict("records")
+    assert row["value"] == pytest.approx(0, abs=1e-9) and row["ci_low"] == pytest.approx(0, abs=1e-9)
+    assert value_of(results, metric="LIC_M") > 40
+
+
+def test_a_captioner_that_hides_what_the_references_say_has_a_negative_lic(workspace):
+    labels = labels_of(150, 150)
+    request = fill(workspace, labels, {"mute": plainly(labels, "someone in a kitchen garage")}, hinting(labels, 0.95))
+    results = results_of(workspace, replace(request, seeds=3))
+    assert value_of(results, metric="LIC") < -20
+
+
+def test_the_attribute_word_itself_is_no_hint(workspace):
+    labels = labels_of(60, 60, values=("Female", "Male"))
+    named = {image: [f"the {'woman' if label == 'Female' else 'man'} here"] for image, label in labels.items()}
+    request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
+    results = results_of(workspace, replace(request, seeds=2))
+    assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
+
+
+def test_runs_of_masks_tell_nothing_when_merged(workspace):
+    labels = labels_of(80, 80, values=("Female", "Male"))
+    named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
+    request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
+    plain, merged = (
+        value_of(results_of(workspace, replace(request, seeds=2, merge_masks=merge)), metric="SC")
+        for merge in (False, True)
+    )
+    assert plain == 100 and merged == pytest.approx(50)
+
+
+# references for all, for a part, for none
+
+
+def test_references_for_all_images_give_one_run_at_90_10(workspace):
+    labels = labels_of(100, 130)
+    request = fill(workspace, labels, {"m": hinting(labels, 0.9)}, hinting(labels, 0.6))
+    (spec,) = plan(workspace, request)
+    assert (spec.condition, spec.references != "") == ("", True)
+    outcome = run_one(workspace, spec, silent)
+    assert [row.metric for row in outcome.results] == ["LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"]
+    assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
+    assert not any("references: LIC_D" in note for note in outcome.notes)
+
+
+def test_references_for_a_part_give_lic_m_twice(workspace):
+    labels = labels_of(100, 130)
+    covered = [image for place, image in enumerate(labels) if place % 2]
+    human = {image: own for image, own in hinting(labels, 0.6).items() if image in covered}
+    request = replace(fill(workspace, labels, {"m": hinting(labels, 0.9)}, human), seeds=2)
+    everything, subset = plan(workspace, request)
+    assert (everything.condition, everything.references) == ("", "")
+    assert subset.condition == "with_references" and subset.references
+    results = results_of(workspace, request)
+    found = results.groupby("condition")["metric"].agg(set)
+    assert found[""] == {"LIC_M", "SC"}
+    assert found["with_references"] == {"LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"}
+    part = results[results["condition"] == "with_references"].set_index("metric")["value"]
+    assert part["LIC"] == pytest.approx(part["LIC_M"] - part["LIC_D"])
+    assert part["leakage"] == pytest.approx(part["SC"] - part["SC_D"])
+
+    outcome = run_one(workspace, subset, silent)
+    smaller = min(pd.Series([labels[image] for image in covered]).value_counts())
+    test = 2 * round(0.2 * smaller)
+    assert {row.n for row in outcome.results} == {test}
+    assert f"{2 * smaller - test}/{test} balanced images" in outcome.results[0].method
+    (note,) = [note for note in outcome.notes if "references" in note]
+    assert f"Only {len(covered)} of the 230 labelled images have both captions and references" in note
+    assert f"{2 * smaller} balanced images, {test} held out" in note
+
+
+def test_references_of_other_images_leave_lic_m_only(workspace):
+    labels = labels_of(40, 40)
+    request = fill(workspace, labels, {"m": plainly(labels)}, {"7": ["elsewhere"]})
+    (spec,) = plan(workspace, request)
+    assert (spec.condition, spec.references) == ("", "")
+
+
+# more than two values, several captions, empty captions, no words
+
+
+def test_three_values(workspace):
+    labels = labels_of(90, 70, 120)
+    words = {"A": "kitchen", "B": "garage", "C": "garden"}
+    told = {image: [f"someone in the {words[label]}"] for image, label in labels.items()}
+    request = fill(workspace, labels, {"told": told}, plainly(labels))
+    results = results_of(workspace, replace(request, seeds=2))
+    assert value_of(results, metric="SC") == 100 and value_of(results, metric="LIC_M") > 40
+    assert value_of(results, metric="LIC_D") == pytest.approx(100 / 9, abs=0.05)
+    assert value_of(results, metric="SC_D") == pytest.approx(100 / 3, abs=0.05)
+    assert {row.n for row in run_one(workspace, plan(workspace, request)[0], silent).results} == {3 * 7}
+
+
+def test_bias_scores_of_three_values(workspace):
+    labels = labels_of(30, 25, 40)
+    words = {"A": "kitchen", "B": "garage", "C": "garden"}
+    told = {image: [f"someone in the {words[label]}"] for image, label in labels.items()}
+    request = replace(fill(workspace, labels, {"told": told}), words=True, metrics=("sc",))
+    spec = plan(workspace, request)[-1]
+    outcome = run_one(workspace, spec, silent)
+    scores = bytes_frame(outcome.arrays["scores"])
+    assert sorted(scores["image_id"]) == sorted(labels)
+    shares = scores[["p0", "p1", "p2"]].to_numpy()
+    assert shares.sum(axis=1) == pytest.approx(1) and (shares.argmax(axis=1) == scores["label"]).all()
+    corpus = bytes_frame(outcome.arrays["corpus"]).set_index("word")
+    assert corpus.loc["kitchen", ["mean0", "mean1", "mean2"]].argmax() == 0
+    assert corpus.loc["kitchen", ["share0", "share1", "share2"]].tolist() == [1, 0, 0]
+
+
+def test_several_captions_an_image_have_an_attacker_each(workspace):
+    """Caption 0 tells all and caption 1 nothing: the score is the mean of both."""
+    labels = labels_of(100, 100)
+    both = {image: [own[0], "someone somewhere"] for image, own in hinting(labels, 1.0).items()}
+    request = fill(workspace, labels, {"both": both, "one": hinting(labels, 1.0)})
+    results = results_of(workspace, replace(request, seeds=2))
+    assert value_of(results, model="one", metric="SC") == 100
+    assert value_of(results, model="both", metric="SC") == pytest.approx(75)
+    one, both = (value_of(results, model=name, metric="LIC_M") for name in ("one", "both"))
+    assert both == pytest.approx((one + 25) / 2, abs=0.01)
+
+
+def test_captions_are_taken_whatever_the_order_of_rows(workspace):
+    labels = labels_of(60, 70)
+    told = hinting(labels, 0.8)
+    shuffled = {image: told[image] for image in np.random.default_rng(0).permutation(list(told))}
+    results = results_of(workspace, fill(workspace, labels, {"a": told, "b": shuffled}))
+    first, second = (value_of(results, model=name, metric="LIC_M") for name in "ab")
+    assert first == pytest.approx(second, abs=1e-6)
+
+
+def test_captions_that_are_empty_after_masking(workspace):
+    labels = labels_of(40, 40, values=("Female", "Male"))
+    captions = {image: ["..." if place % 3 else "a dog"] for place, image in enumerate(labels)}
+    request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
+    request = replace(request, words=True, seeds=2)
+    attack, words, human = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    assert all(np.isfinite(row.value) for row in attack.results)
+    scores = bytes_frame(words.arrays["scores"])
+    assert set(scores["masked"]) == {"", "a dog"} and len(scores) == 80
+    only = {image: ["..."] for image in labels}
+    results = results_of(workspace, fill(workspace, labels, {"e": only}, attribute=get_attribute("gender")))
+    assert value_of(results, metric="LIC_M") == pytest.approx(25, abs=0.01)
+
+
+def test_an_attribute_without_words_has_lic_but_no_ratio(workspace):
+    labels = labels_of(30, 30)
+    request = fill(workspace, labels, {"m": hinting(labels, 1.0)})
+    assert value_of(results_of(workspace, request), metric="SC") == 100
+    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
+    with pytest.raises(CapbiasError, match="has no words"):
+        run_one(workspace, spec, silent)
+
+
+def test_too_few_images_are_refused_with_their_numbers(workspace):
+    labels = labels_of(9, 50)
+    request = fill(workspace, labels, {"m": plainly(labels)})
+    for spec in plan(workspace, replace(request, words=True)):
+        with pytest.raises(CapbiasError, match="9, 50 images"):
+            run_one(workspace, spec, silent)
+
+
+def test_few_images_are_said_to_be_few(workspace):
+    labels = labels_of(30, 30)
+    (spec,) = plan(workspace, fill(workspace, labels, {"m": plainly(labels)}))
+    assert any(note.startswith("Few images: 60 after balancing") for note in run_one(workspace, spec, silent).notes)
+
+
+def test_captions_of_other_images_are_refused(workspace):
+    request = fill(workspace, labels_of(30, 30), {"m": {"7": ["elsewhere"]}})
+    (spec,) = plan(workspace, request)
+    with pytest.raises(CapbiasError, match="none of whose images has a label"):
+        run_one(workspace, spec, silent)
+
+
+# out of fold, aligned to training words, paired
+
+
+def memorise(monkeypatch) -> None:
+    """An attacker that learns every single word by heart."""
+    monkeypatch.setattr(NgramAttacker, "smallest_count", 1)
+    monkeypatch.setattr(NgramAttacker, "inverse_penalty", 1000.0)
+
+
+def by_heart(labels: dict[str, str], captions: int = 2) -> dict[str, list[str]]:
+    return {image: [f"person number{image}"] * captions for image in labels}
+
+
+def test_an_attacker_can_learn_captions_by_heart(monkeypatch):
+    memorise(monkeypatch)
+    labels = labels_of(50, 50)
+    attacker, rows = NgramAttacker(), np.arange(100)
+    corpus = attacker.corpus([own[0] for own in by_heart(labels).values()])
+    codes = np.array([label == "B" for label in labels.values()], dtype=int)
+    fitted = attacker.fit(corpus, rows, codes, 2, 0, silent)
+    assert ((fitted.logits(corpus, rows)[:, 0] > 0) == codes).all()
+
+
+def test_scores_are_out_of_fold(workspace, monkeypatch):
+    """A word that only one image has tells all to an attacker that has seen the image, and nothing to others."""
+    memorise(monkeypatch)
+    labels = labels_of(120, 150)
+    request = replace(fill(workspace, labels, {"m": by_heart(labels)}, by_heart(labels, 5)), seeds=4, words=True)
+    attack, *words = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
+    values = {row.metric: row.value for row in attack.results}
+    assert values["SC"] == pytest.approx(50, abs=5) and values["LIC_M"] == pytest.approx(25, abs=4)
+    assert values["SC_D"] == pytest.approx(50, abs=5) and values["LIC_D"] == pytest.approx(25, abs=4)
+    for outcome, captions in zip(words, (2, 5), strict=True):
+        scores = bytes_frame(outcome.arrays["scores"])
+        assert len(scores) == 270 * captions and not scores.duplicated(["image_id", "caption_index"]).any()
+        assert scores.groupby("image_id")["fold"].nunique().max() == 1
+        balanced = scores.groupby("label").apply(lambda part: (part[f"p{part.name}"] > 0.5).mean())
+        assert balanced.mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
+    seen = []
+    original = run.align_captions
+    monkeypatch.setattr(run, "align_captions", lambda texts, known: seen.append(known) or original(texts, known))
+    labels = labels_of(40, 45)
+    human = {image: [f"number{image} extra"] * 2 for image in labels}
+    request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)
+    (spec,) = plan(workspace, request)
+    run_one(workspace, spec, silent)
+    images = sorted(labels)
+    codes = np.array([int(labels[image] == "B") for image in images])
+    expected = [
+        {"person", *(f"number{images[place]}" for place in balanced_split(codes, 2, seed).train)} for seed in range(3)
+    ]
+    assert len(seen) == 6 and all(known in expected for known in seen)
+
+
+def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
+    labels = labels_of(60, 80)
+    request = fill(workspace, labels, {"a": hinting(labels, 0.9), "b": plainly(labels)}, hinting(labels, 0.6))
+    sides = []
+    for spec in plan(workspace, replace(request, seeds=3)):
+        arrays = run_one(workspace, spec, silent).arrays
+        sides += [held_out_from(arrays[name]) for name in ("model", "human")]
+    held = [{(seed, side.images[image]) for seed, image in zip(side.seed, side.image, strict=True)} for side in sides]
+    assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
+    assert all((side.label == [int(labels[side.images[image]] == "B") for image in side.image]).all() for side in sides)
+
+
+def test_a_missing_image_moves_few_others(workspace):
+    """A captioner without one image is still compared with the others on nearly all held-out images."""
+    labels = labels_of(60, 80)
+    whole = plainly(labels)
+    lacking = {image: own for image, own in whole.items() if image != "1003"}
+    held = []
+    for spec in plan(workspace, replace(fill(workspace, labels, {"a": whole, "b": lacking}), seeds=3)):
+        side = held_out_from(run_one(workspace, spec, silent).arrays["model"])
+        held.append({(seed, side.images[image]) for seed, image in zip(side.seed, side.image, strict=True)})
+    assert len(held[0] & held[1]) > 0.8 * len(held[0])
+
+
+# what is kept, and read again
+
+
+def finished_runs(workspace: Workspace, request: Request):
+    for number, spec in enumerate(plan(workspace, request)):
+        assert workspace.enqueue(spec.run_id, request.collection, asdict(spec), f"t{number}")
+        execute(str(workspace.folder), spec.run_id, f"t{number}")
+        assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
+    return read.current_runs(workspace, request.collection)
+
+
+def test_estimates_are_read_back_as_they_were_measured(workspace):
+    labels = labels_of(60, 70, values=("Female", "Male"))
+    captions = {
+        image: [f"the {'woman' if place % 3 else 'man'} in a {'kitchen' if place % 4 else 'garage'}"]
+        for place, image in enumerate(labels)
+    }
+    request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
+    runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
+    measured = workspace.results("c").set_index("metric")
+    found = {name: own for row in runs for name, own in read.estimates(workspace, row).items()}
+    assert set(found) == set(measured.index) == {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error"}
+    for name, own in found.items():
+        assert own.value == pytest.approx(measured.loc[name, "value"])
+        assert own.interval() == pytest.approx(tuple(measured.loc[name, ["ci_low", "ci_high"]]))
+
+
+def test_captioners_are_ranked_from_what_was_kept(workspace):
+    labels = labels_of(300, 300)
+    sets = {"loud": hinting(labels, 1.0), "quiet": hinting(labels, 0.6), "also": hinting(labels, 0.6)}
+    runs = finished_runs(workspace, replace(fill(workspace, labels, sets), seeds=3))
+    ranks = read.ranking(workspace, runs, "LIC_M").ranks
+    assert ranks == {"loud": (3, 3), "quiet": (1, 2), "also": (1, 2)}
+
+
+def test_words_and_scores_of_each_caption_are_read_back(workspace):
+    labels = labels_of(60, 60, values=("Female", "Male"))
+    told = {image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."] for image, word in hinting(
+        {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9).items()}  # fmt: skip
+    request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
+    (row,) = [run for run in finished_runs(workspace, replace(request, words=True)) if run.spec["family"] == "captions"]
+    scores = read.caption_scores(workspace, row)
+    assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
+    attackers = read.stored_attackers(workspace, row)
+    for place, own in enumerate(scores.table.itertuples()):
+        words = scores.words_of(place)
+        assert len(words) == len(own.masked.split())
+        assert own.baseline0 + words.sum() == pytest.approx(own.logit0, abs=1e-9)
+        if own.caption_index == 0:
+            again = attackers.score(told[own.image_id][0], scores.attribute, own.fold)
+            assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
+            assert again.words == pytest.approx(words)
+    table = read.words_table(workspace, row).set_index("word")
+    assert table.loc["<gender>", "count"] == 120 and table.loc["kitchen", "mean0"] < 0 < table.loc["garage", "mean0"]
+    top = read.top_words(table.reset_index(), 5, 1)
+    assert top["word"].tolist() == ["kitchen", "garage"]
+
+
+def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
+    labels = labels_of(20, 20)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
+    assert len(finished_runs(workspace, request)) == 1
+    workspace.keep("captions", "m", caption_frame(plainly(labels, "other")), "c", "test")
+    assert read.current_runs(workspace, "c") == [] and len(workspace.results("c")) == 0
+
+
+def test_runs_of_another_mapping_are_no_longer_current(workspace):
+    labels = labels_of(20, 20, 20)
+    attribute = plain_attribute("group", ("A", "B"))
+    frame = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
+    request = fill(workspace, labels, {"m": plainly(labels)})
+    for mapping in ({"A": "A", "B": "B", "C": None}, {"A": "A", "B": "B", "C": "A"}):
+        details = {"attributes": {"group": mapping_details(attribute, "label", mapping)}}
+        workspace.keep("attributes", "labels", frame, "c", "test", details)
+        runs = finished_runs(workspace, replace(request, seeds=1))
+    (current,) = runs
+    assert current.spec["labels"]["mapping"]["C"] == "A"
+
+
+def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
+    labels = labels_of(20, 20)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
+    finished_runs(workspace, request)
+    for item in workspace.items(collection="c"):
+        workspace.keep(item.kind, item.name, workspace.frame(item.hash), "other", "test", item.details)
+    assert len(finished_runs(workspace, replace(request, collection="other"))) == 1
+    workspace.delete(workspace.item("captions", "m", "c"))
+    assert len(workspace.results("other")) == 2 and len(workspace.results("c")) == 0
+
+
+def test_a_cancelled_run_says_so_at_its_next_report(workspace):
+    def stop(share: float, text: str) -> None:
+        raise Cancelled
+
+    labels = labels_of(20, 20)
+    for spec in plan(workspace, replace(fill(workspace, labels, {"m": plainly(labels)}), words=True)):
+        with pytest.raises(Cancelled):
+            run_one(workspace, spec, stop)
+
+
+def test_progress_goes_from_nothing_to_done(workspace):
+    labels = labels_of(30, 30)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}, plainly(labels)), seeds=3)
+    reports = []
+    (spec,) = plan(workspace, request)
+    run_one(workspace, spec, lambda share, text: reports.append((share, text)))
+    shares = [share for share, _ in reports]
+    assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == pytest.approx(1)
+    assert reports[0][1].startswith("the model's captions, attacker 1 of 6")
+    assert reports[-1][1].startswith("the human captions, attacker 6 of 6")
+
+
+# the plan
+
+
+def test_a_plan_has_a_run_for_each_set_family_and_condition(workspace):
+    labels = labels_of(30, 30)
+    request = fill(workspace, labels, {"a": plainly(labels), "b": plainly(labels)}, plainly(labels))
+    families = [spec.family for spec in plan(workspace, replace(request, metrics=("lic", "error"), words=True))]
+    assert families == ["attack", "counting", "captions"] * 2 + ["captions"]
+    assert [spec.family for spec in plan(workspace, replace(request, metrics=("sc",)))] == ["attack"] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": 0}, "0 seeds"),
+        ({"captions": ()}, "no caption set"),
+        ({"captions": ("x",)}, "one of: m"),
+        ({"attacker": "bert"}, "lstm_bi, ngram"),
+        ({"metrics": ("bleu",)}, "metric 'bleu'"),
+        ({"metrics": ()}, "no metric"),
+        ({"attribute": "age"}, "one of: group"),
+        ({"table": "x"}, "one of: labels"),
+        ({"references": "x"}, "none is kept"),
+        ({"collection": "x"}, "none is kept"),
+    ],
+)
+def test_a_wrong_request_is_refused_in_words(workspace, change, message):
+    labels = labels_of(20, 20)
+    request = fill(workspace, labels, {"m": plainly(labels)})
+    with pytest.raises(CapbiasError, match=message):
+        plan(workspace, replace(request, **change))
+
+
+SPEC = RunSpec(
+    family="attack", model="m", captions="c", references="", condition="", attacker="ngram", seeds=(0, 1),
+    labels={"table": "t", "column": "l", "mapping": {"a": "A"}}, attribute=asdict(get_attribute("gender")),
+    merge_masks=False,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"family": "captions"},
+        {"model": "n"},
+        {"captions": "d"},
+        {"references": "r"},
+        {"labels": {"table": "t", "column": "l", "mapping": {"a": None}}},
+        {"attribute": asdict(replace(get_attribute("gender"), mask_token="<g>"))},
+        {"attacker": "lstm_bi"},
+        {"seeds": (0, 1, 2)},
+        {"condition": "with_references"},
+        {"merge_masks": True},
+        {"protocol": 99},
+    ],
+)
+def test_a_run_is_another_where_anything_that_counts_differs(change):
+    assert replace(SPEC, **change).run_id != SPEC.run_id == replace(SPEC).run_id
+
+
+def test_a_spec_survives_the_catalogue():
+    again = RunSpec.from_dict(json.loads(json.dumps(asdict(SPEC))))
+    assert again.run_id == SPEC.run_id and again.seeds == (0, 1)
+    assert attribute_from(again.attribute) == get_attribute("gender")
+
+
+# labels
+
+
+def test_labels_are_mapped_and_the_dropped_are_counted():
+    frame = pd.DataFrame({"image_id": list("12345"), "bb": ["F", "M", "Both", "", "Both"]})
+    found = labels_for(frame, get_attribute("gender"), "bb", {"F": "Female", "M": "Male", "Both": None, "": None})
+    assert found.values.to_dict() == {"1": "Female", "2": "Male"} and found.dropped == {"Both": 2, "": 1}
+
+
+def test_a_mapping_is_suggested_from_names_and_aliases():
+    frame = pd.DataFrame({"image_id": list("123"), "BB_Gender": ["female", "Man", "Both"], "height": ["1", "2", ""]})
+    found = suggested_details("gender", frame)
+    assert (found["column"], found["attribute"]["name"]) == ("BB_Gender", "gender")
+    assert found["mapping"] == {"female": "Female", "Man": "Male", "Both": None}
+    own = suggested_details("height", frame)
+    assert own["attribute"]["values"] == ("1", "2") and own["mapping"] == {"1": "1", "2": "2", "": None}
+
+
+def test_attributes_that_are_not_there_are_refused():
+    frame = pd.DataFrame({"image_id": ["1"], "height": ["tall"]})
+    for name in ("gender", "weight"):
+        with pytest.raises(CapbiasError, match="height"):
+            suggested_details(name, frame)
+    with pytest.raises(CapbiasError, match="height"):
+        suggested_details("gender", frame, column="weight")
+    with pytest.raises(CapbiasError, match="no label becomes Female or Male"):
+        suggested_details("gender", frame, column="height")
+    assert find_attribute("height", ["height"], {"height": {"tall": 1, "short": 2}})[0].values == ("short", "tall")
+
+
+# ratio and error by hand
+
+
+def test_ratio_and_error_of_a_small_set(workspace):
+    labels = {"1": "Female", "2": "Female", "3": "Male", "4": "Male", "5": "Male"}
+    captions = {
+        "1": ["a woman"],
+        "2": ["a man"],
+        "3": ["his dog"],
+        "4": ["a man and a woman"],
+        "5": ["a person", "Boys!"],
+    }
+    request = replace(
+        fill(workspace, labels, {"m": captions}, attribute=get_attribute("gender")), metrics=("ratio", "error")
+    )
+    (spec,) = plan(workspace, request)
+    outcome = run_one(workspace, spec, silent)
+    values = {row.metric: row.value for row in outcome.results}
+    assert values == {"ratio": pytest.approx(3), "error": pytest.approx(100 / 6)}
+    evidence = naming_from(outcome.arrays["naming"])
+    assert evidence.names.sum(axis=0).tolist() == [2, 4] and evidence.label.tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_a_ratio_to_nothing_is_not_defined(workspace):
+    labels = {"1": "Female", "2": "Male"}
+    request = fill(workspace, labels, {"m": {"1": ["a man"], "2": ["a man"]}}, attribute=get_attribute("gender"))
+    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
+    outcome = run_one(workspace, spec, silent)
+    found = {row.metric: row for row in outcome.results}
+    assert np.isnan(found["ratio"].value) and found["error"].value == 50
+    assert any("ratio is not defined" in note for note in outcome.notes)
+
+
+def test_error_of_three_values(workspace):
+    attribute = replace(plain_attribute("group", ("A", "B", "C")), words={"A": ("ay",), "B": ("bee",), "C": ("sea",)})
+    labels = {"1": "A", "2": "B", "3": "C", "4": "C"}
+    captions = {"1": ["ay"], "2": ["sea"], "3": ["sea bee"], "4": ["none"]}
+    request = fill(workspace, labels, {"m": captions}, attribute=attribute)
+    (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
+    outcome = run_one(workspace, spec, silent)
+    assert {row.metric: row.value for row in outcome.results} == {"error": 25}
+    assert all("C" in note for note in outcome.notes), "what is said of the labels is said of all values"
+
+
+# the real captions
+
+# Hirota et al., CVPR 2022, Table 1 as METRICS measured it to two decimals on the 10,780 labelled images.
+RATIO_AND_ERROR = {
+    "nic": (2.47, 14.25), "sat": (2.06, 7.28), "fc": (2.07, 10.07), "att2in": (2.06, 4.06), "updn": (2.15, 3.68),
+    "transformer": (2.23, 3.60), "oscar": (2.06, 1.43),
+}  # fmt: skip
+# The same paper, Table 2: LIC_M of gender with the bidirectional LSTM, 10 seeds.
+PUBLISHED_LIC_M = {
+    "nic": 43.2, "sat": 44.4, "fc": 46.4, "att2in": 45.9, "updn": 48.0, "transformer": 48.4, "oscar": 48.5,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def real(coco_bias, tmp_path_factory) -> Workspace:
+    """The seven captioners, the references of a part of the images, and the labels."""
+    workspace = Workspace(tmp_path_factory.mktemp("real"))
+    table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
+    details = {name: suggested_details(name, table) for name in ("gender", "race")}
+    workspace.keep("attributes", "labels", table, "coco", "real", {"attributes": details})
+    references = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
+    workspace.keep("references", "human", references, "coco", "real")
+    for name in MODELS:
+        captions = read_captions(coco_bias / "results" / f"{name}.json").frame
+        workspace.keep("captions", name, captions, "coco", "real")
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def gender(real) -> pd.DataFrame:
+    """Every metric of the seven captioners, three seeds."""
+    request = Request("coco", MODELS, "labels", "gender", ("lic", "ratio", "error"), "human", seeds=3)
+    return results_of(real, request)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ratio_and_error_are_those_of_the_paper(gender, model):
+    ratio, error = RATIO_AND_ERROR[model]
+    assert round(value_of(gender, model=model, metric="ratio"), 2) == ratio
+    assert round(value_of(gender, model=model, metric="error"), 2) == error
+    assert (gender[gender["metric"] == "ratio"]["n"] == 10780).all()
+
+
+def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
+    found = {model: value_of(gender, model=model, metric="LIC_M", condition="") for model in MODELS}
+    assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
+    assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
+
+
+def test_sizes_are_those_of_the_paper(gender):
+    rows = gender[gender["metric"] == "LIC_M"]
+    assert rows[rows["condition"] == ""]["method"].str.startswith("5966/662 balanced images").all()
+    # 788 women with references: 158 of each value in test.
+    assert rows[rows["condition"] == "with_references"]["method"].str.startswith("1260/316 balanced images").all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_captioner_amplifies(gender, model):
+    """METRICS: LIC is above 0 for all seven; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds."""
+    assert value_of(gender, model=model, metric="LIC") > 0
+    assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(37.5, abs=1.5)
+
+
+def test_race_sizes_are_those_of_the_paper(real):
+    request = Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1)
+    (spec,) = plan(real, request)
+    (lic_m, _sc) = run_one(real, spec, silent).results
+    assert lic_m.method.startswith("1972/220 balanced images") and lic_m.n == 220
+    # METRICS: 32.3 to 36.0 over captioners with 10 seeds; one seed of 220 captions spreads by about 2.
+    assert 26 < lic_m.value < 42
+
+
+def test_estimates_of_the_same_evidence_agree(real):
+    spec = plan(real, Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1))[0]
+    outcome = run_one(real, spec, silent)
+    again = estimates_of(held_out_from(outcome.arrays["model"]), None)
+    assert again["LIC_M"].value == pytest.approx(outcome.results[0].value)
