@@ -138,7 +138,7 @@ def switch(page, name: str, sign: str) -> float:
 
 def rescore(page, text: str) -> float:
     """Seconds from Enter to the new words on the screen, measured in the browser."""
-    box = page.get_by_label("Edit the caption")
+    box = page.get_by_role("textbox", name="Edit the caption")
     box.fill(text)
     last = text.split()[-1]
     milliseconds = page.evaluate(

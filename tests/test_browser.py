@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright.sync_api import expect
 
 from capbias_core.experiments.ingest import DEMO, load_demo
 from capbias_core.experiments.store import Workspace
@@ -104,13 +105,13 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         page.wait_for_url(re.compile("word="))
         page.get_by_text("Words over the set").wait_for()
         settled(page)
-        word = page.get_by_label("With the word").input_value()
+        word = page.get_by_role("textbox", name="With the word").input_value()
         listed = page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text()
         assert word and int(listed.split()[0].replace(",", "")) < 10_780
         page.reload()
         page.get_by_text("Words over the set").wait_for()
         settled(page)
-        assert page.get_by_label("With the word").input_value() == word
+        expect(page.get_by_role("textbox", name="With the word")).to_have_value(word)
         assert page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text() == listed
         assert not loads_torch(process)
 
@@ -175,8 +176,8 @@ def test_a_caption_is_only_ever_text(page, tmp_path):
         for image in range(3):
             open_page(page, f"{address}/Captions?collection=my+captions&image={image}")
             page.get_by_text("What if").wait_for()
-            box = page.get_by_label("Edit the caption")
-            assert box.input_value() == HOSTILE[image]
+            box = page.get_by_role("textbox", name="Edit the caption")
+            expect(box).to_have_value(HOSTILE[image])
             box.fill(HOSTILE[(image + 1) % 3] + " ")
             box.press("Enter")
             page.get_by_text("against the original").wait_for()

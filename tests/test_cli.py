@@ -22,6 +22,9 @@ from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
 from capbias_core.types import RESULT_COLUMNS, Result
 
+# A thread that still reads a workspace after it was removed.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = 90  # 40 Female, 45 Male, 5 dropped
 THINGS = {"Female": ("an umbrella", "a cake", "a horse"), "Male": ("a skateboard", "a tie", "a motorcycle")}
@@ -338,7 +341,10 @@ def test_ctrl_c_cancels_and_cleans_up(small, tmp_path):
         said += line
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
-    said += running.communicate(timeout=60)[1]
+    try:
+        said += running.communicate(timeout=60)[1]
+    finally:
+        running.kill()
     assert running.returncode == 130, said
     assert said.splitlines()[-1] == "cancelled" and "Traceback" not in said
     assert not out.exists() and list((tmp_path / "temporary").iterdir()) == []

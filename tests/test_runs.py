@@ -25,7 +25,7 @@ from capbias_core.experiments.plan import (
 from capbias_core.experiments.run import estimates_of, held_out_from, naming_from, run_one
 from capbias_core.experiments.store import Workspace, bytes_frame
 from capbias_core.load import read_attributes, read_captions
-from capbias_core.prepare import balanced_split
+from capbias_core.metrics import HeldOut
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 
@@ -295,6 +295,11 @@ def test_captions_of_other_images_are_refused(workspace):
 # out of fold, aligned to training words, paired
 
 
+def images_of_seeds(held: HeldOut) -> set[tuple[int, str]]:
+    """(seed, image id) of everything held out."""
+    return {(int(seed), held.images[image]) for seed, image in zip(held.seed, held.image, strict=True)}
+
+
 def memorise(monkeypatch) -> None:
     """An attacker that learns every single word by heart."""
     monkeypatch.setattr(NgramAttacker, "smallest_count", 1)
@@ -340,13 +345,13 @@ def test_references_are_aligned_to_the_training_words_of_the_model(workspace, mo
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)
     (spec,) = plan(workspace, request)
-    run_one(workspace, spec, silent)
-    images = sorted(labels)
-    codes = np.array([int(labels[image] == "B") for image in images])
-    expected = [
-        {"person", *(f"number{images[place]}" for place in balanced_split(codes, 2, seed).train)} for seed in range(3)
-    ]
-    assert len(seen) == 6 and all(known in expected for known in seen)
+    held_out = images_of_seeds(held_out_from(run_one(workspace, spec, silent).arrays["model"]))
+    assert len(seen) == 6
+    for place, known in enumerate(seen):
+        held = {image for seed, image in held_out if seed == place % 3}
+        words = {f"number{image}" for image in held}
+        assert len(held) == 8 and not known & words, "words of test captions are not the model's vocabulary"
+        assert known > {"person"} and len(known) == 1 + 2 * 36, "words of all training captions, and no others"
 
 
 def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
@@ -356,7 +361,7 @@ def test_both_sides_and_all_captioners_hold_out_the_same_images(workspace):
     for spec in plan(workspace, replace(request, seeds=3)):
         arrays = run_one(workspace, spec, silent).arrays
         sides += [held_out_from(arrays[name]) for name in ("model", "human")]
-    held = [{(seed, side.images[image]) for seed, image in zip(side.seed, side.image, strict=True)} for side in sides]
+    held = [images_of_seeds(side) for side in sides]
     assert held[0] == held[1] == held[2] == held[3] and len(held[0]) == 3 * 12
     assert all((side.label == [int(labels[side.images[image]] == "B") for image in side.image]).all() for side in sides)
 
@@ -369,7 +374,7 @@ def test_a_missing_image_moves_few_others(workspace):
     held = []
     for spec in plan(workspace, replace(fill(workspace, labels, {"a": whole, "b": lacking}), seeds=3)):
         side = held_out_from(run_one(workspace, spec, silent).arrays["model"])
-        held.append({(seed, side.images[image]) for seed, image in zip(side.seed, side.image, strict=True)})
+        held.append(images_of_seeds(side))
     assert len(held[0] & held[1]) > 0.8 * len(held[0])
 
 

@@ -281,7 +281,7 @@ def test_silence_is_shown_as_death_and_a_beat_as_life(workspace, state):
     assert workspace.run("r1").status == state
     silence(workspace, 6)
     assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
-    workspace.heartbeat(["r1"])
+    workspace.heartbeat({"r1": "t"})
     assert workspace.run("r1").status == state
 
 
