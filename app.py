@@ -48,7 +48,7 @@ def _describe(comparison: Comparison) -> str:
 
 def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
     workspace = engine.workspace
-    rows = workspace.results(collection, chosen.run_ids)
+    rows = workspace.results(chosen.run_ids)
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])

@@ -99,7 +99,11 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     active = sum(1 for row in rows.values() if row and row.status in ACTIVE)
     todo = [spec for spec in specs if not rows[spec.run_id] or rows[spec.run_id].status not in ("finished", *ACTIVE)]
     left, right = st.columns([4, 1])
-    cost = f", about {duration(sum(map(expected_seconds, todo)))} on two cores" if todo else ""
+    cost = (
+        f", about {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))} on two cores"
+        if todo
+        else ""
+    )
     with left:
         note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{cost}.")
         bad = [row for row in rows.values() if row and row.status in ("failed", "died")]
@@ -119,7 +123,7 @@ def duration(total: float) -> str:
 
 
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
-    rows = engine.workspace.results(collection, [spec.run_id for spec in specs])
+    rows = engine.workspace.results([spec.run_id for spec in specs])
     if rows.empty:
         note("No results yet. Press Run.")
         return

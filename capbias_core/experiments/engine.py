@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,14 @@ from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
 
 BEAT = 2.0
 BETWEEN_NOTES = 0.25
+
+# How a Dask future can be over while its run is not: state of the future -> what to say.
+LOST = {
+    "error": "its worker process ended before the run did; repeat the run",
+    "lost": "its worker process ended before the run did; repeat the run",
+    "cancelled": "the scheduler dropped it; repeat the run",
+    "finished": "its worker did not find it: workers must see the workspace folder under the same path",
+}
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
@@ -91,6 +100,8 @@ def dask_client():
             "distributed.scheduler.allowed-failures": 0,
             "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": cores,
             "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": cores,
+            # Threads that wait for each other must not spin: beside a busy server and browser that costs a hundredfold.
+            "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
         }
     )
     # One worker with all cores: a training run uses them all. Memory is not limited, a paused worker helps nobody.
@@ -114,8 +125,6 @@ class Engine:
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
         """Queue the runs that are not finished or under way, and start them; returns their ids."""
-        from dataclasses import asdict
-
         started = []
         for spec in specs:
             token = uuid.uuid4().hex
@@ -186,12 +195,24 @@ class Engine:
         run = self.workspace.run(run_id)
         if run is None or run.status not in ACTIVE:
             return True
-        if getattr(holder, "status", "") in ("error", "lost", "cancelled"):
-            self.workspace.end(
-                run_id, "died", "its worker process ended before the run did; repeat the run", self._tokens[run_id]
-            )
-            return True
-        return False
+        message = LOST.get(getattr(holder, "status", ""))
+        if message:
+            self.workspace.end(run_id, "died", message, self._tokens[run_id])
+        return bool(message)
+
+    def close(self) -> None:
+        """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers."""
+        while self._owned:
+            time.sleep(BEAT / 10)
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.join()
+        if dask_client.cache_info().currsize:
+            client = dask_client()
+            dask_client.cache_clear()
+            if client.cluster is not None:
+                client.cluster.close()
+            client.close()
 
     def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
         """Block until none of these runs is under way; on_change(rows) is called each time round."""

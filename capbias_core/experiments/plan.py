@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -19,6 +20,9 @@ from capbias_core.types import Attribute
 PROTOCOL = 1
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+# Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
+FULL_SET = 15_000
+
 TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
 
 
@@ -112,14 +116,18 @@ def _tupled(value):
     return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def find_attribute(name: str, columns, raw: dict[str, dict[str, int]]) -> tuple[Attribute, str]:
+def find_attribute(
+    name: str, columns, raw: dict[str, dict[str, int]], column: str | None = None
+) -> tuple[Attribute, str]:
     """The attribute meant by a name (shipped, a TOML file, or a column) and the column that holds it.
 
-    raw: column -> {raw label: count}.
+    raw: column -> {raw label: count}. column: where the user says it is.
     """
     known = known_attributes()
     if name in known or name.endswith(".toml"):
-        attribute = known[name] if name in known else read_attribute(name)
+        attribute = known[name] if name in known else read_attribute(Path(name))
+        if column:
+            return attribute, column
         by_lower = {column.lower(): column for column in columns}
         for candidate in (*attribute.columns, attribute.name):
             if candidate.lower() in by_lower:
@@ -129,6 +137,8 @@ def find_attribute(name: str, columns, raw: dict[str, dict[str, int]]) -> tuple[
             f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",
             "Rename the column, or name it with --attribute-column.",
         )
+    if column:
+        return plain_attribute(name, tuple(sorted(label for label in raw[column] if label))), column
     if name not in columns:
         raise CapbiasError(
             f"attribute {name!r}",
@@ -140,6 +150,12 @@ def find_attribute(name: str, columns, raw: dict[str, dict[str, int]]) -> tuple[
 
 def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | None]) -> dict:
     """What is kept with an attribute table for one mapped attribute."""
+    if len(attribute.values) < 2:
+        raise CapbiasError(
+            f"the column {column!r} with {len(attribute.values)} different labels",
+            "a protected attribute of two values or more",
+            "Choose another column.",
+        )
     used = set(mapping.values()) - {None}
     if not used >= set(attribute.values):
         missing = [value for value in attribute.values if value not in used]
@@ -152,15 +168,13 @@ def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | 
 
 
 def suggested_details(name: str, frame: pd.DataFrame, column: str | None = None) -> dict:
-    """A mapping suggested from names and aliases, for the terminal and as the Data page's first offer."""
+    """A mapping suggested from names and aliases: for an attribute (shipped, a TOML file, or a column's name), and
+    the column that holds it where its name does not tell."""
     columns = [item for item in frame.columns if item != "image_id"]
+    if column and column not in columns:
+        raise CapbiasError(f"column {column!r}", f"one of: {', '.join(columns)}", "Check the spelling.")
     raw = {item: frame[item].value_counts().to_dict() for item in columns}
-    if column:
-        if column not in columns:
-            raise CapbiasError(f"column {column!r}", f"one of: {', '.join(columns)}", "Check the spelling.")
-        attribute = known_attributes().get(name) or plain_attribute(name, tuple(sorted(x for x in raw[column] if x)))
-    else:
-        attribute, column = find_attribute(name, columns, raw)
+    attribute, column = find_attribute(name, columns, raw, column)
     return mapping_details(attribute, column, suggest_mapping(attribute, raw[column]))
 
 
@@ -227,11 +241,13 @@ def _attack_runs(workspace, own: dict, item: Item, references: Item | None, wher
     return runs
 
 
-def expected_seconds(spec: RunSpec) -> float:
-    """Rough seconds that a run will take on two cores, for 6,000 training captions."""
+def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
+    """Rough seconds that a run will take on two cores, from the size of its set."""
+    images = next((item.images for item in workspace.items() if item.hash == spec.captions), FULL_SET)
+    size = images / FULL_SET
     if spec.family == "counting":
-        return 0.3
+        return 0.3 * size
     entry = ATTACKERS[spec.attacker]
     if spec.family == "captions":
-        return 1 + entry.folds * entry.seconds_a_fit
-    return 0.5 + len(spec.seeds) * entry.seconds_a_fit * (2 if spec.references else 1)
+        return size * (1 + entry.folds * entry.seconds_a_fit)
+    return size * (0.5 + len(spec.seeds) * entry.seconds_a_fit * (2 if spec.references else 1))

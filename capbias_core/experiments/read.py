@@ -17,13 +17,22 @@ from capbias_core.types import Attribute
 
 
 def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
-    """Finished runs whose inputs are still kept, newest first."""
-    hashes = {item.hash for item in workspace.items(collection=collection)}
+    """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
+
+    A run computed for another collection with the same content counts too: it is never computed twice.
+    """
+    sets = {(item.name, item.hash) for item in workspace.items(collection=collection)}
+    labels = [
+        (table.hash, entry["column"], entry["mapping"], entry["attribute"])
+        for table in workspace.items("attributes", collection)
+        for entry in table.details["attributes"].values()
+    ]
     return [
         run
-        for run in workspace.runs(collection)
+        for run in workspace.runs()
         if run.status == "finished"
-        and run.spec["captions"] in hashes
+        and (run.spec["model"], run.spec["captions"]) in sets
+        and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
         and (family is None or run.spec["family"] == family)
     ]
 

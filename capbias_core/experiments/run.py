@@ -275,11 +275,11 @@ def _count(spec: RunSpec, attribute: Attribute, frame, labels) -> Outcome:
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
-    first, second = (int((evidence.label == value).sum()) for value in range(2))
-    notes = (f"{attribute.values[1]} to {attribute.values[0]} among the labels: {second / max(first, 1):.2f}.",)
+    counts = np.bincount(evidence.label, minlength=len(attribute.values))
+    notes = ("Labels: " + ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, counts, strict=True)) + ".",)
     missing = [name for name, item in found.items() if not np.isfinite(item.value)]
     if missing:
-        notes += (f"No caption names only {attribute.values[0]}: {' and '.join(missing)} is not defined.",)
+        notes += (f"No caption names only {attribute.values[0]}, so {' and '.join(missing)} is not defined.",)
         results = [row if row.metric not in missing else replace(row, value=float("nan")) for row in results]
     return Outcome(results, {"naming": frame_bytes(named)}, notes)
 

@@ -227,12 +227,16 @@ class Workspace:
             ) from None
 
     def using(self, item: Item) -> list[RunRow]:
-        """Runs that read this item's content (as captions, references or labels)."""
-        return [run for run in self.runs(item.collection) if item.hash in inputs_of(run.spec)]
+        """Runs that read this item's content (as captions, references or labels), for whichever collection."""
+        return [run for run in self.runs() if item.hash in inputs_of(run.spec)]
 
     def delete(self, item: Item) -> int:
-        """Forget an item, its runs and their results; returns how many runs went. Its file goes if unshared."""
-        runs = self.using(item)
+        """Forget an item; with the last item of its content go its file, its runs and their results.
+
+        Returns how many runs went. Raises CapbiasError while a run reads it.
+        """
+        shared = any(other.hash == item.hash and other != item for other in self.items())
+        runs = [] if shared else self.using(item)
         if any(run.status in ACTIVE for run in runs):
             raise CapbiasError(
                 f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
@@ -243,7 +247,6 @@ class Workspace:
             db.execute(
                 "DELETE FROM items WHERE collection=? AND kind=? AND name=?", (item.collection, item.kind, item.name)
             )
-            shared = db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone()
         if not shared:
             self._path(item.hash).unlink(missing_ok=True)
         return len(runs)
@@ -357,14 +360,12 @@ class Workspace:
             raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
         return rows[0]["data"]
 
-    def results(self, collection: str | None = None, run_ids=None) -> pd.DataFrame:
-        """Measured rows, in the columns of the results table."""
+    def results(self, run_ids=None) -> pd.DataFrame:
+        """Measured rows, in the columns of the results table: of these finished runs, or of all."""
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
         rows = self._all(
-            f"SELECT {columns} FROM results JOIN runs USING (run_id)"
-            " WHERE runs.status='finished' AND (? IS NULL OR collection=?) ORDER BY results.rowid",
-            collection, collection,
-        )  # fmt: skip
+            f"SELECT {columns} FROM results JOIN runs USING (run_id) WHERE runs.status='finished' ORDER BY results.rowid"
+        )
         frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 

@@ -80,13 +80,14 @@ def metric(name: str) -> Metric:
 
 
 def expand_metrics(asked) -> tuple[str, ...]:
-    """Metric families or names, in any case, to metric names: ('lic',) -> ('LIC', 'LIC_M', 'LIC_D')."""
-    by_name = {name.lower(): (name,) for name in METRICS} | FAMILIES
+    """Metric families ('lic' -> LIC, LIC_M, LIC_D) or exact names ('LIC_M') to metric names, each once."""
+    known = FAMILIES | {name: (name,) for name in METRICS}
     names: list[str] = []
     for word in asked:
-        if word.lower() not in by_name:
-            raise unknown_name("metric", word, by_name)
-        names += by_name[word.lower()]
+        found = known.get(word) or FAMILIES.get(word.lower())
+        if found is None:
+            raise unknown_name("metric", word, known)
+        names += found
     if not names:
         raise CapbiasError("no metric", f"at least one of: {', '.join(FAMILIES)}", "Choose a metric.")
     return tuple(dict.fromkeys(names))
