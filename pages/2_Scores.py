@@ -99,11 +99,8 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     active = sum(1 for row in rows.values() if row and row.status in ACTIVE)
     todo = [spec for spec in specs if not rows[spec.run_id] or rows[spec.run_id].status not in ("finished", *ACTIVE)]
     left, right = st.columns([4, 1])
-    cost = (
-        f", about {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))} on two cores"
-        if todo
-        else ""
-    )
+    total = sum(expected_seconds(engine.workspace, spec) for spec in todo)
+    cost = f", about {duration(total)} on two cores" if todo else ""
     with left:
         note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{cost}.")
         bad = [row for row in rows.values() if row and row.status in ("failed", "died")]

@@ -73,7 +73,6 @@ def _all_runs(engine: Engine) -> None:
         del st.session_state["run"]
     chosen = st.selectbox(
         "How a number was made", ids, index=None, key="run", bind="query-params", placeholder="Choose a run",
-        format_func=lambda run_id: f"{run_id}: {table.loc[table['run'] == run_id, 'what'].iloc[0]}",
     )  # fmt: skip
     if chosen:
         _details(engine, runs[ids.index(chosen)])

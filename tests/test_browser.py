@@ -219,10 +219,8 @@ def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, 
         return workspace.runs()[0]
 
     with server(demo_home) as (address, process):
-        scores = (
-            f"{address}/Scores?collection={DEMO}&attacker=lstm_bi&seeds=1&sets=amplifier&references=none&metrics=lic"
-        )
-        open_page(page, scores)
+        asked = "attacker=lstm_bi&seeds=1&sets=amplifier&references=none&metrics=LIC"
+        open_page(page, f"{address}/Scores?collection={DEMO}&{asked}")
         page.get_by_role("button", name="Run", exact=True).click()
         wait_for(lambda: workspace.runs() and "epoch" in run().message, 90)
         page.get_by_test_id("stProgress").first.wait_for()

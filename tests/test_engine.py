@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from capbias_core.experiments.run import Outcome
 from capbias_core.experiments.store import SILENCE, Workspace
 from capbias_core.types import Result
 
+ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = multiprocessing.get_context("spawn")
 WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.recurrent"))
 
@@ -132,7 +134,7 @@ def test_a_light_run_is_computed_here_and_once(engine, request_):
     (row,) = engine.wait([run_id])
     assert (row.status, row.progress, row.message) == ("finished", 1, "finished")
     assert row.created <= row.started <= row.finished
-    results = engine.workspace.results("c")
+    results = engine.workspace.results()
     assert set(results["metric"]) == {"LIC_M", "SC"} and set(results["run_id"]) == {run_id}
     assert messages(engine, run_id)[:2] == ["queued", f"started in process {os.getpid()}"]
     assert submit(engine, request_) == [] and Engine(engine.folder).submit(plan(engine.workspace, request_), "c") == []
@@ -267,26 +269,29 @@ def test_no_cluster_is_said_in_words(engine, request_, monkeypatch):
 
 
 CLIENTS = """
-import threading, time, distributed
+import sys, threading, time, distributed
 made = []
 class Fake:
     status = "running"
     def __init__(self, *args, **kwargs):
         made.append(type(self).__name__)
         time.sleep(0.3)
+    def submit(self, *args, **kwargs):
+        return self
 distributed.LocalCluster = type("Cluster", (Fake,), {})
 distributed.Client = type("Client", (Fake,), {})
-from capbias_core.experiments.engine import dask_client
-threads = [threading.Thread(target=dask_client) for _ in range(4)]
+from capbias_core.experiments.engine import Engine
+engine = Engine(sys.argv[1])
+threads = [threading.Thread(target=engine._send, args=([(str(number), "token")],)) for number in range(4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 print(sorted(made))
 """
 
 
-def test_runs_sent_at_once_share_one_cluster():
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    done = subprocess.run([sys.executable, "-c", CLIENTS], cwd=folder, capture_output=True, text=True, timeout=60)
+def test_runs_sent_at_once_share_one_cluster(tmp_path):
+    command = [sys.executable, "-c", CLIENTS, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "['Client', 'Cluster']", done.stderr
 
 
@@ -356,11 +361,9 @@ def workers():
         patched.setattr(os, "cpu_count", lambda: 1)
         client = engine_module.dask_client()
     yield client
-    client.close()
     client.cluster.close()
-    for kept in (engine_module.dask_client, getattr(engine_module, "_client", None)):
-        if hasattr(kept, "cache_clear"):
-            kept.cache_clear()
+    client.close()
+    engine_module.dask_client.cache_clear()
 
 
 def lstm(folder, seeds: int, images: int = 60) -> Request:
@@ -377,12 +380,12 @@ def test_a_worker_trains_the_lstm_and_reports_its_epochs(tmp_path, engine, worke
     (run_id,) = submit(engine, lstm(tmp_path, seeds=2))
     seen = [first_epoch(engine, run_id)]
     (row,) = engine.wait([run_id], on_change=lambda rows: seen.append(rows[0]), every=0.05)
-    assert row.status == "finished" and engine.workspace.results("c")["encoder"].unique() == ["lstm_bi"]
+    assert row.status == "finished" and engine.workspace.results()["encoder"].unique() == ["lstm_bi"]
     shares = [row.progress for row in seen]
     assert shares == sorted(shares) and len(set(shares)) >= 3
     assert len({found[0] for row in seen if (found := re.search(r"epoch \d+ of 20", row.message))}) >= 2
     assert worker_of(engine, run_id) != os.getpid()
-    values = engine.workspace.results("c")["value"]
+    values = engine.workspace.results()["value"]
     assert np.isfinite(values).all() and len(values) == 2
 
 

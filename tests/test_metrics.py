@@ -144,7 +144,8 @@ def test_naming_only_one_value():
 
 def test_families_and_names_expand_once_each():
     assert expand_metrics(["lic"]) == ("LIC", "LIC_M", "LIC_D")
-    assert expand_metrics(["SC", "leakage", "Error"]) == ("SC", "SC_D", "leakage", "error")
+    assert expand_metrics(["SC", "Leakage", "error", "SC"]) == ("SC", "leakage", "SC_D", "error")
+    assert expand_metrics(["sc"]) == ("SC", "SC_D") and expand_metrics(["LIC"]) == ("LIC",)
     assert {name for names in FAMILIES.values() for name in names} == set(METRICS)
 
 

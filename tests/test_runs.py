@@ -383,8 +383,8 @@ def test_a_missing_image_moves_few_others(workspace):
 
 def finished_runs(workspace: Workspace, request: Request):
     for number, spec in enumerate(plan(workspace, request)):
-        assert workspace.enqueue(spec.run_id, request.collection, asdict(spec), f"t{number}")
-        execute(str(workspace.folder), spec.run_id, f"t{number}")
+        if workspace.enqueue(spec.run_id, request.collection, asdict(spec), f"t{number}"):
+            execute(str(workspace.folder), spec.run_id, f"t{number}")
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
     return read.current_runs(workspace, request.collection)
 
@@ -397,7 +397,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     }
     request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
-    measured = workspace.results("c").set_index("metric")
+    measured = workspace.results().set_index("metric")
     found = {name: own for row in runs for name, own in read.estimates(workspace, row).items()}
     assert set(found) == set(measured.index) == {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error"}
     for name, own in found.items():
@@ -441,7 +441,7 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1)
     assert len(finished_runs(workspace, request)) == 1
     workspace.keep("captions", "m", caption_frame(plainly(labels, "other")), "c", "test")
-    assert read.current_runs(workspace, "c") == [] and len(workspace.results("c")) == 0
+    assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
 
 
 def test_runs_of_another_mapping_are_no_longer_current(workspace):
@@ -463,9 +463,12 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
     finished_runs(workspace, request)
     for item in workspace.items(collection="c"):
         workspace.keep(item.kind, item.name, workspace.frame(item.hash), "other", "test", item.details)
-    assert len(finished_runs(workspace, replace(request, collection="other"))) == 1
+    (row,) = finished_runs(workspace, replace(request, collection="other"))
     workspace.delete(workspace.item("captions", "m", "c"))
-    assert len(workspace.results("other")) == 2 and len(workspace.results("c")) == 0
+    assert read.current_runs(workspace, "c") == [] and read.current_runs(workspace, "other") == [row]
+    assert set(workspace.results([row.run_id])["metric"]) == {"LIC_M", "SC"}
+    workspace.delete(workspace.item("captions", "m", "other"))
+    assert workspace.runs() == [] and len(workspace.results()) == 0
 
 
 def test_a_cancelled_run_says_so_at_its_next_report(workspace):

@@ -81,8 +81,7 @@ def test_results_come_back_as_they_went_in(workspace):
     assert {key: value for key, value in row.items() if pd.notna(value)} == {
         key: value for key, value in expected.items() if value is not None
     }
-    assert len(workspace.results("other")) == 0 and len(workspace.results(run_ids=["r2"])) == 0
-    assert len(workspace.results("c", ["r1"])) == 1
+    assert len(workspace.results(run_ids=["r2"])) == 0 and len(workspace.results(run_ids=["r1"])) == 1
 
 
 @pytest.mark.parametrize(

@@ -363,9 +363,8 @@ class Workspace:
     def results(self, run_ids=None) -> pd.DataFrame:
         """Measured rows, in the columns of the results table: of these finished runs, or of all."""
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
-        rows = self._all(
-            f"SELECT {columns} FROM results JOIN runs USING (run_id) WHERE runs.status='finished' ORDER BY results.rowid"
-        )
+        finished = "results JOIN runs USING (run_id) WHERE runs.status='finished'"
+        rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
         frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 
