@@ -9,6 +9,7 @@ import streamlit as st
 from capbias_core.attackers import ATTACKERS
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.read import Comparison, caption_runs, comparisons, top_words
+from capbias_core.metrics import METRICS
 from capbias_core.present.figures import interval_chart, words_chart
 from capbias_core.present.sentence import answer, ties
 from pages.ui import cached
@@ -16,6 +17,12 @@ from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
 
 WORDS_A_SIDE = 6
+HOW = (
+    "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
+    "the masked captions of nine tenths of the images, or four fifths where only some have references, with equally "
+    "many images of every value, and is scored on the others: its confidence where it is right, 0 where it is wrong. "
+    "The same is done with human captions of the same images. Everything is repeated with other seeds."
+)
 
 
 def main() -> None:
@@ -56,7 +63,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
     text = answer(rows, model, chosen.attribute, ATTACKERS[chosen.attacker].title, trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     ranks = cached.ranking(engine.folder, chosen.run_ids, chosen.metric).ranks
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
         st.subheader(f"{chosen.metric} of each captioner")
         figure = interval_chart(of_metric, chosen.metric, chosen.attribute, ranks)
@@ -67,6 +74,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
     for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):
         note(line)
     note(chosen.attribute.note)
+    with st.expander("How is this measured?"):
+        note(HOW)
+        note(f"{METRICS[chosen.metric].title}: {METRICS[chosen.metric].explanation} {METRICS[chosen.metric].source}.")
+        note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
 
 
 def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:
@@ -95,10 +106,10 @@ def _loaded(engine: Engine, collection: str) -> None:
         kind: ", ".join(item.name for item in engine.workspace.items(kind, collection)) or "none"
         for kind in ("captions", "references")
     }
-    left, middle, right = st.columns([2, 1, 1])
-    with left:
+    left, right, _ = st.columns([1, 1, 2])
+    with st.container():
         note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
-    if middle.button("Load my captions", icon=":material/upload:", width="stretch"):
+    if left.button("Load captions", icon=":material/upload:", width="stretch"):
         st.switch_page("pages/1_Data.py")
     if right.button("Try a caption", icon=":material/edit:", width="stretch"):
         st.switch_page("pages/3_Captions.py")

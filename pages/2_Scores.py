@@ -120,19 +120,16 @@ def duration(total: float) -> str:
 
 
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
-    rows = engine.workspace.results([spec.run_id for spec in specs])
+    asked = {spec.run_id for spec in specs}
+    rows = engine.workspace.results(asked)
     if rows.empty:
         note("No results yet. Press Run.")
         return
-    alike = [
-        item
-        for item in comparisons(engine.workspace, collection)
-        if set(item.run_ids) & {spec.run_id for spec in specs}
-    ]
+    alike = [item for item in comparisons(engine.workspace, collection) if asked & set(item.run_ids)]
     ranks = {}
     if alike:
         best = alike[0]
-        ids = tuple(run_id for run_id in best.run_ids if run_id in {spec.run_id for spec in specs})
+        ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         own = rows[rows["run_id"].isin(ids)]
         ranks = cached.ranking(engine.folder, ids, best.metric).ranks
         _headline(engine, collection, own, best)
@@ -156,8 +153,8 @@ def _table(rows: pd.DataFrame, ranks: dict, collection: str) -> None:
         alt="Scores of each captioner",
     )  # fmt: skip
     note(
-        "Value [95% interval over images] ± standard deviation over attacker seeds. Rank 1 is the lowest; a span is a "
-        "tie. Click a row to read that captioner's captions."
+        "Value ± standard deviation over attacker seeds [95% interval over images]. Rank 1 is the lowest; a span is a "
+        "tie. Select a row to read that captioner's captions."
     )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])

@@ -41,7 +41,8 @@ def main() -> None:
         )
         return
     name = st.sidebar.selectbox("Captions of", list(runs), key="set", bind="query-params")
-    others = [NOBODY, *(other for other in runs if other != name)]
+    # Reading starts at the difference: beside the human captions where there are any.
+    others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = st.sidebar.selectbox("Against", others, key="against", bind="query-params")
     own = cached.scores(engine.folder, runs[name].run_id)
     rows = _rows(engine.folder, runs[name].run_id, runs[against].run_id if against != NOBODY else "")
@@ -138,7 +139,7 @@ def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: s
     """One image: its photograph where there is one, and its captions from everyone, words coloured."""
     st.subheader(f"Image {image}" if image.isalnum() else "The image")
     picture = picture_path(engine.workspace, collection, image)
-    left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
+    left, right = st.container(key="stacks").columns([1, 2], gap="large") if picture else (None, st.container())
     if picture:
         left.image(str(picture), width="stretch", alt=f"Photograph {image}")
     shown = [

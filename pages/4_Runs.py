@@ -83,7 +83,7 @@ def _details(engine: Engine, run: RunRow) -> None:
     spec = run.spec
     left, right = st.columns([5, 1])
     with left:
-        note(f"{label(run)} · {run.status}: {run.message}")
+        note(f"{label(run)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
         for line in run.notes:
             note(line)
     over = run.status not in (*ACTIVE, "finished")

@@ -5,7 +5,9 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -312,7 +314,35 @@ def test_finishing_is_one_transaction(workspace, monkeypatch):
     assert (workspace.run("r1").status, workspace.run("r1").notes) == ("running", ())
 
 
-# other processes
+# others at the same moment
+
+
+def meanwhile(other: threading.Thread) -> None:
+    """Let another thread come in between, once, and go on after a moment."""
+    if other.ident is None:
+        other.start()
+        time.sleep(0.3)
+
+
+def test_two_that_queue_at_the_same_moment_get_one_run(workspace, monkeypatch):
+    second, answers = Workspace(workspace.folder), []
+    other = threading.Thread(target=lambda: answers.append(second.enqueue("r1", "c", spec(), "two")))
+    forget = Workspace._forget
+    monkeypatch.setattr(Workspace, "_forget", lambda *given: (meanwhile(other), forget(*given)))
+    answers.append(workspace.enqueue("r1", "c", spec(), "one"))
+    other.join(30)
+    assert sorted(answers) == [False, True]
+
+
+def test_content_that_is_kept_while_it_is_deleted_has_its_file(workspace, monkeypatch):
+    item = workspace.keep("captions", "one", frame("x"), "c", "s")
+    second = Workspace(workspace.folder)
+    other = threading.Thread(target=lambda: second.keep("captions", "two", frame("x"), "c", "s"))
+    unlink = Path.unlink
+    monkeypatch.setattr(Path, "unlink", lambda path, **how: (meanwhile(other), unlink(path, **how)))
+    workspace.delete(item)
+    other.join(30)
+    assert workspace.frame(workspace.item("captions", "two", "c").hash)["caption"].tolist() == ["x"]
 
 
 def keep_many(folder: str, who: str, ready, start) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -47,7 +48,7 @@ class RunSpec:
     merge_masks: bool
     protocol: int = PROTOCOL
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -230,15 +231,24 @@ def _attack_runs(workspace, own: dict, item: Item, references: Item | None, wher
     common = {"attacker": request.attacker, "seeds": range(request.seeds)}
     if references is None:
         return [_spec("attack", own, **common)]
-    labels = labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
-    captioned = set(workspace.frame(item.hash)["image_id"]) & set(labels.index)
-    covered = captioned & set(workspace.frame(references.hash)["image_id"])
+    captioned, covered = _coverage(workspace, item, references, where, attribute)
     if covered == captioned:
         return [_spec("attack", own, references.hash, condition=ALL_IMAGES, **common)]
     runs = [_spec("attack", own, **common)]
     if covered:
         runs.append(_spec("attack", own, references.hash, condition=WITH_REFERENCES, **common))
     return runs
+
+
+def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> list[int]:
+    """How many labelled images have captions, and how many of those have references; counted once."""
+
+    def count() -> list[int]:
+        labels = labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
+        captioned = set(workspace.frame(item.hash)["image_id"]) & set(labels.index)
+        return [len(captioned), len(captioned & set(workspace.frame(references.hash)["image_id"]))]
+
+    return workspace.derived(f"coverage {item.hash} {references.hash} {json.dumps(where, sort_keys=True)}", count)
 
 
 def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Ranking, rank
+from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.experiments.plan import RunSpec, attribute_from
 from capbias_core.experiments.run import counting_estimates, estimates_of, held_out_from, naming_from
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
@@ -56,9 +56,18 @@ def estimates(workspace: Workspace, run: RunRow) -> dict:
 
 
 def ranking(workspace: Workspace, runs: list[RunRow], metric: str) -> Ranking:
-    """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart."""
-    found = {run.spec["model"]: estimates(workspace, run).get(metric) for run in runs}
-    return rank({model: own for model, own in found.items() if own is not None})
+    """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart.
+
+    Computed once for these runs, then kept in the workspace.
+    """
+
+    def compute() -> dict:
+        found = {run.spec["model"]: estimates(workspace, run).get(metric) for run in runs}
+        return asdict(rank({model: own for model, own in found.items() if own is not None}))
+
+    data = workspace.derived(f"ranking {metric} {' '.join(sorted(run.run_id for run in runs))}", compute)
+    ranks = {model: tuple(span) for model, span in data["ranks"].items()}
+    return Ranking(ranks, tuple(Pair(**pair) for pair in data["pairs"]))
 
 
 @dataclass(frozen=True)

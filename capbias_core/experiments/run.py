@@ -205,12 +205,12 @@ def _attack_outcome(spec, attribute, model: HeldOut, reference, splits, labels) 
 
 
 def _attack_notes(spec, attribute: Attribute, train: int, test: int, images: int, labels) -> tuple[str, ...]:
-    notes = [f"{train} training and {test} test images a seed, equally many of every value; chance for LIC_M and "
+    notes = [f"{train:,} training and {test:,} test images a seed, equally many of every value; chance for LIC_M and "
              f"LIC_D is {attribute.chance:.1f}."]  # fmt: skip
     if spec.condition == WITH_REFERENCES:
         notes.append(
             f"Only {images:,} of the {len(labels):,} labelled images have both captions and references: LIC_D and LIC "
-            f"rest on {train + test:,} balanced images, {test} held out a seed."
+            f"rest on {train + test:,} balanced images, {test:,} held out a seed."
         )
     if train + test < FEW_IMAGES:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")

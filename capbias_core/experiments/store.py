@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS results (
   spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
   method TEXT, paper TEXT, "table" TEXT);
 CREATE INDEX IF NOT EXISTS results_of_run ON results (run_id);
+CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS arrays (
   run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
 """
@@ -254,6 +255,7 @@ class Workspace:
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
         for table in ("results", "arrays", "log", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
+        db.execute("DELETE FROM derived")
 
     # what was run
 
@@ -359,6 +361,16 @@ class Workspace:
         if not rows:
             raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
         return rows[0]["data"]
+
+    def derived(self, key: str, compute: Callable[[], object]):
+        """What follows from finished runs and takes a while (a ranking): computed once, kept as JSON under a key
+        that names the runs. Forgotten whenever a run is."""
+        rows = self._all("SELECT data FROM derived WHERE key=?", key)
+        if rows:
+            return json.loads(rows[0]["data"])
+        data = json.dumps(compute())
+        self._change("INSERT OR REPLACE INTO derived VALUES (?, ?)", key, data)
+        return json.loads(data)
 
     def results(self, run_ids=None) -> pd.DataFrame:
         """Measured rows, in the columns of the results table: of these finished runs, or of all."""

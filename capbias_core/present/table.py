@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pandas as pd
 
+from capbias_core.metrics import METRICS
 from capbias_core.types import RESULT_COLUMNS
 
 LATEX = {
@@ -28,28 +30,37 @@ def to_json(frame: pd.DataFrame) -> str:
 
 
 def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> pd.DataFrame:
-    """One row a captioner (and attribute, encoder and condition, where there are several), as text.
+    """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
-    Each metric gives a column such as `8.7 [6.9, 10.4]` (value and 95% interval) and, where seeds were repeated, a
-    column `LIC std` such as `±0.9`. Of two results for one cell the last row is taken. Counting metrics have no
-    encoder and stand beside the only one, or on rows of their own where there are several.
+    A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. A metric that
+    was measured on all images and on those with references has a column for each. Counting metrics have no encoder
+    and stand beside the only one, or on rows of their own where there are several.
 
-    ranks: model -> (best, worst) rank, shown as `1` or `1–2` on the rows with LIC; on those with LIC_M where no row
-    has LIC. metrics: which to show, in this order (default: all).
+    ranks: model -> (best, worst) rank by LIC (LIC_M where there is no LIC), shown as `1` or `1–2`. metrics: which to
+    show, in this order (default: all, in the order of the metrics' own table).
     """
-    shown = list(metrics) if metrics is not None else list(dict.fromkeys(frame["metric"]))
+    shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
-    keys = ["captioner", *(name for name in ("attribute", "encoder", "condition") if frame[name].nunique() > 1)]
+    keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
+    both = {name for name, group in frame.groupby("metric") if group["condition"].nunique() > 1}
     rows: dict[tuple, dict[str, str]] = {}
-    for row in frame.to_dict("records"):
-        cells = rows.setdefault(tuple(row[key] for key in keys), {})
-        cells[row["metric"]] = value_text(row)
-        cells[f"{row['metric']} std"] = "" if pd.isna(row["spread"]) else f"±{_rounded(row['spread'], row['scale'])}"
+    for row in _highest_first(frame).to_dict("records"):
+        suffix = f" ({row['condition'].replace('_', ' ')})" if row["metric"] in both and row["condition"] else ""
+        rows.setdefault(tuple(row[key] for key in keys), {})[row["metric"] + suffix] = value_text(row)
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
-    columns = [*keys, "rank", *(column for name in shown for column in (name, f"{name} std"))]
-    table = table.reindex(columns=columns).fillna("")
-    table["rank"] = _rank_column(table, ranks or {})
-    return table[[column for column in columns if column in keys or (table[column] != "").any()]]
+    named = [column for name in shown for column in table if column == name or column.startswith(f"{name} (")]
+    table = table.reindex(columns=[*keys, *named]).fillna("")
+    if ranks and len(table):
+        table.insert(len(keys), "rank", [_rank_text(ranks.get(model)) for model in table["captioner"]])
+    return table
+
+
+def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of captioners with the highest LIC first (LIC_M where there is no LIC); else in the order given."""
+    answers = next((name for name in ("LIC", "LIC_M") if name in set(frame["metric"])), None)
+    values = frame[frame["metric"] == answers].groupby("captioner")["value"].max()
+    order = frame["captioner"].map(values.to_dict()).astype(float).fillna(-np.inf)
+    return frame.assign(order=-order).sort_values("order", kind="stable").drop(columns="order")
 
 
 def _with_one_encoder(frame: pd.DataFrame) -> pd.DataFrame:
@@ -57,19 +68,13 @@ def _with_one_encoder(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(encoder=encoders[0]) if len(encoders) == 1 else frame
 
 
-def _rank_column(table: pd.DataFrame, ranks: dict[str, tuple[int, int]]) -> list[str]:
-    """Ranks compare one metric under one condition: the one that answers is LIC, or LIC_M without it."""
-    answers = next((name for name in ("LIC", "LIC_M") if name in table and (table[name] != "").any()), None)
-    there = table[answers] != "" if answers else [True] * len(table)
-    texts = [_rank_text(ranks.get(model)) for model in table["captioner"]]
-    return [text if shown else "" for text, shown in zip(texts, there, strict=True)]
-
-
 def value_text(row: dict) -> str:
-    """`8.7 [6.9, 10.4]`; the value alone where there is no interval. Scores x100 get one decimal, others two."""
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there. Scores x100 get one decimal, others two."""
     if pd.isna(row["value"]):
         return "not defined"
     value = _rounded(row["value"], row["scale"])
+    if not pd.isna(row["spread"]):
+        value += f" ±{_rounded(row['spread'], row['scale'])}"
     if pd.isna(row["ci_low"]):
         return value
     return f"{value} [{_rounded(row['ci_low'], row['scale'])}, {_rounded(row['ci_high'], row['scale'])}]"
@@ -109,7 +114,7 @@ def _latex_row(cells) -> str:
 
 def _latex_comments(frame: pd.DataFrame) -> list[str]:
     """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
-    lines = ["% Value [95% interval over images]; std over attacker seeds. Needs \\usepackage{booktabs}."]
+    lines = ["% Value, std over attacker seeds, 95% interval over images. Needs \\usepackage{booktabs}."]
     for (n, seeds, encoder, method), group in frame.groupby(["n", "seeds", "encoder", "method"], sort=False):
         names = ", ".join(dict.fromkeys(group["metric"]))
         attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""

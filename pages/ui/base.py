@@ -17,7 +17,7 @@ from capbias_core.experiments.store import Workspace, default_folder
 from capbias_core.present.words import STYLE
 
 # A file of our own: an icon by name would be fetched from elsewhere.
-ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.png"
+ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
 
 PAGES = (
     ("app.py", "Answer", "balance"),
@@ -28,7 +28,13 @@ PAGES = (
 )
 
 CSS = """<style>
-.block-container {padding-top: 3.2rem; max-width: 1500px}
+.block-container {padding-top: 3rem; max-width: 1500px}
+h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
+h3 {font-size: 1.3rem !important}
+@media (max-width: 1000px) {
+  .st-key-stacks [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
+  .st-key-stacks [data-testid="stColumn"] {min-width: 100%}
+}
 .cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.35rem; line-height: 1.35; font-weight: 650}
 .cb-answer p {margin: .35rem 0 0; opacity: .9; max-width: 75ch}

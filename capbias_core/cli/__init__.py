@@ -1,0 +1,183 @@
+"""The command line: parses, calls the functions that the pages call, prints.
+
+Numbers, tables and JSON go to stdout; what is said about them (warnings, progress, notes) to stderr. Exit codes:
+0 done; 1 a run failed, was cancelled or died; 2 bad input or usage; 130 stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from capbias_core.attackers import ATTACKERS
+from capbias_core.attributes import known_attributes
+from capbias_core.cli.explain import explain
+from capbias_core.cli.importing import import_file
+from capbias_core.cli.score import DEFAULT_METRICS, score
+from capbias_core.cli.show import FORMATS, export, list_kept, run_demo
+from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.ingest import DEFAULT_COLLECTION
+from capbias_core.load import normalise_image_id
+from capbias_core.metrics import FAMILIES, METRICS
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. argparse leaves with SystemExit(2) for wrong usage."""
+    args = _parser().parse_args(argv)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except CapbiasError as error:
+        say(f"error: {error}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        say("cancelled")
+        return STOPPED
+    except BrokenPipeError:  # the reader (such as head) has what it wanted; the interpreter's last flush must not fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+# the parser
+
+CODES = "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input; 130 stopped with Ctrl-C."
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m capbias_core", description="Societal bias in image captions, from a terminal.", epilog=CODES
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_import, _add_list, _add_score, _add_explain, _add_export, _add_demo):
+        add(commands)
+    return parser
+
+
+def _command(commands, name: str, run, text: str, example: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"Example:\n{example}\n\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    command.set_defaults(run=run)
+    command.add_argument("--workspace", metavar="FOLDER", help="the workspace (default: CAPBIAS_HOME, or ./workspace)")
+    return command
+
+
+def _several(command, option: str, metavar: str | None, text: str) -> None:
+    command.add_argument(option, nargs="+", action="extend", metavar=metavar, help=text)
+
+
+def _add_columns(command) -> None:
+    command.add_argument("--image-id-column", metavar="COLUMN", help="the column of image ids, if not found")
+    command.add_argument("--caption-column", metavar="COLUMN", help="the column of captions, if not found")
+
+
+def _add_inputs(command, captions: str) -> None:
+    shipped = ", ".join(known_attributes())
+    _several(command, "--captions", "FILE", captions)
+    command.add_argument("--attributes", metavar="FILE", help="table of labels, one row an image")
+    text = f"a shipped attribute ({shipped}), a TOML file, or a column of labels"
+    command.add_argument("--attribute", required=True, help=text)
+    command.add_argument("--attribute-column", metavar="COLUMN", default="", help="the column of labels, if not found")
+    _several(command, "--values", None, "the labels of a column to compare (default: all)")
+    _add_columns(command)
+    command.add_argument("--attacker", default="ngram", help=f"one of: {', '.join(ATTACKERS)} (default: ngram)")
+    command.add_argument("--merge-masks", action="store_true", help="one mask for a run of masked words")
+    command.add_argument("--collection", metavar="NAME", help="use a workspace's collection, and names for files")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of 1 or more")
+    return int(text)
+
+
+SCORE_EXAMPLE = """\
+  python -m capbias_core score --captions nic.json sat.json --attributes attributes.csv --attribute gender \\
+    --references captions.json --metric lic ratio error --attacker ngram --seeds 10 --output scores.csv
+  python -m capbias_core score --collection "my captions" --captions sat --attribute gender --metric lic
+
+Files are read into a workspace of their own, which is removed afterwards. A captioner is called as its file is,
+without the ending. One row a number; LIC, its parts and error are x100, ratio is plain. Where a run fails, the
+numbers of the others are written and the exit code is 1."""
+
+
+def _add_score(commands) -> None:
+    text = "score captions: LIC, leakage, ratio, error, with intervals, as CSV"
+    command = _command(commands, "score", score, text, SCORE_EXAMPLE)
+    _add_inputs(command, "files of captions; with --collection, names of caption sets (default: all)")
+    command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
+    metrics = ", ".join(dict.fromkeys([*FAMILIES, *METRICS]))
+    _several(command, "--metric", None, f"one or more of: {metrics} (default: {' '.join(DEFAULT_METRICS)})")
+    command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+    command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
+
+
+EXPLAIN_EXAMPLE = """\
+  python -m capbias_core explain --captions sat.json --attributes attributes.csv --attribute gender --top 20
+  python -m capbias_core explain --captions sat.json --attributes attributes.csv --attribute gender \\
+    --words "man -> person" "umbrella -> bat | ball"
+
+Every caption is scored by an attacker that did not train on its image; what the words add sums, with the intercept,
+to the logit."""
+
+
+def _add_explain(commands) -> None:
+    text = "show which words carry the bias, and what edits do"
+    command = _command(commands, "explain", explain, text, EXPLAIN_EXAMPLE)
+    _add_inputs(command, "a file of captions; with --collection, the name of a caption set")
+    command.set_defaults(references=None, seeds=1)
+    question = command.add_mutually_exclusive_group()
+    question.add_argument("--image", metavar="ID", type=normalise_image_id, help="the words of one image's caption")
+    question.add_argument("--text", metavar="CAPTION", help="the words of any caption")
+    _several(question, "--words", "EDIT", 'edits of the whole set, such as "man -> person"')
+    command.add_argument("--top", type=_positive, default=20, help="words each way (default: 20)")
+    least = "captions with the word, at least (default: 20)"
+    command.add_argument("--smallest-count", type=_positive, default=20, help=least)
+    command.add_argument("--format", choices=("table", "json"), default="table", help="json has every digit")
+
+
+IMPORT_EXAMPLE = """\
+  python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
+  python -m capbias_core import sat.json --kind captions --trained-on-references yes"""
+
+
+def _add_import(commands) -> None:
+    text = "read a file, report on it, and keep it in the workspace"
+    command = _command(commands, "import", import_file, text, IMPORT_EXAMPLE)
+    command.add_argument("file", metavar="FILE", help="captions or a table of labels")
+    command.add_argument("--kind", required=True, choices=("captions", "references", "attributes"))
+    command.add_argument("--name", help="its name (default: the file's, without the ending)")
+    command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")
+    _add_columns(command)
+    asked = "attributes of a table (default: the shipped ones that have a column)"
+    _several(command, "--attribute", "NAME[=COLUMN]", asked)
+    _several(command, "--map", "ATTRIBUTE:LABEL=VALUE", "what a label means; an empty value drops it")
+    trained = "whether the captioner was trained on the references"
+    command.add_argument("--trained-on-references", choices=("yes", "no"), help=trained)
+    command.add_argument("--dry-run", action="store_true", help="only report")
+
+
+def _add_list(commands) -> None:
+    text = "list what is kept, and the runs with their status"
+    command = _command(commands, "list", list_kept, text, "  python -m capbias_core list --json")
+    command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_export(commands) -> None:
+    example = '  python -m capbias_core export --collection "my captions" --format latex --metric lic --output lic.tex'
+    command = _command(commands, "export", export, "write the results of a collection as CSV, LaTeX or JSON", example)
+    command.add_argument("--collection", required=True, metavar="NAME")
+    command.add_argument("--format", choices=tuple(FORMATS), default="csv", help="(default: csv)")
+    _several(command, "--metric", None, "only these (default: all)")
+    command.add_argument("--output", metavar="FILE", help="where to write (default: stdout)")
+
+
+def _add_demo(commands) -> None:
+    text = "load the bundled demo, run it, and print LIC beside the known truth"
+    command = _command(commands, "demo", run_demo, text, "  python -m capbias_core demo --if-empty")
+    command.add_argument("--if-empty", action="store_true", help="do nothing where the workspace holds something")

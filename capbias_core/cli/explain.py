@@ -1,0 +1,81 @@
+"""`explain`: the words that carry the bias of a set, of an image or of any caption, and what edits do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.source import inputs
+from capbias_core.cli.terminal import DONE, show
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.browse import caption_rows
+from capbias_core.experiments.edits import edit_effect, scored_image, scored_text, strongest_words
+from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for, plan
+from capbias_core.experiments.read import caption_scores, stored_attackers, words_table
+from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.explain.what_if import parse_edit
+from capbias_core.present.table import caption_text, corpus_text, edit_text
+
+
+def explain(args) -> int:
+    """Words and contributions: of a whole set, of an image, of any caption, or of edits."""
+    edits = _edits(args)
+    with inputs(args, ["error"]) as (workspace, request):
+        if len(request.captions) != 1:
+            raise CapbiasError(f"{len(request.captions)} caption sets", "one", "Name one after --captions.")
+        specs = [spec for spec in plan(workspace, replace(request, words=True)) if spec.family == "captions"]
+        _check_image(args.image, workspace, specs[0])
+        rows = run_all(workspace, specs, request.collection)
+        code = outcome(rows)
+        if code == DONE:
+            found, text = _explained(args, edits, workspace, rows[0])
+            show(json.dumps(found, indent=2) if args.format == "json" else text.rstrip("\n"))
+    return code
+
+
+def _edits(args) -> list[tuple[str, str]]:
+    """Word and replacement of each edit. Raises for a wrong question, before an attacker is trained for it."""
+    if args.attacker != "ngram" and (args.words or args.text is not None):
+        raise CapbiasError(
+            f"{'--words' if args.words else '--text'} with {args.attacker}",
+            "the attacker ngram, whose weights are kept to score other captions",
+            "Add --attacker ngram.",
+        )
+    return [(word, new) for word, replacements in map(parse_edit, args.words or ()) for new in replacements]
+
+
+def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None:
+    if image is None:
+        return
+    where = spec.labels
+    labels = labels_for(
+        workspace.frame(where["table"]), attribute_from(spec.attribute), where["column"], where["mapping"]
+    )
+    captioned = image in set(workspace.frame(spec.captions)["image_id"])
+    if not captioned or image not in labels.values.index:
+        lacks = f"no label for {labels.attribute.name} that is compared" if captioned else f"no caption in {spec.model}"
+        raise CapbiasError(
+            f"image {image!r}, which has {lacks}",
+            "an image with a caption and a label",
+            "Check the id, or score the caption as a text with --text.",
+        )
+
+
+def _explained(args, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow) -> tuple[dict, str]:
+    """The answer with every digit, and as text."""
+    scores = caption_scores(workspace, run)
+    head = {"captioner": run.spec["model"], "attribute": scores.attribute.name, "attacker": run.spec["attacker"]}
+    if args.text is not None:
+        found = scored_text(scores, stored_attackers(workspace, run), args.text)
+        return head | found, caption_text(found)
+    written = caption_rows(scores, workspace.frame(run.spec["captions"]))["caption"]
+    if args.image is not None:
+        captions = scored_image(scores, written, args.image)
+        return head | {"captions": captions}, "\n".join(map(caption_text, captions))
+    if edits:
+        attackers = stored_attackers(workspace, run)
+        effects = [edit_effect(scores, written, attackers, *edit) for edit in edits]
+        return head | {"edits": effects}, "\n".join(map(edit_text, effects))
+    found = strongest_words(scores, words_table(workspace, run), args.smallest_count, args.top)
+    return head | found, corpus_text(found)

@@ -1,0 +1,95 @@
+"""`import`: a file read, reported on, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.attributes import known_attributes
+from capbias_core.cli.labels import dropped_line, mapped
+from capbias_core.cli.source import opened
+from capbias_core.cli.terminal import DONE, show, warn
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.experiments import ingest
+from capbias_core.experiments.store import checked_name
+from capbias_core.present.table import to_text
+
+OF_KIND = {"trained_on_references": "captions", "attribute": "attributes", "map": "attributes"}
+
+
+def import_file(args) -> int:
+    """Report on a file, then keep it (unless --dry-run)."""
+    _check_kind(args)
+    path, overrides = Path(args.file), _overrides(args.map or ())
+    name, collection = checked_name(args.name or path.stem), checked_name(args.collection)
+    with opened(args, make=not args.dry_run) as workspace:
+        columns = {"image_id": args.image_id_column, "caption": args.caption_column}
+        offered = ingest.offer(workspace, path, args.kind, collection, columns)
+        show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
+        warn([offered.report])
+        attributes = _mapped_attributes(offered.frame, args.attribute, overrides) if args.kind == "attributes" else {}
+        for attribute, details in attributes.items():
+            show(f"{attribute} (column {details['column']}): {_mapping_line(details)}")
+            show(dropped_line(offered.frame, details))
+        if args.dry_run:
+            print("nothing was kept (--dry-run)")
+        elif args.kind == "attributes":
+            ingest.keep_attributes(workspace, offered.frame, name, collection, path.name, attributes)
+        else:
+            trained = {"yes": True, "no": False}.get(args.trained_on_references)
+            ingest.keep_captions(workspace, offered, name, collection, path.name, trained)
+    if not args.dry_run:
+        print(f"kept: {args.kind} {name} in the collection {collection}")
+    return DONE
+
+
+def _check_kind(args) -> None:
+    for option, kind in OF_KIND.items():
+        if getattr(args, option) and kind != args.kind:
+            name = "--" + option.replace("_", "-")
+            raise CapbiasError(f"{name} with {args.kind}", f"{name} with {kind}", "Leave it out.")
+
+
+def _mapped_attributes(frame: pd.DataFrame, asked: list[str] | None, overrides: dict) -> dict[str, dict]:
+    """The attributes asked for (NAME or NAME=COLUMN) with their mappings; else the shipped ones with a column."""
+    pairs = [item.partition("=")[::2] for item in asked or _columns_present(frame)]
+    details = dict(mapped(frame, name, column, overrides=overrides) for name, column in pairs)
+    for name in set(overrides) - set(details):
+        raise unknown_name("attribute in --map", name, details)
+    return details
+
+
+def _columns_present(frame: pd.DataFrame) -> list[str]:
+    """Shipped attributes for which the table has a column."""
+    lower = {column.lower() for column in frame.columns}
+    names = [name for name, attribute in known_attributes().items() if lower & {*attribute.columns, name}]
+    if not names:
+        raise CapbiasError(
+            f"the columns {', '.join(frame.columns)}",
+            f"one for a shipped attribute ({', '.join(known_attributes())})",
+            "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
+        )
+    return names
+
+
+def _overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """`gender:f=Female` to {'gender': {'f': 'Female'}}; `gender:f=` drops the label."""
+    found: dict[str, dict[str, str | None]] = {}
+    for pair in pairs:
+        attribute, _, rest = pair.partition(":")
+        raw, equals, value = rest.rpartition("=")
+        if not (attribute and equals):
+            raise CapbiasError(f"--map {pair}", "the form ATTRIBUTE:LABEL=VALUE", "For example: --map gender:f=Female")
+        found.setdefault(attribute, {})[raw] = value or None
+    return found
+
+
+def _mapping_line(details: dict) -> str:
+    """`Female from F, female; Male from M`"""
+    by_value: dict[str, list[str]] = {}
+    for raw, value in sorted(details["mapping"].items()):
+        if value is not None:
+            by_value.setdefault(value, []).append(raw or "empty")
+    return "; ".join(f"{value} from {', '.join(raw)}" for value, raw in by_value.items())

@@ -1,0 +1,74 @@
+"""`score`: metrics of captions as rows of CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.source import inputs, needs_references
+from capbias_core.cli.terminal import checked_output, say, write_output
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
+from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.present.table import to_csv
+
+DEFAULT_METRICS = ("lic", "ratio", "error")
+
+
+def score(args) -> int:
+    """Score captions of files, or of a collection; CSV to --output or stdout."""
+    wanted = expand_metrics(args.metric or DEFAULT_METRICS)
+    output = checked_output(args.output)
+    with inputs(args, wanted) as (workspace, request):
+        specs = _worth_running(plan(workspace, request), request)
+        rows = run_all(workspace, specs, request.collection)
+        frame = workspace.results([spec.run_id for spec in specs])
+        code = outcome(rows)
+        if len(frame):
+            write_output(to_csv(ordered(frame, request.captions, wanted)), output)
+    return code
+
+
+def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
+    """The runs that give a wanted metric. Says what cannot be had and why; raises where that is everything."""
+    kept: set[str] = set()
+    reasons: dict[str, dict[str, None]] = {}
+    for name in request.metrics:
+        counting = METRICS[name].family == "counting"
+        able = [spec for spec in specs if (spec.family == "counting") == counting]
+        giving = [spec for spec in able if not _lacks(name, spec, request.references)]
+        kept |= {spec.run_id for spec in giving}
+        had = {spec.model for spec in giving}
+        for lack in (_lacks(name, spec, request.references) for spec in able if spec.model not in had):
+            reasons.setdefault(lack, {})[name] = None
+    lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
+    if not kept:
+        raise CapbiasError("; ".join(lines), "a metric that can be had from these inputs", "Ask for another metric.")
+    for line in lines:
+        say(f"warning: {line}")
+    return [spec for spec in specs if spec.run_id in kept]
+
+
+def _lacks(name: str, spec: RunSpec, references: str) -> str:
+    """What a run would need to give a metric, or ''."""
+    attribute = attribute_from(spec.attribute)
+    if spec.family == "counting" and not attribute.words:
+        return f"{attribute.name} has no words that captions could name"
+    if name == "ratio" and len(attribute.values) != 2:
+        return f"{attribute.name} has {len(attribute.values)} values, and a ratio is of two"
+    if not needs_references(name) or spec.references:
+        return ""
+    if references:
+        return f"no labelled image of {spec.model} has references"
+    return "human captions are needed (--references)"
+
+
+def ordered(frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str]) -> pd.DataFrame:
+    """Rows of the wanted metrics, captioners and metrics in the order in which they were asked for."""
+    places = {"model": list(models), "metric": list(wanted)}
+    return frame[frame["metric"].isin(places["metric"])].sort_values(
+        ["model", "metric", "condition"], kind="stable",
+        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""Where captions, labels and references come from: files, or a collection that a workspace holds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from capbias_core.cli.labels import dropped_line, mapped
+from capbias_core.cli.terminal import say, warn
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.experiments import ingest
+from capbias_core.experiments.plan import Request
+from capbias_core.experiments.store import Workspace, checked_name, default_folder
+from capbias_core.load import detect
+from capbias_core.metrics import METRICS
+
+FILES = "files"
+
+
+@contextmanager
+def inputs(args, metrics: Sequence[str]) -> Iterator[tuple[Workspace, Request]]:
+    """A workspace and what is asked of it by name: of a collection, or of files in one that is removed afterwards."""
+    _check_form(args)
+    if args.collection:
+        with opened(args) as workspace:
+            collection = known_collection(workspace, args.collection)
+            yield workspace, _request(workspace, collection, args.attribute, args.captions, metrics, args)
+        return
+    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+        workspace, names = Workspace(folder), _stems(args.captions)
+        yield workspace, _request(workspace, FILES, _keep_files(workspace, names, args), names, metrics, args)
+
+
+def _check_form(args) -> None:
+    if bool(args.attributes) == bool(args.collection):
+        raise CapbiasError(
+            "both --attributes and --collection" if args.attributes else "neither --attributes nor --collection",
+            "--attributes with files, or --collection with names in a workspace",
+            f"See python -m capbias_core {args.command} --help.",
+        )
+    of_files = ("image_id_column", "caption_column", "attribute_column", "values")
+    stray = [name for name in (("workspace",) if args.attributes else of_files) if getattr(args, name)]
+    if stray:
+        options = ", ".join("--" + name.replace("_", "-") for name in stray)
+        raise CapbiasError(
+            f"{options} {'with files' if args.attributes else 'with a collection'}",
+            "options of files (columns, values) with --attributes, --workspace with --collection",
+            "Leave it out.",
+        )
+
+
+@contextmanager
+def opened(args, make: bool = False) -> Iterator[Workspace]:
+    """The workspace; one that is not there is only made where something will be kept, else an empty one stands in."""
+    folder = Path(args.workspace) if args.workspace else default_folder()
+    if make or folder.exists():
+        yield Workspace(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="capbias-") as empty:
+        yield Workspace(empty)
+
+
+def known_collection(workspace: Workspace, name: str) -> str:
+    """The name, where there is such a collection. Raises CapbiasError naming those that there are."""
+    if name not in workspace.collections():
+        raise unknown_name("collection", name, workspace.collections())
+    return name
+
+
+def _request(
+    workspace: Workspace, collection: str, attribute: str, captions: list[str] | None, metrics: Sequence[str], args
+) -> Request:
+    """All captions where none is named, the newest table with the attribute, references where a metric needs them."""
+    items = workspace.items(collection=collection)
+    tables = {name: item.name for item in items for name in item.details.get("attributes", ())}
+    if attribute not in tables:
+        raise unknown_name("attribute", attribute, tables)
+    captions = captions or [item.name for item in items if item.kind == "captions"]
+    human = [item.name for item in items if item.kind == "references"]
+    if args.collection and args.references:
+        human = [args.references]
+    return Request(
+        collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
+        _only(human, collection) if any(map(needs_references, metrics)) else "", args.attacker, args.seeds,
+        args.merge_masks,
+    )  # fmt: skip
+
+
+def needs_references(metric: str) -> bool:
+    """Whether a metric compares with human captions."""
+    return METRICS[metric].family == "difference" or metric.endswith("_D")
+
+
+def _only(references: list[str], collection: str) -> str:
+    if len(references) > 1:
+        got = f"{len(references)} sets of references in {collection} ({', '.join(references)})"
+        raise CapbiasError(got, "one of them", "Name it with --references.")
+    return "".join(references)
+
+
+def _keep_files(workspace: Workspace, names: list[str], args) -> str:
+    """Read and keep the files, labels first, so that the reports on captions can speak about them.
+
+    Returns the name of the attribute that was meant.
+    """
+    labels = Path(args.attributes)
+    texts = [("references", "references", Path(args.references))] if args.references else []
+    texts += [("captions", name, Path(path)) for name, path in zip(names, args.captions, strict=True)]
+    columns = _columns(args, [labels, *(path for _, _, path in texts)])
+    attribute = _keep_labels(workspace, labels, columns[labels], args)
+    reports = []
+    try:
+        for kind, name, path in texts:
+            offered = ingest.offer(workspace, path, kind, FILES, columns[path])
+            reports.append(offered.report)
+            _keep_text(workspace, offered, name, path)
+    finally:
+        warn(reports)
+    return attribute
+
+
+def _stems(files: Sequence[str] | None) -> list[str]:
+    if not files:
+        raise CapbiasError("no --captions", "one or more files of captions", "Name them after --captions.")
+    names = [checked_name(Path(file).stem) for file in files]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise CapbiasError(
+            f"several --captions files called {', '.join(twice)}",
+            "a different name for each, since a captioner is called as its file is (without the ending)",
+            "Rename a file.",
+        )
+    return names
+
+
+def _columns(args, paths: list[Path]) -> dict[Path, dict[str, str]]:
+    """For each file the columns named on the command line that it has; the others are guessed."""
+    given = {role: name for role in ("image_id", "caption") if (name := getattr(args, f"{role}_column"))}
+    found = {path: detect(path).columns if given else () for path in paths}
+    for role, name in given.items():
+        if not any(name in columns for columns in found.values()):
+            option = f"--{role.replace('_', '-')}-column {name}"
+            have = ", ".join(dict.fromkeys(column for columns in found.values() for column in columns))
+            raise CapbiasError(f"{option}, which no file has", f"one of: {have}", "Check the spelling.")
+    return {path: {role: name for role, name in given.items() if name in found[path]} for path in paths}
+
+
+def _keep_labels(workspace: Workspace, path: Path, columns: dict[str, str], args) -> str:
+    offered = ingest.offer(workspace, path, "attributes", FILES, columns)
+    warn([offered.report])
+    attribute, details = mapped(offered.frame, args.attribute, args.attribute_column, args.values)
+    ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, path.name, {attribute: details})
+    say(dropped_line(offered.frame, details))
+    return attribute
+
+
+def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: Path) -> None:
+    if offered.report.images_with_labels == 0:
+        raise CapbiasError(
+            f"{path.name}, none of whose images is in the table of attributes",
+            f"ids of the same data set in both (here {', '.join(offered.report.unknown_examples)})",
+            "Check that the files belong together, and --image-id-column.",
+        )
+    ingest.keep_captions(workspace, offered, name, FILES, path.name)
