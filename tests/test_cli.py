@@ -134,6 +134,18 @@ def test_references_of_other_images_are_a_warning(here, capsys):
     assert "at least 10 images of every value" in capsys.readouterr().err
 
 
+def test_a_warning_about_several_files_is_said_once(here, capsys):
+    assert score("--captions", "strong.json", "weak.json", "--metric", "ratio", "--references", "few.json") == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert lines == ["warning: strong.json, weak.json: 75 of 90 images have no reference and do not count."]
+
+
+def test_a_warning_is_said_before_the_error_that_follows(here, capsys):
+    assert score("--captions", "strong.json", "broken.json", "--metric", "ratio", "--references", "few.json") == 2
+    warning, error = capsys.readouterr().err.splitlines()[-2:]
+    assert warning.startswith("warning: strong.json: 75 of 90") and error.startswith("error: Got broken.json")
+
+
 def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
     def fit(*_args):
         raise AssertionError("trained")

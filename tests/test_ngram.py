@@ -30,8 +30,9 @@ def attacker_of(name: str):
     """The attacker, quick to train where it is a network; skipped where its library is not installed."""
     if attacker_entry(name).in_process:
         return load_attacker(name)
-    pytest.importorskip("torch")
     pytest.importorskip("captum")
+    # Small batches are quickest on one thread, whatever else the machine is doing.
+    pytest.importorskip("torch").set_num_threads(1)
     return replace(load_attacker(name), hidden=16, layers=1, learning_rate=0.02, epochs=5)
 
 
