@@ -23,6 +23,7 @@ from capbias_core.experiments.ingest import (
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
 from capbias_core.load import FORMATS, detect
+from capbias_core.load.report import MOST_LABELS
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.uploads import discard, server_path, uploaded_path
 
@@ -35,7 +36,6 @@ KEPT = {**KINDS, "images": "Photographs (their place)"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
-MOST_LABELS = 20
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from capbias_core.experiments.read import comparisons
 from capbias_core.experiments.store import ACTIVE, Item
 from capbias_core.metrics import METRICS
 from capbias_core.present.figures import interval_chart
-from capbias_core.present.sentence import answer, ties
+from capbias_core.present.sentence import answer, duration, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, note, page
@@ -110,13 +110,6 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
         engine.submit(todo, collection)
         st.rerun()
     progress(engine)
-
-
-def duration(total: float) -> str:
-    """Seconds as a person says them."""
-    if total < 90:
-        return f"{max(1, round(total))} s"
-    return f"{round(total / 60)} min" if total < 5400 else f"{total / 3600:.1f} h"
 
 
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:

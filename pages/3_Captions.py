@@ -208,7 +208,7 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
         "Edit the caption, or write an edit such as: umbrella -> bat | dog", original,
         key=f"what_if_{scores.run.run_id}_{place}",
     )  # fmt: skip
-    models = cached.attackers(engine.folder, scores.run.run_id)
+    models = cached.attackers(engine.folder, scores.run.run_id, int(scores.table.at[place, "caption_index"]))
     fold = int(scores.table.at[place, "fold"])
     before = models.score(original, scores.attribute, fold, spec["merge_masks"])
     try:

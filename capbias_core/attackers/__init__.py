@@ -29,7 +29,7 @@ ATTACKERS = {
     entry.name: entry
     for entry in (
         AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, 0.1),
-        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:LstmAttacker", False, 5, 220.0),
+        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:LstmAttacker", False, 5, 150.0),
     )
 }
 

@@ -90,6 +90,13 @@ def _add_inputs(command, captions: str) -> None:
     command.add_argument("--collection", metavar="NAME", help="use a workspace's collection, and names for files")
 
 
+def _image_id(text: str) -> str:
+    try:
+        return normalise_image_id(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"got {text!r}: {error}; expected an image id such as 785") from None
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of 1 or more")
@@ -132,7 +139,7 @@ def _add_explain(commands) -> None:
     _add_inputs(command, "a file of captions; with --collection, the name of a caption set")
     command.set_defaults(references=None, seeds=1)
     question = command.add_mutually_exclusive_group()
-    question.add_argument("--image", metavar="ID", type=normalise_image_id, help="the words of one image's caption")
+    question.add_argument("--image", metavar="ID", type=_image_id, help="the words of one image's caption")
     question.add_argument("--text", metavar="CAPTION", help="the words of any caption")
     _several(question, "--words", "EDIT", 'edits of the whole set, such as "man -> person"')
     command.add_argument("--top", type=_positive, default=20, help="words each way (default: 20)")

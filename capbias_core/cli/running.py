@@ -10,6 +10,7 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, say
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import RunSpec, expected_seconds
 from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
+from capbias_core.present.sentence import duration
 from capbias_core.present.table import counted
 
 BETWEEN_LINES = 60.0
@@ -39,13 +40,7 @@ def run_all(workspace: Workspace, specs: list[RunSpec], collection: str) -> list
 def _say_what_is_to_do(workspace: Workspace, todo: list[RunSpec]) -> None:
     if todo:
         seconds = sum(expected_seconds(workspace, spec) for spec in todo)
-        say(f"{counted(len(todo), 'run')} to do, about {_duration(seconds)} on two cores")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        say(f"{counted(len(todo), 'run')} to do, about {duration(seconds)} on two cores")
 
 
 class Progress:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.experiments.read import CaptionScores
+from capbias_core.experiments.read import CaptionScores, top_words
 from capbias_core.explain.what_if import StoredAttackers, apply_edit
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attribute
@@ -25,19 +25,15 @@ def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: 
     table: as explain/corpus.py makes it. mean: of two values positive toward the second.
     """
     values = scores.attribute.values
-    common = table[(table["count"] >= smallest_count) & ~table["word"].str.startswith("<")]
-    means = [common[f"mean{place}"] for place in range(len(_towards(scores.attribute)))]
-    pushes = [-means[0], means[0]] if len(values) == 2 else means
     words = [
         {
             "word": row["word"],
-            "pushes_toward": value,
-            "mean": row["mean0" if len(values) == 2 else f"mean{place}"],
+            "pushes_toward": values[row["toward"]],
+            "mean": row["mean"],
             "count": row["count"],
             "share": {other: row[f"share{column}"] for column, other in enumerate(values)},
         }
-        for place, (value, push) in enumerate(zip(values, pushes, strict=True))
-        for row in common.loc[push[push > 0].nlargest(number).index].to_dict("records")
+        for row in top_words(table, smallest_count, number).to_dict("records")
     ]
     return {
         "captions": len(scores.table),

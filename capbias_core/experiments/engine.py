@@ -8,10 +8,12 @@ tab and another process see it.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -42,8 +44,8 @@ def execute(folder: str, run_id: str, token: str) -> None:
     workspace = Workspace(folder)
     if not workspace.claim(run_id, token):
         return
-    spec = RunSpec.from_dict(workspace.run(run_id).spec)
     try:
+        spec = RunSpec.from_dict(workspace.run(run_id).spec)
         outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
         workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes)
     except Cancelled:
@@ -106,9 +108,21 @@ def dask_client():
     )
     # One worker with all cores: a training run uses them all. Memory is not limited, a paused worker helps nobody.
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0, silence_logs=50
-    )
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
+        silence_logs=50,
+    )  # fmt: skip
     return Client(cluster, set_as_default=False)
+
+
+_starting = threading.Lock()
+
+
+def _running_client():
+    """The Dask client; threads that ask at once share one, and one whose scheduler went is replaced."""
+    with _starting:
+        if dask_client().status != "running":
+            dask_client.cache_clear()
+        return dask_client()
 
 
 class Engine:
@@ -121,6 +135,7 @@ class Engine:
         self._one_at_a_time = threading.Lock()
         self._owned: dict[str, object] = {}  # run_id -> Dask future, or the thread that computes it
         self._tokens: dict[str, str] = {}
+        self._threads: list[threading.Thread] = []
         self._watcher: threading.Thread | None = None
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
@@ -133,21 +148,20 @@ class Engine:
         here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
         there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
         if here:
-            thread = threading.Thread(target=self._run_here, args=(here,), daemon=True)
-            self._own(here, [thread] * len(here))
-            thread.start()
+            self._start(self._run_here, here)
         if there:
             # Starting the cluster takes a second; the page that asked does not wait for it.
-            thread = threading.Thread(target=self._send, args=(there,), daemon=True)
-            self._own(there, [thread] * len(there))
-            thread.start()
+            self._start(self._send, there)
         return [spec.run_id for spec, _ in started]
 
-    def _own(self, runs, holders) -> None:
+    def _start(self, work, runs) -> None:
+        thread = threading.Thread(target=work, args=(runs,), daemon=True)
         with self._lock:
-            for (run_id, token), holder in zip(runs, holders, strict=True):
-                self._owned[run_id] = holder
+            self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+            for run_id, token in runs:
+                self._owned[run_id] = thread
                 self._tokens[run_id] = token
+            thread.start()
             if self._watcher is None or not self._watcher.is_alive():
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()
@@ -159,7 +173,7 @@ class Engine:
 
     def _send(self, runs) -> None:
         try:
-            client = dask_client()
+            client = _running_client()
             futures = [
                 client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{token}", pure=False)
                 for run_id, token in runs
@@ -168,7 +182,10 @@ class Engine:
             for run_id, token in runs:
                 self.workspace.end(run_id, "failed", f"no worker could be started: {error}", token)
             return
-        self._own(runs, futures)
+        with self._lock:
+            for (run_id, token), future in zip(runs, futures, strict=True):
+                if self._tokens.get(run_id) == token:  # else it was cancelled and asked for again meanwhile
+                    self._owned[run_id] = future
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two)."""
@@ -187,23 +204,26 @@ class Engine:
                 if not self._owned:
                     self._watcher = None
                     return
-                owned = list(self._owned)
-            self.workspace.heartbeat(owned)
+                tokens = {run_id: self._tokens[run_id] for run_id in self._owned}
+            with suppress(sqlite3.OperationalError):  # busy for long, or full: the next beat may get through
+                self.workspace.heartbeat(tokens)
             time.sleep(BEAT / 4)
 
     def _over(self, run_id: str, holder) -> bool:
-        run = self.workspace.run(run_id)
-        if run is None or run.status not in ACTIVE:
-            return True
-        message = LOST.get(getattr(holder, "status", ""))
-        if message:
-            self.workspace.end(run_id, "died", message, self._tokens[run_id])
-        return bool(message)
+        with suppress(sqlite3.OperationalError):
+            run = self.workspace.run(run_id)
+            if run is None or run.finished is not None:  # one that only seems dead, as after a sleep, goes on
+                return True
+            message = _lost(holder)
+            if message:
+                self.workspace.end(run_id, "died", message, self._tokens[run_id])
+            return bool(message)
+        return False
 
     def close(self) -> None:
         """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers."""
-        while self._owned:
-            time.sleep(BEAT / 10)
+        for thread in self._threads:
+            thread.join()
         watcher = self._watcher
         if watcher is not None:
             watcher.join()
@@ -223,6 +243,14 @@ class Engine:
             if not any(row.status in ACTIVE for row in rows):
                 return rows
             time.sleep(every)
+
+
+def _lost(holder) -> str:
+    """What to say of a run whose thread or Dask future is over; '' where it is not."""
+    if isinstance(holder, threading.Thread):
+        ended = holder.ident is not None and not holder.is_alive()
+        return "the thread that computed it broke; repeat the run" if ended else ""
+    return LOST.get(holder.status, "")
 
 
 @cache

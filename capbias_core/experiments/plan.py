@@ -18,7 +18,7 @@ from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 1
+PROTOCOL = 2
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
@@ -234,10 +234,14 @@ def _attack_runs(workspace, own: dict, item: Item, references: Item | None, wher
     captioned, covered = _coverage(workspace, item, references, where, attribute)
     if covered == captioned:
         return [_spec("attack", own, references.hash, condition=ALL_IMAGES, **common)]
-    runs = [_spec("attack", own, **common)]
-    if covered:
-        runs.append(_spec("attack", own, references.hash, condition=WITH_REFERENCES, **common))
-    return runs
+    if not covered:
+        raise CapbiasError(
+            f"references {references.name}, which have none of the {captioned:,} labelled images of {item.name}",
+            "human captions of the same images",
+            "Check the image ids of both files, or choose no references.",
+        )
+    with_references = _spec("attack", own, references.hash, condition=WITH_REFERENCES, **common)
+    return [_spec("attack", own, **common), with_references]
 
 
 def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> list[int]:

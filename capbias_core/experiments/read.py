@@ -106,17 +106,26 @@ def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     return bytes_frame(workspace.array(run.run_id, "corpus"))
 
 
-def stored_attackers(workspace: Workspace, run: RunRow) -> StoredAttackers:
-    """The linear attackers of a finished run of the family 'captions', for rescoring."""
-    return StoredAttackers.from_bytes(workspace.array(run.run_id, "attackers"))
+def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> StoredAttackers:
+    """The linear attackers of a finished run of the family 'captions', for rescoring a caption of this index."""
+    return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))
 
 
 def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
-    """The words of a corpus table of two values that push most each way, `number` a side; special tokens left out."""
+    """The words of a corpus table that push most toward each value, `number` each, strongest first.
+
+    Special tokens are left out. Columns of the table, and: toward (place of the value), mean (what the word adds; of
+    two values positive toward the second).
+    """
     common = table[(table["count"] >= smallest_count) & ~table["word"].str.startswith("<")]
-    ordered = common.sort_values("mean0")
-    first, second = ordered[ordered["mean0"] < 0].head(number), ordered[ordered["mean0"] > 0].tail(number)
-    return pd.concat([first, second], ignore_index=True)
+    means = common.filter(regex=r"^mean\d+$")
+    pushes = pd.concat([-means, means], axis=1) if means.shape[1] == 1 else means
+    found = []
+    for place in range(pushes.shape[1]):
+        push = pushes.iloc[:, place]
+        own = push[push > 0].nlargest(number).index
+        found.append(common.loc[own].assign(toward=place, mean=means.iloc[:, min(place, means.shape[1] - 1)]))
+    return pd.concat(found, ignore_index=True)
 
 
 @dataclass(frozen=True)

@@ -79,19 +79,23 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     return _attack(workspace, spec, attribute, frame, labels, progress)
 
 
-def caption_lists(frame: pd.DataFrame, images: list[str], attribute: Attribute, merge: bool) -> list[CaptionList]:
+def caption_lists(
+    frame: pd.DataFrame, images: list[str], y: np.ndarray, attribute: Attribute, merge: bool
+) -> list[CaptionList]:
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
-    An index is used where at least half of the images have it; the few captions beyond are left out.
+    An index is used where at least half of the images of every value have it; the captions beyond are left out.
     """
+    k = len(attribute.values)
     code = pd.Series(range(len(images)), index=images)
     frame = frame[frame["image_id"].isin(code.index)]
     lists = []
     for _, part in frame.groupby("caption_index", sort=True):
-        if lists and len(part) * 2 < len(images):
+        having = code[part["image_id"]].to_numpy()
+        if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
             break
         row_of_image = np.full(len(images), -1)
-        row_of_image[code[part["image_id"]].to_numpy()] = np.arange(len(part))
+        row_of_image[having] = np.arange(len(part))
         lists.append(CaptionList(row_of_image, masked_captions(part["caption"], attribute, merge)))
     return lists
 
@@ -112,9 +116,9 @@ def _attack(workspace, spec: RunSpec, attribute: Attribute, frame, labels, progr
         images = sorted(set(images) & set(human["image_id"]))
     y = _label_codes(images, labels, attribute)
     k = len(attribute.values)
-    splits = [balanced_split(y, k, seed, TEST_SHARE[spec.condition]) for seed in spec.seeds]
-    model_lists = caption_lists(frame, images, attribute, spec.merge_masks)
-    human_lists = caption_lists(human, images, attribute, spec.merge_masks) if human is not None else []
+    splits = [balanced_split(y, k, seed, TEST_SHARE[spec.condition], images) for seed in spec.seeds]
+    model_lists = caption_lists(frame, images, y, attribute, spec.merge_masks)
+    human_lists = caption_lists(human, images, y, attribute, spec.merge_masks) if human is not None else []
     crew = _Crew(spec, k, y, tuple(images), progress, len(splits) * (len(model_lists) + len(human_lists)))
     model = crew.held_out(model_lists, splits, "the model's captions")
     reference = crew.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
@@ -129,19 +133,23 @@ class _Crew:
         self.attacker = load_attacker(spec.attacker)
         self.done = 0
 
-    def fit(self, corpus, captions: CaptionList, train: np.ndarray, seed: int, index: int, what: str):
-        """One attacker, trained on the captions of the training images."""
+    def fit(self, corpus, captions: CaptionList, train: np.ndarray, seed: tuple[int, ...], what: str):
+        """One attacker, trained on the captions of the training images. seed: the run's, and whose child it is."""
 
         def tick(share: float, text: str) -> None:
             where = f"{what}, attacker {self.done + 1} of {self.fits}"
             self.progress((self.done + share) / self.fits, f"{where}, {text}" if text else where)
 
-        images = captions.having(train)
-        fitted = self.attacker.fit(
-            corpus, captions.rows(images), self.y[images], self.k, child_seed(seed, FIT, index), tick
-        )
+        images = self.even(captions.having(train))
+        fitted = self.attacker.fit(corpus, captions.rows(images), self.y[images], self.k, child_seed(*seed), tick)
         self.done += 1
         return fitted
+
+    def even(self, images: np.ndarray) -> np.ndarray:
+        """Equally many of these images of every value: how many captions an image has must not tell its value."""
+        groups = [images[self.y[images] == value] for value in range(self.k)]
+        size = min(map(len, groups))
+        return np.sort(np.concatenate([group[:size] for group in groups]))
 
     def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
         """Predictions on the test images of every split, one attacker a caption index.
@@ -159,8 +167,8 @@ class _Crew:
             for number, split in enumerate(splits):
                 if align_to:
                     corpus = self.attacker.corpus(align_captions(captions.masked, known[number]))
-                fitted = self.fit(corpus, captions, split.train, split.seed, index, what)
-                test = captions.having(split.test)
+                fitted = self.fit(corpus, captions, split.train, (split.seed, FIT, index), what)
+                test = self.even(captions.having(split.test))
                 scores = probabilities(fitted.logits(corpus, captions.rows(test)))
                 parts.append((np.full(len(test), split.seed), test, scores))
         seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -300,31 +308,31 @@ def _score_captions(spec: RunSpec, attribute: Attribute, frame, labels, progress
     images = sorted(set(frame["image_id"]))
     y = _label_codes(images, labels, attribute)
     k, folds = len(attribute.values), attacker_entry(spec.attacker).folds
-    lists = caption_lists(frame, images, attribute, spec.merge_masks)
+    lists = caption_lists(frame, images, y, attribute, spec.merge_masks)
     splits = balanced_folds(y, k, spec.seeds[0], folds)
     crew = _Crew(spec, k, y, tuple(images), progress, folds * len(lists))
-    tables, words, models = [], [], []
+    tables, words, arrays = [], [], {}
     for index, captions in enumerate(lists):
-        corpus = crew.attacker.corpus(captions.masked)
+        corpus, models = crew.attacker.corpus(captions.masked), []
         for fold, split in enumerate(splits):
-            fitted = crew.fit(corpus, captions, split.train, fold, index, "bias scores")
+            fitted = crew.fit(corpus, captions, split.train, (spec.seeds[0], FIT, index, fold), "bias scores")
             test = captions.having(split.test)
             rows = captions.rows(test)
             table, own = _fold_rows(fitted, corpus, rows)
             position = {"image": test, "caption_index": index, "fold": fold, "label": y[test]}
             tables.append(table.assign(**position, masked=[captions.masked[row] for row in rows]))
             words += own
-            models.append((corpus, fitted))
+            models.append(fitted)
+        if spec.attacker == "ngram":
+            arrays[f"attackers{index}"] = _linear_models(corpus, models)
     table = pd.concat(tables, ignore_index=True)
     corpus_rows = corpus_table(table["masked"], words, table["label"].to_numpy(), k)
     table["image_id"] = np.array(images, dtype=object)[table.pop("image").to_numpy()]
-    arrays = {
+    arrays |= {
         "scores": frame_bytes(table),
         "words": _npz(values=np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])),
         "corpus": frame_bytes(corpus_rows),
     }
-    if spec.attacker == "ngram":
-        arrays["attackers"] = _linear_models(models, folds)
     notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
     return Outcome([], arrays, notes)
 
@@ -342,14 +350,13 @@ def _fold_rows(fitted, corpus, rows: np.ndarray) -> tuple[pd.DataFrame, list[np.
     return table, found.words
 
 
-def _linear_models(models, folds: int) -> bytes:
-    """The linear attackers of the first caption index, for rescoring an edited caption."""
-    corpus = models[0][0]
+def _linear_models(corpus, models) -> bytes:
+    """The linear attackers of one caption index, one a fold, for rescoring an edited caption."""
     terms = sorted(corpus.columns, key=corpus.columns.get)
     return _npz(
         terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
-        weights=np.stack([fitted.weights for _, fitted in models[:folds]]),
-        intercepts=np.stack([fitted.intercept for _, fitted in models[:folds]]),
+        weights=np.stack([fitted.weights for fitted in models]),
+        intercepts=np.stack([fitted.intercept for fitted in models]),
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from pyarrow import ArrowException
 
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
@@ -87,7 +88,9 @@ def content_hash(frame: pd.DataFrame) -> str:
     digest = hashlib.sha256("\x1f".join(frame.columns).encode())
     for column in frame.columns:
         digest.update(b"\x1d")
-        digest.update("\x1f".join(map(str, frame[column])).encode("utf-8", "surrogatepass"))
+        # Each cell with its length, so that no separator within a caption makes two frames one.
+        text = "".join(f"{len(cell)}:{cell}" for cell in map(str, frame[column]))
+        digest.update(text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
 
 
@@ -171,19 +174,25 @@ class Workspace:
             if earlier.name == name and earlier.hash != digest:
                 self.delete(earlier)
         data = frame_bytes(frame)
-        path = self._path(digest)
-        if not path.exists():
-            temporary = path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(data)
-            temporary.replace(path)
         item = Item(
             collection, kind, name, digest, len(frame), frame["image_id"].nunique(), len(data), source, time.time(),
             details or {},
         )  # fmt: skip
         values = [*vars(item).values()]
         values[-1] = json.dumps(item.details)
-        self._change(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", *values)
+        # The file is written here, and removed in `delete`, within the transaction: content that one process forgets
+        # while another keeps it has its file in the end.
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            self._write(self._path(digest), data)
+            db.execute(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", values)
         return item
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not path.exists():
+            temporary = path.with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_bytes(data)
+            temporary.replace(path)
 
     def _path(self, digest: str) -> Path:
         return self.folder / "data" / f"{digest}.parquet"
@@ -220,9 +229,9 @@ class Workspace:
         """The kept frame with this content hash."""
         try:
             return pd.read_parquet(self._path(digest))
-        except OSError:
+        except (OSError, ArrowException):
             raise CapbiasError(
-                f"data {digest}, whose file is missing from the workspace",
+                f"data {digest}, whose file is missing from the workspace or damaged",
                 f"{self._path(digest).name} in its data folder",
                 "Load the file again.",
             ) from None
@@ -243,13 +252,14 @@ class Workspace:
                 f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
             )
         with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
             for run in runs:
                 self._forget(db, run.run_id)
             db.execute(
                 "DELETE FROM items WHERE collection=? AND kind=? AND name=?", (item.collection, item.kind, item.name)
             )
-        if not shared:
-            self._path(item.hash).unlink(missing_ok=True)
+            if not db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone():
+                self._path(item.hash).unlink(missing_ok=True)
         return len(runs)
 
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
@@ -302,12 +312,12 @@ class Workspace:
         with self._connection() as db:
             _log(db, run_id, message)
 
-    def heartbeat(self, run_ids) -> None:
-        """Say that the process that owns these runs is alive."""
+    def heartbeat(self, tokens: dict[str, str]) -> None:
+        """Say that the process that owns these runs (run_id -> token) is alive."""
         with self._connection() as db:
             db.executemany(
-                "UPDATE runs SET heartbeat=? WHERE run_id=? AND status IN ('queued', 'running')",
-                [(time.time(), run_id) for run_id in run_ids],
+                "UPDATE runs SET heartbeat=? WHERE run_id=? AND token=? AND status IN ('queued', 'running')",
+                [(time.time(), run_id, token) for run_id, token in tokens.items()],
             )
 
     def finish(self, run_id: str, token: str, results: list[Result], arrays: dict[str, bytes], notes) -> bool:
@@ -378,6 +388,7 @@ class Workspace:
         finished = "results JOIN runs USING (run_id) WHERE runs.status='finished'"
         rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
         frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
+        frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 
 

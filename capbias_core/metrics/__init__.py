@@ -81,7 +81,7 @@ def metric(name: str) -> Metric:
 
 def expand_metrics(asked) -> tuple[str, ...]:
     """Metric families ('lic' -> LIC, LIC_M, LIC_D) or exact names ('LIC_M') to metric names, each once."""
-    known = FAMILIES | {name: (name,) for name in METRICS}
+    known = {name: (name,) for name in METRICS} | FAMILIES
     names: list[str] = []
     for word in asked:
         found = known.get(word) or FAMILIES.get(word.lower())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
+
 import numpy as np
 
 from capbias_core.errors import CapbiasError
@@ -18,9 +21,16 @@ def child_seed(seed: int, *purpose: int) -> int:
     return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0])
 
 
-def _groups(labels: np.ndarray, n_values: int, seed: int, purpose: int) -> list[np.ndarray]:
-    """For each value, the positions of as many images as the rarest value has, in random order."""
-    positions = [np.flatnonzero(labels == value) for value in range(n_values)]
+def _random_order(ids: Sequence[str], seed: int) -> np.ndarray:
+    """Positions of ids in an order that is random by seed, and the same for the ids that two sets share."""
+    key = seed.to_bytes(4, "little")
+    draws = [hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for item in ids]
+    return np.argsort(np.frombuffer(b"".join(draws), dtype="<u8"), kind="stable")
+
+
+def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.ndarray]:
+    """For each value, the positions of as many images as the rarest value has, the first of `order`."""
+    positions = [order[labels[order] == value] for value in range(n_values)]
     size = min(len(group) for group in positions)
     if size < SMALLEST_GROUP:
         counts = ", ".join(str(len(group)) for group in positions)
@@ -29,18 +39,21 @@ def _groups(labels: np.ndarray, n_values: int, seed: int, purpose: int) -> list[
             f"at least {SMALLEST_GROUP} images of every value",
             "Map other labels to the values, or load captions for more labelled images.",
         )
-    rng = np.random.default_rng(child_seed(seed, purpose))
-    return [rng.permutation(group)[:size] for group in positions]
+    return [group[:size] for group in positions]
 
 
-def balanced_split(labels: np.ndarray, n_values: int, seed: int, test_share: float = 0.1) -> Split:
+def balanced_split(
+    labels: np.ndarray, n_values: int, seed: int, test_share: float = 0.1, ids: Sequence[str] | None = None
+) -> Split:
     """Balance by downsampling, then split each value into train and test.
 
-    labels: (n_images,) integers in [0, n_values); the caller sorts images, so one seed gives one split for
-    every caption set on the same images. Returns positions into `labels`.
+    labels: (n_images,) integers in [0, n_values). ids: of the images (default: their positions). One seed gives one
+    order of ids, whatever other images a set has: a caption set that lacks a few images is split as the others are,
+    so that captioners stay comparable image by image. Returns positions into `labels`.
     With 3,314 and 7,466 images and a test share of 0.1: 5,966 train, 662 test (LIC section 5).
     """
-    groups = _groups(labels, n_values, seed, SPLIT)
+    ids = list(map(str, range(len(labels)))) if ids is None else ids
+    groups = _groups(labels, n_values, _random_order(ids, child_seed(seed, SPLIT)))
     n_test = max(1, round(len(groups[0]) * test_share))
     test = np.concatenate([group[:n_test] for group in groups])
     train = np.concatenate([group[n_test:] for group in groups])
@@ -53,7 +66,7 @@ def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> 
     The test positions of the folds partition all images; the training positions of a fold are a balanced draw
     from the images outside it.
     """
-    _groups(labels, n_values, seed, FOLDS)  # refuses groups that are too small
+    _groups(labels, n_values, np.arange(len(labels)))  # refuses groups that are too small
     rng = np.random.default_rng(child_seed(seed, FOLDS))
     fold_of = np.empty(len(labels), dtype=int)
     for value in range(n_values):

@@ -70,6 +70,13 @@ def _headline(lic: pd.Series, model: str, attribute: Attribute, trained: bool | 
     }[verdict(lic["ci_low"], lic["ci_high"], trained)]
 
 
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def rank_text(best: int, worst: int) -> str:
     """`3`, or `1–2` for a tie."""
     return str(best) if best == worst else f"{best}–{worst}"

@@ -36,10 +36,10 @@ def words(folder: str, run_id: str) -> pd.DataFrame:
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def attackers(folder: str, run_id: str) -> StoredAttackers:
-    """The linear attackers of one run, for rescoring."""
+def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
+    """The linear attackers of one run for captions of this index, for rescoring."""
     workspace = Workspace(folder)
-    return read.stored_attackers(workspace, workspace.run(run_id))
+    return read.stored_attackers(workspace, workspace.run(run_id), index)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
