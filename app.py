@@ -1,119 +1,18 @@
-"""The front page: the answer, what it rests on, what is loaded and what is running."""
+"""The front page: does a captioner amplify bias?"""
 
 from __future__ import annotations
 
-from html import escape
-
-import streamlit as st
-
-from capbias_core.attackers import ATTACKERS
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.read import Comparison, caption_runs, comparisons, top_words
-from capbias_core.metrics import METRICS
-from capbias_core.present.figures import interval_chart, words_chart
-from capbias_core.present.sentence import answer, ties
-from pages.ui import cached
-from pages.ui.base import collection_picker, empty_state, errors, note, page
-from pages.ui.running import progress
-
-WORDS_A_SIDE = 6
-HOW = (
-    "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
-    "the masked captions of nine tenths of the images, or four fifths where only some have references, with equally "
-    "many images of every value, and is scored on the others: its confidence where it is right, 0 where it is wrong. "
-    "The same is done with human captions of the same images. Everything is repeated with other seeds."
-)
+from pages.ui.frame import frame
 
 
 def main() -> None:
-    engine = page("Answer")
-    workspace = engine.workspace
-    st.title("Does a captioner amplify bias?")
-    collection = collection_picker(workspace)
-    progress(engine)
-    if collection is None:
-        empty_state(
-            engine,
-            "Bring the captions of your model and a table of labelled images, and see whether the captions hint at "
-            "gender or race with every such word masked, how sure that is, and which words carry it.",
-        )
-        return
-    found = comparisons(workspace, collection)
-    if not found:
-        empty_state(engine, "Captions are loaded, but nothing is scored. Open Scores and press Run, or see the demo.")
-        st.page_link("pages/2_Scores.py", label="Score them", icon=":material/play_arrow:")
-        return
-    chosen = found[0] if len(found) == 1 else st.sidebar.selectbox("Measured with", found, format_func=_describe)
-    _answer(engine, collection, chosen)
-    _loaded(engine, collection)
+    frame("Answer", "Does a captioner amplify bias?")
+    # Only now, so that the browser draws the frame while this is imported.
+    from pages.ui.answer import answer_page
+    from pages.ui.base import errors
+
+    with errors():
+        answer_page()
 
 
-def _describe(comparison: Comparison) -> str:
-    sets = f"{len(comparison.runs)} captioner{'s' if len(comparison.runs) > 1 else ''}"
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {sets}"
-
-
-def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
-    workspace = engine.workspace
-    rows = workspace.results(chosen.run_ids)
-    of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
-    trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
-    names = list(of_metric["model"])
-    model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params")
-    text = answer(rows, model, chosen.attribute, ATTACKERS[chosen.attacker].title, trained.get(model))
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
-    ranks = cached.ranking(engine.folder, chosen.run_ids, chosen.metric).ranks
-    left, right = st.container(key="stacks").columns([3, 2], gap="large")
-    with left:
-        st.subheader(f"{chosen.metric} of each captioner")
-        figure = interval_chart(of_metric, chosen.metric, chosen.attribute, ranks)
-        st.plotly_chart(figure, key="scores", config={"displayModeBar": False}, alt=text.headline)
-        note(f"Lines are 95% intervals over images. {ties(ranks)}")
-    with right:
-        _words(engine, collection, chosen, model)
-    for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):
-        note(line)
-    note(chosen.attribute.note)
-    with st.expander("How is this measured?"):
-        note(HOW)
-        note(f"{METRICS[chosen.metric].title}: {METRICS[chosen.metric].explanation} {METRICS[chosen.metric].source}.")
-        note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
-
-
-def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:
-    st.subheader("Words that give it away")
-    run = caption_runs(engine.workspace, collection, chosen.attribute.name, chosen.attacker).get(model)
-    if run is None or len(chosen.attribute.values) != 2:
-        note(f"No words yet for {model} with {chosen.attacker}. Open Scores and ask for scores and words.")
-        return
-    table = cached.words(engine.folder, run.run_id)
-    top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)
-    event = st.plotly_chart(
-        words_chart(top, chosen.attribute), key="words", on_select="rerun", selection_mode="points",
-        config={"displayModeBar": False}, alt=f"Words in the captions of {model} that push the attacker most",
-    )  # fmt: skip
-    note(f"From the captions of {model}. Click a bar to read the captions with that word.")
-    picked = event.selection.points
-    if picked:
-        st.switch_page(
-            "pages/3_Captions.py",
-            query_params={"set": model, "word": str(picked[0]["customdata"])},
-        )
-
-
-def _loaded(engine: Engine, collection: str) -> None:
-    names = {
-        kind: ", ".join(item.name for item in engine.workspace.items(kind, collection)) or "none"
-        for kind in ("captions", "references")
-    }
-    left, right, _ = st.columns([1, 1, 2])
-    with st.container():
-        note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
-    if left.button("Load captions", icon=":material/upload:", width="stretch"):
-        st.switch_page("pages/1_Data.py")
-    if right.button("Try a caption", icon=":material/edit:", width="stretch"):
-        st.switch_page("pages/3_Captions.py")
-
-
-with errors():
-    main()
+main()

@@ -5,7 +5,7 @@ a baseline where there is one:
 
 - LIC_M with `ngram`, 10 seeds, from the workspace: one captioner, all captioners;
 - the first page, from the start of the server's process to the drawn answer, beside an empty Streamlit app;
-- a switch between pages with all sets loaded;
+- a switch between pages with all sets loaded, to the last thing drawn, after the first page was read for 3 s;
 - rescoring an edited caption, from the key press to the new score on the screen.
 """
 
@@ -24,6 +24,7 @@ from tests.browser import browser, open_page, server, settled
 
 EMPTY = "import streamlit as st\nst.title('Empty')\n"
 COLLECTION = "coco"
+READING = 3000
 
 
 def main() -> None:
@@ -115,9 +116,10 @@ def time_pages(running, home: Path, repeats: int) -> None:
         page = running.new_page(viewport={"width": 1280, "height": 1000})
         open_page(page, address)
         links = {
-            "Data": "text=What is kept", "Scores": ".cb-answer", "Captions": "text=Words over the set",
+            "Data": "text=What is kept", "Scores": ".js-plotly-plot .main-svg", "Captions": "text=Words over the set",
             "Runs": "text=All runs", "Answer": "text=Words that give it away",
         }  # fmt: skip
+        page.wait_for_timeout(READING)
         for attempt in range(repeats + 1):
             taken = {name: switch(page, name, sign) for name, sign in links.items()}
             kind = "first visit" if attempt == 0 else f"visit {attempt + 1}"

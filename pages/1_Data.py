@@ -40,7 +40,6 @@ NOT_MAPPED = "not a protected attribute"
 
 def main() -> None:
     engine = page("Data")
-    st.title("Data")
     if said := st.session_state.pop("said", None):
         st.success(plain(said))
     _load(engine)

@@ -26,7 +26,6 @@ NO_REFERENCES = "none"
 
 def main() -> None:
     engine = page("Scores")
-    st.title("Scores")
     collection = collection_picker(engine.workspace)
     if collection is None:
         empty_state(engine, "No captions are loaded yet.")

@@ -17,7 +17,7 @@ from capbias_core.experiments.read import CaptionScores, caption_runs
 from capbias_core.experiments.store import RunRow
 from capbias_core.explain.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.prepare import tokenize
-from capbias_core.present.words import coloured_words, legend
+from capbias_core.present.words import STYLE, coloured_words, legend
 from capbias_core.types import Attribute
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
@@ -30,7 +30,7 @@ EVERYONE = "all"
 
 def main() -> None:
     engine = page("Captions")
-    st.title("Captions")
+    st.html(STYLE)
     collection = collection_picker(engine.workspace)
     progress(engine)
     runs = _runs(engine, collection) if collection else {}
@@ -171,9 +171,7 @@ def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: s
 def _written(engine: Engine, scores: CaptionScores, place: int) -> str:
     """The caption at this row, as it was written."""
     written = cached.captions(engine.folder, scores.run.spec["captions"])
-    row = scores.table.loc[place]
-    own = written[(written["image_id"] == row["image_id"]) & (written["caption_index"] == row["caption_index"])]
-    return own.iloc[0]["caption"]
+    return written["caption"].iloc[scores.table.at[place, "kept_at"]]
 
 
 def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, largest: float) -> None:

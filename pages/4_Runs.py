@@ -16,7 +16,6 @@ from pages.ui.running import EVERY, active_runs, label
 
 def main() -> None:
     engine = page("Runs")
-    st.title("Runs")
     if not engine.workspace.runs():
         empty_state(engine, "Nothing has been run yet.")
         return

@@ -21,7 +21,7 @@ IMAGE = "image id"
 def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores | None = None) -> pd.DataFrame:
     """One row a scored caption of a set, in the order of own.table.
 
-    written: the set as kept (image_id, caption_index, caption). Columns: image_id, caption_index, labelled and
+    written: the set as kept. Columns: image_id, caption_index, labelled and
     predicted (values of the attribute), score (probability of the predicted value), p0.. ; caption (as written);
     masked; difference (probability of the labelled value, minus its mean over the other set's captions of the
     same image; missing where that set has none).
@@ -33,7 +33,7 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
         labelled=values[table["label"]], predicted=values[table["predicted"]], score=table["confidence"]
     )
     rows[shares.columns] = shares
-    rows["caption"] = rows[["image_id", "caption_index"]].merge(written, how="left")["caption"].to_numpy()
+    rows["caption"] = written["caption"].to_numpy()[table["kept_at"]]
     rows["difference"] = np.nan
     if other is not None:
         theirs = _labelled_share(other).groupby(other.table["image_id"]).mean()

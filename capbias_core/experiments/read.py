@@ -74,9 +74,9 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str) -> Ranking:
 class CaptionScores:
     """Out-of-fold bias scores of one caption set, and what each word adds.
 
-    table: image_id, caption_index, fold, label (int), masked (str), logit0.., baseline0.., delta, p0.. (K
-    probabilities), predicted (int), confidence (probability of the predicted value). words: (n, T_i, C) flattened;
-    offsets: (n + 1,) where each caption's words begin.
+    table: image_id, caption_index, kept_at (row of the caption in the set as kept), fold, label (int), masked (str),
+    tokens (how many), logit0.., baseline0.., delta, p0.. (K probabilities), predicted (int), confidence (probability
+    of the predicted value). words: (n, T_i, C) flattened; offsets: (n + 1,) where each caption's words begin.
     """
 
     run: RunRow
@@ -97,7 +97,7 @@ def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
     shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
     table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
     words = np.load(io.BytesIO(workspace.array(run.run_id, "words")))["values"]
-    offsets = np.concatenate([[0], table["masked"].str.split().str.len().cumsum().to_numpy()])
+    offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
     return CaptionScores(run, attribute, table, words, offsets)
 
 

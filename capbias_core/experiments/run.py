@@ -46,10 +46,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CaptionList:
-    """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts."""
+    """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts.
+
+    kept_at: where each caption stands in the set as kept.
+    """
 
     row_of_image: np.ndarray
     masked: list[str]
+    kept_at: np.ndarray
 
     def rows(self, images: np.ndarray) -> np.ndarray:
         rows = self.row_of_image[images]
@@ -96,7 +100,9 @@ def caption_lists(
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
-        lists.append(CaptionList(row_of_image, masked_captions(part["caption"], attribute, merge)))
+        lists.append(
+            CaptionList(row_of_image, masked_captions(part["caption"], attribute, merge), part.index.to_numpy())
+        )
     return lists
 
 
@@ -320,7 +326,8 @@ def _score_captions(spec: RunSpec, attribute: Attribute, frame, labels, progress
             rows = captions.rows(test)
             table, own = _fold_rows(fitted, corpus, rows)
             position = {"image": test, "caption_index": index, "fold": fold, "label": y[test]}
-            tables.append(table.assign(**position, masked=[captions.masked[row] for row in rows]))
+            texts = {"masked": [captions.masked[row] for row in rows], "kept_at": captions.kept_at[rows]}
+            tables.append(table.assign(**position, **texts, tokens=[len(item) for item in own]))
             words += own
             models.append(fitted)
         if spec.attacker == "ngram":

@@ -7,7 +7,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.metrics import METRICS
-from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
+from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import rank_text
 from capbias_core.types import Attribute
 
@@ -51,29 +51,6 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
     )  # fmt: skip
     arrow = "← lower is better" if METRICS[metric].better == "lower" else "nearest to neutral is best"
     return _finished(figure, f"{metric} ({arrow})", len(rows), right=90)
-
-
-def words_chart(table: pd.DataFrame, attribute: Attribute):
-    """Bars of the words that push most each way. table: word, mean0, count (see experiments.read.top_words)."""
-    import plotly.graph_objects as go
-
-    table = table.sort_values("mean0", ascending=False)
-    colours = [ORANGE_MARK if value < 0 else BLUE_MARK for value in table["mean0"]]
-    toward = [attribute.values[0] if value < 0 else attribute.values[1] for value in table["mean0"]]
-    hover = [
-        f"{value:+.2f} toward {escape(side)}, in {count:,} captions"
-        for value, side, count in zip(table["mean0"], toward, table["count"], strict=True)
-    ]
-    names = [escape(word) for word in table["word"]]
-    figure = go.Figure(
-        go.Bar(
-            x=table["mean0"], y=names, orientation="h", marker={"color": colours}, customdata=table["word"],
-            hovertext=hover, hoverinfo="y+text",
-        )
-    )  # fmt: skip
-    figure.add_vline(x=0, line={"color": GREY, "width": 1})
-    title = f"← {escape(attribute.values[0])} · mean push · {escape(attribute.values[1])} →"
-    return _finished(figure, title, len(table) * 0.75, right=10)
 
 
 def _finished(figure, title: str, rows: float, right: int):

@@ -17,9 +17,9 @@ class Answer:
     support: str
 
 
-def number(value: float) -> str:
-    """One decimal, with a real minus sign."""
-    return f"{value:.1f}".replace("-", "−")
+def number(value: float, decimals: int = 1) -> str:
+    """So many decimals, with a real minus sign."""
+    return f"{value:.{decimals}f}".replace("-", "−")
 
 
 def interval(row: pd.Series) -> str:

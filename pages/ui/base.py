@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from pathlib import Path
 
 import streamlit as st
 
@@ -14,53 +13,20 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import Engine, engine_for
 from capbias_core.experiments.ingest import DEMO, run_demo
 from capbias_core.experiments.store import Workspace, default_folder
-from capbias_core.present.words import STYLE
-
-# A file of our own: an icon by name would be fetched from elsewhere.
-ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
-
-PAGES = (
-    ("app.py", "Answer", "balance"),
-    ("pages/1_Data.py", "Data", "upload_file"),
-    ("pages/2_Scores.py", "Scores", "bar_chart"),
-    ("pages/3_Captions.py", "Captions", "notes"),
-    ("pages/4_Runs.py", "Runs", "pending_actions"),
-)
-
-CSS = """<style>
-.block-container {padding-top: 3rem; max-width: 1500px}
-h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
-h3 {font-size: 1.3rem !important}
-@media (max-width: 1000px) {
-  .st-key-stacks [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
-  .st-key-stacks [data-testid="stColumn"] {min-width: 100%}
-}
-.cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
-.cb-answer b {font-size: 1.35rem; line-height: 1.35; font-weight: 650}
-.cb-answer p {margin: .35rem 0 0; opacity: .9; max-width: 75ch}
-.cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
-  overflow-wrap: anywhere}
-.cb-error b {display: inline-block; min-width: 5.2rem}
-.cb-note {font-size: .88rem; opacity: .8; max-width: 90ch; margin: .2rem 0}
-[data-testid="stDataFrame"] {font-variant-numeric: tabular-nums}
-</style>"""
+from pages.ui.frame import frame
 
 
 def page(title: str) -> Engine:
-    """Set the page up and hand it the engine of the workspace. The first call of every page."""
-    st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
-    st.html(CSS + STYLE)
-    _navigation()
+    """Draw the frame and hand the page the engine of the workspace. The first call of every page."""
+    frame(title)
+    return workspace_engine()
+
+
+def workspace_engine() -> Engine:
+    """The engine of the workspace; where that cannot be used the page ends with the reason."""
     with errors():
         return engine_for(str(default_folder()))
     st.stop()
-
-
-def _navigation() -> None:
-    """Links to the pages; the collection stays, since it is bound to the URL."""
-    for path, label, icon in PAGES:
-        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:")
-    st.sidebar.divider()
 
 
 @contextmanager

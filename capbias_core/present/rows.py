@@ -1,0 +1,121 @@
+"""The front page's charts as rows of text with a bar: read without a chart library, which takes a browser a second.
+
+Every text is escaped. Colours suit both themes.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import urlencode
+
+import pandas as pd
+
+from capbias_core.metrics import METRICS
+from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
+from capbias_core.present.sentence import interval, number, rank_text
+from capbias_core.types import Attribute
+
+STYLE = f"""<style>
+.cb-rows {{display: grid; column-gap: .9rem; row-gap: .55rem; align-items: center; margin: .2rem 0 .4rem;
+  font-variant-numeric: tabular-nums}}
+.cb-rows > .cb-tail {{white-space: nowrap}}
+.cb-rows > .cb-small {{font-size: .85rem; opacity: .75; white-space: nowrap}}
+.cb-rows > .cb-name {{text-align: right; overflow-wrap: anywhere}}
+.cb-rows a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
+.cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
+.cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
+.cb-bar .cb-neutral {{height: 2.1rem; border-left: 1.5px dashed {GREY}}}
+.cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
+.cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
+.cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
+.cb-axis {{position: relative; height: 1.2rem; color: {GREY}; font-size: .85rem; white-space: nowrap}}
+.cb-axis span {{position: absolute; transform: translateX(-50%)}}
+</style>"""
+PADDING = 0.06
+
+
+def interval_rows(
+    rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]], answered: str = ""
+) -> str:
+    """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
+    the rank. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
+    """
+    rows = rows.sort_values("value", ascending=False)
+    neutral = METRICS[metric].neutral(len(attribute.values))
+    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
+    scale = _Scale(min(neutral, low.min()), max(neutral, high.max()))
+    name = "chance" if METRICS[metric].family == "attack" else "neutral"
+    cells = [
+        _interval_row(row, a, b, scale, neutral, ranks if len(ranks) > 1 else {}, row["model"] == answered)
+        for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
+    ]
+    axis = (
+        f'<span></span><div class="cb-axis"><span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span></div>'
+        '<span class="cb-small">[95% interval]</span><span></span>'
+    )
+    return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
+
+
+def _interval_row(row: pd.Series, low: float, high: float, scale: _Scale, neutral: float, ranks, answered: bool) -> str:
+    name = escape(row["model"])
+    spread = f"; ±{row['spread']:.2f} std over {row['seeds']} seeds" if pd.notna(row["spread"]) else ""
+    title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] 95% over images{spread}"
+    rank = f"rank {rank_text(*ranks[row['model']])}" if row["model"] in ranks else ""
+    return (
+        f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
+        f'<div class="cb-bar" title="{escape(title)}">'
+        f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>'
+        f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
+        f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
+        f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{rank}</span>'
+    )
+
+
+def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: dict[str, str]) -> str:
+    """HTML: a row a word, with a bar for what it adds on average; each word links to the captions that contain it.
+
+    table: experiments.read.top_words. page, view: the page that lists them, and its query besides the word.
+    Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
+    bar goes right and the value stands behind it.
+    """
+    two = len(attribute.values) == 2
+    table = table.sort_values("mean", ascending=False) if two else table
+    largest = table["mean"].abs().max()
+    cells = [_word_row(row, attribute, float(largest), two, page, view) for _, row in table.iterrows()]
+    ends = "".join(
+        f'<span style="left:{place}%">{escape(text)}</span>'
+        for place, text in ((25, f"← {attribute.values[0]}"), (75, f"{attribute.values[1]} →"))
+    )
+    axis = [f'<span></span><div class="cb-axis">{ends}</div><span></span>'] if two else []
+    return _grid("minmax(4rem, max-content) 1fr max-content", [*cells, *axis])
+
+
+def _word_row(row: pd.Series, attribute: Attribute, largest: float, two: bool, page: str, view) -> str:
+    size = abs(row["mean"]) / largest * (50 if two else 100)
+    left = 50 - size if two and row["mean"] < 0 else 50 if two else 0
+    colour = ORANGE_MARK if two and row["mean"] < 0 else BLUE_MARK
+    toward = attribute.values[int(row["toward"])]
+    link = f"{page}?{urlencode({**view, 'word': row['word']})}"
+    title = f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {row['count']:,} captions"
+    tail = f"{row['count']:,} captions" if two else f"{toward}, {row['count']:,} captions"
+    return (
+        f'<span class="cb-name"><a href="{escape(link)}" target="_self">{escape(row["word"])}</a></span>'
+        f'<div class="cb-bar" title="{escape(title)}"><i class="cb-fill" '
+        f'style="left:{left:.2f}%;width:{size:.2f}%;background:{colour}"></i></div>'
+        f'<span class="cb-small">{escape(tail)}</span>'
+    )
+
+
+class _Scale:
+    """A value to its place on a bar, in percent, with some room at both ends."""
+
+    def __init__(self, low: float, high: float):
+        room = PADDING * ((high - low) or 1.0)
+        self.low, self.width = low - room, (high - low) + 2 * room
+
+    def __call__(self, value: float) -> float:
+        return 100 * (value - self.low) / self.width
+
+
+def _grid(columns: str, cells: list[str]) -> str:
+    return f'<div class="cb-rows" style="grid-template-columns:{columns}">{"".join(cells)}</div>'

@@ -1,0 +1,67 @@
+"""What is drawn first on every page, before anything heavy is imported: set-up, style, navigation, heading."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import streamlit as st
+
+# A file of our own: an icon by name would be fetched from elsewhere.
+ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
+
+PAGES = (
+    ("app.py", "Answer", "balance"),
+    ("pages/1_Data.py", "Data", "upload_file"),
+    ("pages/2_Scores.py", "Scores", "bar_chart"),
+    ("pages/3_Captions.py", "Captions", "notes"),
+    ("pages/4_Runs.py", "Runs", "pending_actions"),
+)
+
+CSS = """<style>
+.block-container {padding-top: 3rem; max-width: 1500px}
+h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
+h3 {font-size: 1.3rem !important}
+@media (max-width: 1000px) {
+  .st-key-stacks [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
+  .st-key-stacks [data-testid="stColumn"] {min-width: 100%}
+}
+.cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
+.cb-answer b {font-size: 1.35rem; line-height: 1.35; font-weight: 650}
+.cb-answer p {margin: .35rem 0 0; opacity: .9; max-width: 75ch}
+.cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
+  overflow-wrap: anywhere}
+.cb-error b {display: inline-block; min-width: 5.2rem}
+.cb-note {font-size: .88rem; opacity: .8; max-width: 90ch; margin: .2rem 0}
+[data-testid="stDataFrame"] {font-variant-numeric: tabular-nums}
+</style>"""
+
+
+# Code of Streamlit's that it fetches with the first chart and the first table. A browser takes a second to run it;
+# asked for while the first page is being read, that second is not felt.
+LATER = ("PlotlyChart.*.js", "DataFrame.*.js")
+SOON = "<script>setTimeout(() => {names}.forEach(name => import('./static/js/' + name)), 1500)</script>"
+
+
+def frame(title: str, heading: str = "") -> None:
+    """Set the page up and draw its navigation and heading. The first call of every page."""
+    st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
+    st.html(CSS)
+    _navigation()
+    st.title(heading or title)
+    st.html(SOON.format(names=_code_for_later()), unsafe_allow_javascript=True)
+
+
+@cache
+def _code_for_later() -> str:
+    """The names of those files as a JavaScript list; none where a release of Streamlit keeps them elsewhere."""
+    folder = Path(st.__file__).parent / "static" / "static" / "js"
+    return json.dumps([path.name for pattern in LATER for path in folder.glob(pattern)])
+
+
+def _navigation() -> None:
+    """Links to the pages; the collection stays, since it is bound to the URL."""
+    for path, label, icon in PAGES:
+        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:")
+    st.sidebar.divider()
