@@ -93,18 +93,19 @@ def _has_words(table: Item, attribute: str) -> bool:
 
 def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     """What it will cost, and the button; while runs are under way, their progress."""
-    rows = {spec.run_id: engine.workspace.run(spec.run_id) for spec in specs}
-    done = sum(1 for row in rows.values() if row and row.status == "finished")
-    active = sum(1 for row in rows.values() if row and row.status in ACTIVE)
-    todo = [spec for spec in specs if not rows[spec.run_id] or rows[spec.run_id].status not in ("finished", *ACTIVE)]
+    rows = engine.workspace.runs_of([spec.run_id for spec in specs])
+    done = sum(1 for row in rows.values() if row.status == "finished")
+    active = sum(1 for row in rows.values() if row.status in ACTIVE)
+    known = {run_id for run_id, row in rows.items() if row.status in ("finished", *ACTIVE)}
+    todo = [spec for spec in specs if spec.run_id not in known]
     left, right = st.columns([4, 1])
     total = sum(expected_seconds(engine.workspace, spec) for spec in todo)
     cost = f", about {duration(total)} on two cores" if todo else ""
     with left:
         note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{cost}.")
-        bad = [row for row in rows.values() if row and row.status in ("failed", "died")]
-        for row in bad:
-            note(f"{row.spec['model']} {row.status}: {row.message}")
+        for row in rows.values():
+            if row.status in ("failed", "died"):
+                note(f"{row.spec['model']} {row.status}: {row.message}")
     if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
         engine.submit(todo, collection)
         st.rerun()
@@ -127,7 +128,8 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _headline(engine, collection, own, best)
     _table(rows, ranks, collection)
     _chart(engine, rows, specs)
-    for line in dict.fromkeys(item for row in map(engine.workspace.run, rows["run_id"].unique()) for item in row.notes):
+    measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
+    for line in dict.fromkeys(item for run in measured.values() for item in run.notes):
         note(line)
 
 

@@ -237,7 +237,7 @@ class Engine:
     def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
         """Block until none of these runs is under way; on_change(rows) is called each time round."""
         while True:
-            rows = [run for run in map(self.workspace.run, run_ids) if run]
+            rows = list(self.workspace.runs_of(run_ids).values())
             if on_change:
                 on_change(rows)
             if not any(row.status in ACTIVE for row in rows):

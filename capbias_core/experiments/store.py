@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -357,8 +357,13 @@ class Workspace:
 
     def run(self, run_id: str) -> RunRow | None:
         """One run, or None."""
-        rows = self._all("SELECT * FROM runs WHERE run_id=?", run_id)
-        return _run_row(rows[0]) if rows else None
+        return self.runs_of([run_id]).get(run_id)
+
+    def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
+        """Those of these runs that exist, by id, in the order given."""
+        marks = ", ".join("?" * len(run_ids))
+        found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
+        return {run_id: _run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""

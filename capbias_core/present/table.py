@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.metrics import METRICS
+from capbias_core.present.sentence import rank_text
 from capbias_core.types import RESULT_COLUMNS
 
 LATEX = {
@@ -51,7 +52,9 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     named = [column for name in shown for column in table if column == name or column.startswith(f"{name} (")]
     table = table.reindex(columns=[*keys, *named]).fillna("")
     if ranks and len(table):
-        table.insert(len(keys), "rank", [_rank_text(ranks.get(model)) for model in table["captioner"]])
+        table.insert(
+            len(keys), "rank", [rank_text(*ranks[model]) if model in ranks else "" for model in table["captioner"]]
+        )
     return table
 
 
@@ -82,13 +85,6 @@ def value_text(row: dict) -> str:
 
 def _rounded(value: float, scale: float) -> str:
     return f"{value:.{1 if scale == 100 else 2}f}"
-
-
-def _rank_text(rank: tuple[int, int] | None) -> str:
-    if rank is None:
-        return ""
-    best, worst = rank
-    return str(best) if best == worst else f"{best}–{worst}"
 
 
 def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:

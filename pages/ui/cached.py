@@ -17,8 +17,7 @@ SETS = 40
 def ranking(folder: str, run_ids: tuple[str, ...], metric: str) -> Ranking:
     """Ranks of the captioners of these runs."""
     workspace = Workspace(folder)
-    runs = [run for run in map(workspace.run, run_ids) if run]
-    return read.ranking(workspace, runs, metric)
+    return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
