@@ -68,7 +68,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
     with left:
         st.subheader(f"{chosen.metric} of each captioner")
         st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, ranks, model))
-        note(f"Lines are 95% intervals over images. {ties(ranks)}")
+        lowest = "Rank 1 is the lowest. " if len(ranks) > 1 else ""
+        note(f"Lines are 95% intervals over images. {lowest}{ties(ranks)}")
     with right:
         _words(engine, collection, chosen, model)
     for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):
