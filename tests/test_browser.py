@@ -250,7 +250,7 @@ def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, 
         wait_for(lambda: run().status == "died", 20)
         open_page(page, f"{address}/Runs?run={run().run_id}")
         page.get_by_text(re.compile("died: its worker process ended")).first.wait_for()
-        assert page.get_by_role("button", name="Repeat").count() == 1
+        page.get_by_role("button", name="Repeat").wait_for()
         assert workspace.results().empty
         with pytest.raises(Exception, match="no model of run"):
             workspace.array(run().run_id, "model")
