@@ -88,4 +88,5 @@ def settled(page, timeout: float = 60_000) -> None:
 
 def open_page(page, address: str) -> None:
     page.goto(address)
+    page.wait_for_selector("h1")  # before its first run a page looks as if it had run
     settled(page)

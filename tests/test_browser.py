@@ -102,9 +102,11 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         page.wait_for_url(re.compile("word="))
         page.get_by_text("Words over the set").wait_for()
         settled(page)
-        word = page.get_by_role("textbox", name="With the word").input_value()
+        asked = page.get_by_role("textbox", name="With the word")
+        expect(asked).not_to_have_value("")
+        word = asked.input_value()
         listed = page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text()
-        assert word and int(listed.split()[0].replace(",", "")) < 10_780
+        assert word in page.url and int(listed.split()[0].replace(",", "")) < 10_780
         page.reload()
         page.get_by_text("Words over the set").wait_for()
         settled(page)
@@ -138,12 +140,12 @@ def test_wrong_files_give_one_message_and_leave_nothing(page, tmp_path):
             error = page.locator(".cb-error")
             error.first.wait_for()
             settled(page)
-            assert error.count() == 1
+            expect(error).to_have_count(1)
             text = error.inner_text()
             assert part in text and "Traceback" not in text
             assert all(word in text for word in ("Got", "Expected", "Do"))
-            assert page.get_by_text("Nothing was kept.").count() == 1
-            assert page.get_by_role("button", name="Keep", exact=True).count() == 0
+            expect(page.get_by_text("Nothing was kept.")).to_have_count(1)
+            expect(page.get_by_role("button", name="Keep", exact=True)).to_have_count(0)
     assert not marker.exists()
     assert Workspace(home).items() == []
     assert list((home / "data").iterdir()) == []
