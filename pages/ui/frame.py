@@ -17,6 +17,7 @@ PAGES = (
     ("pages/2_Scores.py", "Scores", "bar_chart"),
     ("pages/3_Captions.py", "Captions", "notes"),
     ("pages/4_Runs.py", "Runs", "pending_actions"),
+    ("pages/5_Published.py", "Published", "menu_book"),
 )
 
 CSS = """<style>

@@ -1,0 +1,222 @@
+"""How far a metric's answer depends on who judges: the encoder, another judge, people.
+
+All functions are pure: a results table in (columns as `RESULT_COLUMNS`), rows of the same table out, for any metric.
+In the rows that come out, `metric` is cv, conflict_score, ranking_consistency or human_alignment; `condition` is the
+metric that was judged, and after a semicolon its own condition (`LIC; masked_object`); `encoder` names the judges, n
+counts them (cv) or the captioners (others), and `method` says what was done or why the value is blank. paper and
+table are those of the rows that were judged.
+
+Sources: DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 and 5 (the others).
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.types import RESULT_COLUMNS, Result
+
+JUDGED = ("paper", "table", "attribute", "metric", "direction", "condition")
+GROUP = ("paper", "table", "attribute", "model", "metric", "direction", "condition")
+HUMAN = "human_guess"
+LEAST_CAPTIONERS = 3
+# One side's score, which is above 0 whatever it measures: it has no sign to disagree on.
+ONE_SIDED = ("_M", "_D", "_H")
+NO_MEAN = 1e-9
+
+
+def coefficient_of_variation(values: np.ndarray) -> float:
+    """Sample standard deviation (ddof 1) over |mean|; 0 or more, lower is more consistent; nan where undefined.
+
+    values: (E,), one an encoder. Undefined for fewer than two and for a mean of 0.
+
+    >>> round(coefficient_of_variation(np.array([1.0, 2.0, 3.0])), 3)
+    0.5
+    """
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2 or abs(values.mean()) <= NO_MEAN * np.abs(values).max():
+        return math.nan
+    return float(np.std(values, ddof=1) / abs(values.mean()))
+
+
+def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
+    """Share in % of captioners that one judge puts above 0 and the other does not; 0 to 100, lower is better.
+
+    first, second: (M,), one a captioner.
+
+    >>> conflict_score(np.array([1.0, 2.0, 0.0, 3.0]), np.array([1.0, -2.0, -1.0, 1.0]))
+    25.0
+    """
+    return float(100 * np.mean((np.asarray(first) > 0) != (np.asarray(second) > 0)))
+
+
+def pearson(first: np.ndarray, second: np.ndarray) -> float:
+    """Pearson's correlation, -1 to 1; nan for fewer than three captioners or where one side is constant.
+
+    >>> pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0])) > 0.99
+    True
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if len(first) < LEAST_CAPTIONERS or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def name_key(name: str) -> str:
+    """What of a captioner's name counts when names are compared: letters and digits, any case; a + at its end is a
+    word.
+
+    >>> name_key("Att2In") == name_key("att2in"), name_key("NIC+") == name_key("nic_plus"), name_key("NIC+Equalizer")
+    (True, True, 'nicequalizer')
+    """
+    name = name.strip()
+    if name.endswith("+"):
+        name = name.rstrip("+") + "plus"
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:
+    """Every number of this page that a results table gives, as rows of RESULT_COLUMNS.
+
+    human: model -> human score, to align with; without it the rows `human_guess` of the table itself are used.
+    """
+    parts = (variation(frame), agreement(frame), alignment(frame, human))
+    return pd.concat([part for part in parts if len(part)] or [_table([])], ignore_index=True)
+
+
+def variation(frame: pd.DataFrame) -> pd.DataFrame:
+    """cv of each captioner across the encoders of its (paper, table, attribute, metric, direction, condition).
+
+    Blank, with the reason, where there are fewer than two encoders. Metrics without encoders have no row.
+    """
+    found = []
+    for key, group in _with_judges(frame).groupby(list(GROUP), sort=False):
+        encoders = list(dict.fromkeys(group["encoder"]))
+        reason, value = _repeated(group, ["encoder"]), math.nan
+        if not reason:
+            reason = _too_few(encoders)
+        if not reason:
+            value = coefficient_of_variation(_quantity(group).to_numpy())
+            reason = "" if math.isfinite(value) else "the mean over encoders is 0"
+        done = f"sample std / |mean| over {len(encoders)} encoders"
+        found.append(_row(dict(zip(GROUP, key, strict=True)), "cv", value, encoders, len(encoders), reason or done))
+    return _table(found)
+
+
+def agreement(frame: pd.DataFrame) -> pd.DataFrame:
+    """conflict_score and ranking_consistency of each pair of encoders over the captioners that both judged."""
+    found = []
+    for key, group in _with_judges(frame).groupby(list(JUDGED), sort=False):
+        where = dict(zip(JUDGED, key, strict=True)) | {"model": ""}
+        scores = {name: _by_model(part) for name, part in group.groupby("encoder", sort=False)}
+        repeated = _repeated(group, ["model", "encoder"])
+        for first, second in combinations(scores, 2):
+            found += _pair(where, first, second, scores[first], scores[second], repeated)
+    return _table(found)
+
+
+def _pair(where: dict, first: str, second: str, a: pd.Series, b: pd.Series, repeated: str) -> list[dict]:
+    shared = [model for model in a.index.unique() if model in b.index]
+    conflict = ranking = math.nan
+    unsigned = repeated or _no_captioner(shared, 1)
+    unranked = repeated or _no_captioner(shared, LEAST_CAPTIONERS)
+    if where["metric"].endswith(ONE_SIDED):
+        unsigned = unsigned or "one side's score is always above 0, so there is no sign to compare"
+    if not unsigned:
+        conflict = conflict_score(a[shared].to_numpy(), b[shared].to_numpy())
+    if not unranked:
+        ranking = pearson(a[shared].to_numpy(), b[shared].to_numpy())
+        unranked = "" if math.isfinite(ranking) else "one judge gives every captioner the same score"
+    judges, number = [first, second], len(shared)
+    differing = f"% of {number} captioners that only one of the two judges puts above 0"
+    return [
+        _row(where, "conflict_score", conflict, judges, number, unsigned or differing, 100.0),
+        _row(where, "ranking_consistency", ranking, judges, number, unranked or f"Pearson over {number} captioners"),
+    ]
+
+
+def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:
+    """human_alignment of each metric (and encoder): Pearson with the human score over the captioners that have both.
+
+    human: model -> score, compared with every metric of the table by name (see `name_key`). Without it, the rows
+    `human_guess` of the same paper, table, attribute and condition.
+    """
+    found, keys = [], [*JUDGED, "encoder"]
+    scored = frame[np.isfinite(frame["value"])]
+    for key, group in scored[scored["metric"] != HUMAN].groupby(keys, sort=False):
+        where = dict(zip(keys, key, strict=True))
+        people = _people(scored, where) if human is None else human
+        if len(people):
+            found.append(_aligned(where, group, people))
+    return _table(found)
+
+
+def _people(frame: pd.DataFrame, where: dict) -> pd.Series:
+    """The human scores that were printed beside a metric."""
+    alike = frame["metric"] == HUMAN
+    for column in ("paper", "table", "attribute", "condition"):
+        alike &= frame[column] == where[column]
+    return _by_model(frame[alike])
+
+
+def _aligned(where: dict, group: pd.DataFrame, people: pd.Series) -> dict:
+    own, people = _by_model(group), people.copy()
+    own.index, people.index = own.index.map(name_key), people.index.map(name_key)
+    shared = [model for model in own.index.unique() if model in people.index]
+    reason, value = _repeated(group, ["model"]) or _no_captioner(shared, LEAST_CAPTIONERS), math.nan
+    if not reason and not (own.index.is_unique and people.index.is_unique):
+        reason = "two captioners have the same name, apart from case and punctuation"
+    if not reason:
+        value = pearson(own[shared].to_numpy(), people[shared].to_numpy())
+        reason = "" if math.isfinite(value) else "one side gives every captioner the same score"
+    done = f"Pearson with the human score over {len(shared)} captioners"
+    judges = [where["encoder"]] if where["encoder"] else []
+    return _row(where | {"model": ""}, "human_alignment", value, judges, len(shared), reason or done)
+
+
+def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that an encoder gave and that have a value."""
+    return frame[(frame["encoder"] != "") & np.isfinite(frame["value"])]
+
+
+def _quantity(group: pd.DataFrame) -> pd.Series:
+    """Values in their own unit."""
+    return group["value"] / group["scale"]
+
+
+def _by_model(group: pd.DataFrame) -> pd.Series:
+    return pd.Series(_quantity(group).to_numpy(), index=group["model"])
+
+
+def _repeated(group: pd.DataFrame, names: list[str]) -> str:
+    """The reason that several rows for the same thing give, or ''."""
+    twice = group[group.duplicated(names)]
+    if twice.empty:
+        return ""
+    return f"several values for {', '.join(dict.fromkeys(twice[names].agg(' with '.join, axis=1)))}; keep one"
+
+
+def _too_few(encoders: list[str]) -> str:
+    return "" if len(encoders) > 1 else f"needs at least two encoders, got one ({encoders[0]})"
+
+
+def _no_captioner(shared: list[str], least: int) -> str:
+    return "" if len(shared) >= least else f"needs at least {least} captioners that both have scored, got {len(shared)}"
+
+
+def _row(
+    where: dict, metric: str, value: float, judges: list[str], n: int, method: str, scale: float = 1.0
+) -> dict[str, object]:
+    condition = "; ".join(part for part in (where["metric"], where["condition"]) if part)
+    return Result(
+        attribute=where["attribute"], model=where["model"], metric=metric, value=value, encoder=", ".join(judges),
+        direction=where["direction"], condition=condition, scale=scale, n=n, paper=where["paper"],
+        table=where["table"], method=method if math.isfinite(value) else f"blank: {method}",
+    ).row()  # fmt: skip
+
+
+def _table(rows: list[dict]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))

@@ -1,0 +1,102 @@
+"""Printed figures beside a workspace's own: which measured value belongs to which printed one, what it decides."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from capbias_core.aggregate.consistency import name_key
+from capbias_core.experiments.read import current_runs
+from capbias_core.experiments.store import Workspace
+
+PAPERS = {
+    "lic": "LIC (Hirota et al., 2022)",
+    "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
+    "dbac": "DBAC",
+    "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
+    "genderscore": "Gender Score (Sabir and Padró, 2023)",
+}
+# Metrics that a paper measures by another protocol than the one that has this name here.
+OTHER_PROTOCOL = {("dbac", "LIC"), ("dbac", "LIC_M"), ("dbac", "LIC_D")}
+WITH_REFERENCES = "with_references"
+UNMASKED = "original"
+
+YES, NO, NOT_MEASURED = "yes", "no", "not measured"
+NOTHING = "decides nothing"
+MEASURED = ("encoder", "condition", "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
+KEYS = ("model", "attribute", "metric", "direction", "condition")
+
+
+def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
+    newest.
+
+    Runs that merged masks are left out, since the papers mask word by word.
+    """
+    runs = [run for run in current_runs(workspace, collection) if not run.spec.get("merge_masks")]
+    rows = workspace.results([run.run_id for run in runs])
+    newest = {run.run_id: place for place, run in enumerate(runs)}
+    rows = rows.assign(place=rows["run_id"].map(newest)).sort_values(["seeds", "place"], ascending=[False, True])
+    return rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
+
+
+def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
+
+    Same: attribute, metric and direction, the captioner by name (see `name_key`), and the condition, where `original`
+    is none and LIC with references for a part of the images stands beside LIC. Where a value of the printed encoder
+    and condition was measured, others are left out. Further columns: captioner, measured_encoder, measured_condition,
+    measured_value, measured_ci_low.. (in the printed row's scale), and holds: whether the measured 95% interval holds
+    the printed value, `yes` or `no`, or why that is not decided.
+    """
+    by_key: dict[tuple, list[dict]] = {}
+    for row in measured[measured["value"].notna()].to_dict("records"):
+        by_key.setdefault(_key(row), []).append(row)
+    pairs = [_pair(row, own) for row in printed.to_dict("records") for own in _candidates(row, by_key)]
+    columns = [*printed.columns, "captioner", *(f"measured_{name}" for name in MEASURED), "holds"]
+    return pd.DataFrame(pairs, columns=columns)
+
+
+def _key(row: dict) -> tuple:
+    return (name_key(row["model"]), *(name_key(row[name]) for name in ("attribute", "metric", "direction")))
+
+
+def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
+    """Measured rows of the same thing: those that decide where there are any, else the others, else None."""
+    alike = [own for own in by_key.get(_key(row), ()) if _conditions_meet(row, own)]
+    exact = [own for own in alike if _condition(own) == _condition(row)] or alike
+    same = [own for own in exact if _same_encoder(row, own)]
+    return same or [own for own in alike if _same_encoder(row, own)] or exact or [None]
+
+
+def _condition(row: dict) -> str:
+    return "" if row["condition"] == UNMASKED else name_key(row["condition"])
+
+
+def _conditions_meet(row: dict, own: dict) -> bool:
+    allowed = {_condition(row)} | ({name_key(WITH_REFERENCES)} if _condition(row) == "" else set())
+    return _condition(own) in allowed
+
+
+def _same_encoder(row: dict, own: dict) -> bool:
+    return name_key(row["encoder"]) == name_key(own["encoder"])
+
+
+def _pair(row: dict, own: dict | None) -> dict:
+    if own is None:
+        return row | {"captioner": "", "holds": NOT_MEASURED}
+    factor = row["scale"] / own["scale"]
+    scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
+    beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
+    return row | beside | {"captioner": own["model"], "holds": _holds(row, own, scaled)}
+
+
+def _holds(row: dict, own: dict, scaled: dict) -> str:
+    if not _same_encoder(row, own):
+        return f"another encoder, {NOTHING}"
+    if _condition(own) != _condition(row):
+        return f"part of the images, {NOTHING}"
+    if (row["paper"], row["metric"]) in OTHER_PROTOCOL:
+        return f"another protocol, {NOTHING}"
+    if pd.isna(scaled["ci_low"]):
+        return f"no interval, {NOTHING}"
+    return YES if scaled["ci_low"] <= row["value"] <= scaled["ci_high"] else NO

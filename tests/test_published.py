@@ -1,0 +1,363 @@
+"""Printed figures beside measured ones: matching, what decides, the papers' claims, and the page."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.experiments import ingest
+from capbias_core.experiments.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary, verdicts
+from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.published import published_results
+from capbias_core.present.published import HOLDS, beside_sentence, beside_table, cell_style, claim_block
+from capbias_core.types import RESULT_COLUMNS, Result
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
+
+
+@pytest.fixture(scope="module")
+def published() -> pd.DataFrame:
+    return published_results()
+
+
+def measured(*rows: dict) -> pd.DataFrame:
+    """Measured LIC_M of sat for gender with lstm_bi, 44 [43, 45] x100, unless a row says otherwise."""
+    usual = {
+        "attribute": "gender", "model": "sat", "metric": "LIC_M", "value": 44.0, "encoder": "lstm_bi", "scale": 100.0,
+        "ci_low": 43.0, "ci_high": 45.0, "spread": 0.8, "seeds": 3, "n": 662, "run_id": "r",
+    }  # fmt: skip
+    frame = pd.DataFrame([Result(**(usual | row)).row() for row in rows], columns=list(RESULT_COLUMNS))
+    return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+
+
+def table_of(published: pd.DataFrame, paper: str, name: str, **only) -> pd.DataFrame:
+    rows = published[(published["paper"] == paper) & (published["table"] == name)]
+    for column, value in only.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def sat(published: pd.DataFrame, encoder: str = "lstm_bi", metric: str = "LIC_M") -> pd.DataFrame:
+    """One printed row of LIC table 2: LIC_M of sat is 44.4 with lstm_bi."""
+    return table_of(published, "lic", "2", model="sat", metric=metric, encoder=encoder)
+
+
+def only(frame: pd.DataFrame) -> pd.Series:
+    assert len(frame) == 1
+    return frame.iloc[0]
+
+
+# what stands beside what
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "holds"), [(43.0, 45.0, "yes"), (44.4, 45.0, "yes"), (44.5, 45.0, "no"), (43.0, 44.3, "no")]
+)
+def test_the_same_encoder_decides_by_its_interval(published, low, high, holds):
+    row = only(beside_measured(sat(published), measured({"ci_low": low, "ci_high": high})))
+    assert row["value"] == 44.4 and row["holds"] == holds
+    assert (row["captioner"], row["measured_value"], row["measured_seeds"]) == ("sat", 44.0, 3)
+
+
+def test_another_encoder_is_shown_and_decides_nothing(published):
+    row = only(beside_measured(sat(published), measured({"encoder": "ngram"})))
+    assert row["holds"] == "another encoder, decides nothing" and row["measured_value"] == 44.0
+
+
+def test_the_same_encoder_comes_before_another(published):
+    both = measured({"encoder": "ngram", "value": 43.0}, {})
+    row = only(beside_measured(sat(published), both))
+    assert (row["measured_encoder"], row["holds"]) == ("lstm_bi", "yes")
+
+
+def test_nothing_measured_leaves_the_printed_row(published):
+    row = only(beside_measured(sat(published), measured()))
+    assert row["holds"] == "not measured" and math.isnan(row["measured_value"]) and row["captioner"] == ""
+
+
+@pytest.mark.parametrize("name", ["SAT", "S.A.T.", "sat "])
+def test_names_are_compared_without_case_and_punctuation(published, name):
+    assert only(beside_measured(sat(published), measured({"model": name})))["captioner"] == name
+
+
+def test_nic_and_nic_plus_are_two_captioners(published):
+    rows = table_of(published, "lic", "2", metric="LIC", encoder="lstm_bi")
+    own = [
+        {"model": name, "metric": "LIC", "value": v}
+        for name, v in (("NIC", 1.0), ("NIC+", 2.0), ("NIC+Equalizer", 3.0))
+    ]
+    found = beside_measured(rows, measured(*own)).set_index("model")["measured_value"].dropna()
+    assert found.to_dict() == {"nic": 1.0, "nic_plus": 2.0, "nic_equalizer": 3.0}
+
+
+@pytest.mark.parametrize(
+    "other", [{"attribute": "race"}, {"metric": "SC"}, {"condition": "masked_person"}, {"direction": "T->A"}]
+)
+def test_another_attribute_metric_condition_or_direction_is_not_the_same_thing(published, other):
+    assert only(beside_measured(sat(published), measured(other)))["holds"] == "not measured"
+
+
+def test_a_part_of_the_images_is_shown_and_decides_nothing_and_all_images_come_first(published):
+    part = {"condition": "with_references", "value": 42.0}
+    assert only(beside_measured(sat(published), measured(part)))["holds"] == "part of the images, decides nothing"
+    whole = only(beside_measured(sat(published), measured(part, {"encoder": "ngram"})))
+    assert whole["measured_condition"] == "with_references", "the printed encoder comes before other images"
+    assert only(beside_measured(sat(published), measured(part, {})))["holds"] == "yes"
+
+
+def test_original_images_are_those_without_a_condition(published):
+    rows = table_of(published, "lic", "4", model="sat")
+    found = beside_measured(rows, measured({}, {"condition": "masked_person", "value": 39.0})).set_index("condition")
+    assert found["measured_value"].dropna().to_dict() == {"original": 44.0, "masked_person": 39.0}
+
+
+def test_scales_are_converted(published):
+    """DBAC prints LIC x1: 5 [4, 6] x100 here is 0.05 there, and its protocol is another."""
+    rows = table_of(published, "dbac", "11", model="sat", encoder="lstm_bi")
+    row = only(beside_measured(rows, measured({"metric": "LIC", "value": 5.0, "ci_low": 4.0, "ci_high": 6.0})))
+    assert [row[f"measured_{name}"] for name in ("value", "ci_low", "ci_high")] == pytest.approx([0.05, 0.04, 0.06])
+    assert row["holds"] == "another protocol, decides nothing"
+
+
+def test_counting_metrics_have_no_encoder_and_decide(published):
+    rows = table_of(published, "lic", "1", model="nic", metric="ratio")
+    own = {"model": "nic", "metric": "ratio", "encoder": "", "value": 2.47, "ci_low": 2.4, "ci_high": 2.6, "scale": 1.0}
+    assert only(beside_measured(rows, measured(own)))["holds"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [({"ci_low": None, "ci_high": None}, "no interval, decides nothing"), ({"value": math.nan}, "not measured")],
+)
+def test_what_has_no_interval_or_value_decides_nothing(published, change, holds):
+    assert only(beside_measured(sat(published), measured(change)))["holds"] == holds
+
+
+def test_every_printed_table_can_be_shown(published):
+    own = measured(*({"model": name, "metric": metric} for name in NAMES for metric in ("LIC", "LIC_M")))
+    for (paper, name), rows in published.groupby(["paper", "table"]):
+        found = beside_measured(rows, own)
+        shown = beside_table(found)
+        assert len(shown) == len(rows) and HOLDS in shown and (shown["printed"] != "").all(), (paper, name)
+        assert PAPERS[paper] in beside_sentence(found, PAPERS[paper])[1]
+
+
+def test_the_table_says_everything_in_words(published):
+    own = measured({"model": "Sat", "spread": 0.75, "condition": "", "ci_low": 43.25})
+    row = only(beside_table(beside_measured(sat(published), own)))
+    assert row["printed"] == "44.4 ±1.4" and row["measured"] == "44.0 ±0.8 [43.2, 45.0]"
+    assert row["measured with"] == "Sat, lstm_bi, 3 seeds" and row[HOLDS] == "yes"
+    assert len({cell_style("yes"), cell_style("no"), cell_style("another encoder, decides nothing")}) == 3
+
+
+def test_the_sentence_counts_what_decides(published):
+    rows = table_of(published, "lic", "2", metric="LIC_M", encoder="lstm_bi")
+    found = beside_measured(rows, measured({}, {"model": "updn"}, {"model": "fc", "encoder": "ngram"}))
+    headline, support = beside_sentence(found, "Table 2")
+    assert headline == "1 of 2 measured intervals hold the printed value."
+    assert "9 numbers" in support and "3 measured values" in support
+    assert beside_sentence(beside_measured(rows, measured({"encoder": "ngram"})), "T")[0].startswith(
+        "Nothing here is decided"
+    )
+    assert "measured in this collection" in beside_sentence(beside_measured(rows, measured()), "T")[0]
+
+
+# claims
+
+
+def claim(title: str):
+    return only_one([item for item in CLAIMS if item.title.startswith(title)])
+
+
+def only_one(items: list):
+    assert len(items) == 1
+    return items[0]
+
+
+def printed_verdicts(published, title: str) -> dict[tuple[str, str, str], str]:
+    found = verdicts(claim(title), published, measured())
+    assert {item.measured for item in found} == {OPEN}
+    return {(item.paper, item.table, item.encoder): item.printed for item in found}
+
+
+@pytest.mark.parametrize(
+    ("title", "against"),
+    [
+        ("All amplify gender", {("lic", "2", "bert_ft"), ("repro", "2", "bert_ft")}),
+        ("All amplify racial", {("repro", "3", "bert_ft"), ("repro", "3", "bert_pre")}),
+        ("Robust to encoders: the order", {("repro", "2", "bert_pre")}),
+        ("NIC+Equalizer", set()),
+        ("Who amplifies age", {("repro", "4", name) for name in ("lstm_bi", "bert_ft", "bert_pre")}),
+    ],
+)
+def test_verdicts_of_the_printed_rows(published, title, against):
+    found = printed_verdicts(published, title)
+    assert {key for key, verdict in found.items() if verdict == DISAGREE} == against
+    assert set(found.values()) <= {AGREE, DISAGREE}
+    assert len(found) == (3 if "age" in title else 6)
+
+
+def test_the_sign_with_each_encoder_beside_lstm_bi(published):
+    found = printed_verdicts(published, "Robust to encoders: the sign")
+    agreeing = {key for key, verdict in found.items() if verdict == AGREE}
+    assert len(found) == 10 and agreeing == {
+        ("lic", "2", "bert_pre"), ("lic", "S1", "bert_ft"), ("lic", "S1", "bert_pre"), ("repro", "2", "bert_pre"),
+    }  # fmt: skip
+
+
+def test_reasons_name_the_rows(published):
+    gender = verdicts(claim("All amplify gender"), published, measured())
+    assert gender[1].printed_reason == "1 of 9 against: nic −0.8"
+    assert gender[0].measured_reason == "no lstm_bi run yet"
+    age = verdicts(claim("Who amplifies age"), published, measured())[0].printed_reason
+    assert age == "1 of 9 against: att2in 1.5; above 0: att2in 1.5, updn 2.5, transformer 2.6, oscar 4.4"
+    sign = verdicts(claim("Robust to encoders: the sign"), published, measured())[0].printed_reason
+    assert sign == "1 of 9 against: nic −0.8 beside 3.7; conflict score 11.1%, ranking consistency 0.93"
+    order = verdicts(claim("Robust to encoders: the order"), published, measured())[5].printed_reason
+    assert order == "1 of 8 against: sat 1.0 beside nic 2.6 and nic_equalizer 9.2"
+
+
+def lic(intervals: dict[str, tuple[float, float]], **more) -> pd.DataFrame:
+    rows = [
+        {"model": m, "metric": "LIC", "value": (a + b) / 2, "ci_low": a, "ci_high": b, **more}
+        for m, (a, b) in intervals.items()
+    ]
+    return measured(*rows)
+
+
+def own_verdict(published, title: str, rows: pd.DataFrame, encoder: str = "lstm_bi"):
+    return next(item for item in verdicts(claim(title), published, rows) if item.encoder == encoder)
+
+
+def test_measured_rows_decide_only_by_whole_intervals(published):
+    above = dict.fromkeys(NAMES, (1.0, 3.0))
+    assert own_verdict(published, "All amplify gender", lic(above)).measured == AGREE
+    open_one = own_verdict(published, "All amplify gender", lic(above | {"nic": (-1.0, 3.0)}))
+    assert open_one.measured == OPEN and open_one.measured_reason == "8 of 9 hold; open: nic 1.0 [−1.0, 3.0]"
+    below = own_verdict(published, "All amplify gender", lic(above | {"nic": (-3.0, -1.0)}))
+    assert below.measured == DISAGREE and "nic −2.0 [−3.0, −1.0]" in below.measured_reason
+
+
+def test_captioners_that_were_not_measured_leave_a_claim_open(published):
+    few = own_verdict(published, "All amplify gender", lic({"NIC": (1.0, 2.0), "Sat": (1.0, 2.0)}))
+    assert few.measured == OPEN and few.measured_reason.startswith("2 of 9 hold; open: fc not measured")
+    assert own_verdict(published, "NIC+Equalizer", lic({"nic_plus": (1.0, 2.0)})).measured == OPEN
+
+
+def test_another_encoder_or_attribute_decides_no_claim(published):
+    above = dict.fromkeys(NAMES, (1.0, 3.0))
+    assert own_verdict(published, "All amplify gender", lic(above, encoder="ngram")).measured == OPEN
+    assert own_verdict(published, "All amplify gender", lic(above, attribute="race")).measured == OPEN
+    assert own_verdict(published, "All amplify racial", lic(above, attribute="race")).measured == AGREE
+    part = own_verdict(published, "All amplify gender", lic(above, condition="with_references"))
+    assert part.measured == AGREE and part.measured_reason.endswith("(images with references)")
+    assert own_verdict(published, "All amplify gender", lic(above, condition="masked_person")).measured == OPEN
+    below = lic(dict.fromkeys(NAMES, (-3.0, -1.0)), condition="with_references")
+    both = own_verdict(published, "All amplify gender", pd.concat([below, lic(above)]))
+    assert both.measured == AGREE and "images with references" not in both.measured_reason, "all images come first"
+
+
+@pytest.mark.parametrize(
+    ("plus", "equalizer", "verdict"),
+    [((1, 2), (3, 4), AGREE), ((1, 3), (2, 4), OPEN), ((3, 4), (1, 2), DISAGREE)],
+)
+def test_one_captioner_above_another(published, plus, equalizer, verdict):
+    rows = lic({"NIC+": plus, "NIC+Equalizer": equalizer})
+    assert own_verdict(published, "NIC+Equalizer", rows).measured == verdict
+
+
+def test_the_order_by_intervals(published):
+    between = dict.fromkeys(NAMES, (3.0, 4.0))
+    right = between | {"nic": (1.0, 2.0), "nic_equalizer": (5.0, 6.0)}
+    assert own_verdict(published, "Robust to encoders: the order", lic(right)).measured == AGREE
+    assert own_verdict(published, "Robust to encoders: the order", lic(right | {"fc": (0.0, 0.5)})).measured == DISAGREE
+    assert own_verdict(published, "Robust to encoders: the order", lic(right | {"fc": (1.5, 2.5)})).measured == OPEN
+
+
+def test_the_sign_needs_both_encoders(published):
+    above = dict.fromkeys(NAMES, (1.0, 3.0))
+    one = own_verdict(published, "Robust to encoders: the sign", lic(above, encoder="bert_ft"), "bert_ft")
+    assert (one.measured, one.measured_reason) == (OPEN, "no lstm_bi run yet")
+    both = pd.concat([lic(above), lic(above, encoder="bert_ft")])
+    assert own_verdict(published, "Robust to encoders: the sign", both, "bert_ft").measured == AGREE
+    turned = pd.concat([lic(above), lic(above | {"fc": (-3.0, -1.0)}, encoder="bert_ft")])
+    assert own_verdict(published, "Robust to encoders: the sign", turned, "bert_ft").measured == DISAGREE
+
+
+def test_summaries_are_careful(published):
+    none = summary(verdicts(claim("All amplify gender"), published, measured()))
+    assert none == (
+        "Printed rows agree in 4 of 6 cases; they disagree with bert_ft (LIC table 2, reproduction table 2). "
+        "Measured: not decided, no lstm_bi, bert_ft or bert_pre run yet."
+    )
+    some = summary(verdicts(claim("All amplify gender"), published, lic({"nic": (1.0, 2.0)})))
+    assert "Measured: not decided, lstm_bi (1 of 9 hold; open: sat not measured" in some
+    whole = summary(verdicts(claim("All amplify gender"), published, lic(dict.fromkeys(NAMES, (1.0, 2.0)))))
+    assert whole.endswith("Measured: lstm_bi (gender) agrees.")
+    assert not any("unbiased" in claim_block(item, verdicts(item, published, measured())) for item in CLAIMS)
+
+
+def test_a_changed_printed_row_changes_the_verdict(published):
+    changed = published.copy()
+    here = (changed["paper"] == "lic") & (changed["table"] == "2") & (changed["metric"] == "LIC")
+    changed.loc[here & (changed["model"] == "sat") & (changed["encoder"] == "lstm_bi"), "value"] = -0.1
+    assert verdicts(claim("All amplify gender"), changed, measured())[0].printed == DISAGREE
+
+
+def test_nothing_of_a_name_is_markup(published):
+    rows = lic({"<b>nic": (1.0, 2.0)})
+    text = "".join(claim_block(item, verdicts(item, published, rows)) for item in CLAIMS)
+    assert "<b>nic" not in text and "NIC+Equalizer" in text and text.count("<details>") == len(CLAIMS)
+
+
+# a workspace, and the page
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """The demo with runs of one captioner: 2 and 3 seeds, merged masks, and counts."""
+    folder = tmp_path_factory.mktemp("home")
+    ingest.load_demo(Workspace(folder))
+    score = [
+        "score",
+        "--workspace",
+        str(folder),
+        "--collection",
+        "demo",
+        "--attribute",
+        "gender",
+        "--captions",
+        "faithful",
+    ]
+    for more in (["lic", "--seeds", "3"], ["lic", "--seeds", "2"], ["ratio"], ["lic", "--seeds", "4", "--merge-masks"]):
+        assert cli.main([*score, "--metric", *more, "--output", str(folder / "out.csv")]) == 0
+    return folder
+
+
+def test_most_seeds_count_and_merged_masks_do_not(home):
+    rows = measured_rows(Workspace(home), "demo")
+    assert not rows.duplicated(["model", "metric", "condition", "encoder"]).any()
+    by_metric = rows.set_index("metric")["seeds"]
+    assert by_metric["LIC"] == 3 and by_metric["ratio"] == 0
+    assert measured_rows(Workspace(home), "no such collection").empty
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_the_page(home, tmp_path, monkeypatch, loaded):
+    from streamlit.testing.v1 import AppTest
+
+    monkeypatch.setenv("CAPBIAS_HOME", str(home if loaded else tmp_path / "empty"))
+    monkeypatch.chdir(ROOT)
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/5_Published.py").run()
+    assert not page.exception
+    assert len(page.dataframe[0].value) == 99
+    page.selectbox(key="paper").set_value("repro").run()
+    page.selectbox(key="printed_table").set_value("4").run()
+    assert not page.exception
+    assert len(page.dataframe[0].value) == 81 and set(page.dataframe[0].value[HOLDS]) == {"not measured"}
