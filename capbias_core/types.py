@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,9 @@ class Attribute:
     columns: column names under which attribute tables usually hold it.
     aliases: raw label (lower case) -> value, to suggest a mapping.
     note: what the labels cannot say; shown where the numbers are.
+    derived: the values in order of precedence, where labels are made from human captions: an image gets the first
+        value that any of its references names. Empty where they are not. Not in the dict that is kept with a run
+        (`asdict`): numbers depend on the labels in a table, whose content the run names, not on how they were made.
     """
 
     name: str
@@ -50,6 +53,10 @@ class Attribute:
     columns: tuple[str, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
     note: str = ""
+    derived: InitVar[tuple[str, ...]] = ()
+
+    def __post_init__(self, derived: tuple[str, ...]) -> None:
+        object.__setattr__(self, "derived", tuple(derived))
 
     @property
     def masked_words(self) -> frozenset[str]:

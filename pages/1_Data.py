@@ -17,6 +17,7 @@ from capbias_core.experiments.ingest import (
     dropped_labels,
     keep_attributes,
     keep_captions,
+    keep_derived,
     keep_images,
     offer,
 )
@@ -24,6 +25,8 @@ from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
 from capbias_core.load import FORMATS, detect
 from capbias_core.load.report import MOST_LABELS
+from capbias_core.types import Attribute
+from pages.ui import cached
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.uploads import discard, server_path, uploaded_path
 
@@ -40,9 +43,14 @@ NOT_MAPPED = "not a protected attribute"
 
 def main() -> None:
     engine = page("Data")
+    # A place of its own, so that what stands below keeps its own when the message goes.
+    message = st.empty()
     if said := st.session_state.pop("said", None):
-        st.success(plain(said))
+        message.success(plain(said))
     _load(engine)
+    if st.session_state["into"] in engine.workspace.collections():
+        _photographs(engine, st.session_state["into"])
+    _derive(engine)
     st.divider()
     _kept(engine)
 
@@ -135,7 +143,7 @@ def _mapping(offered: Offered) -> dict:
         if len(counts) > MOST_LABELS or len(counts) < 2:
             note(f"{column}: {len(counts):,} different labels, so it is not offered as a protected attribute.")
             continue
-        guess = next((item.name for item in known.values() if column.lower() in item.columns), NOT_MAPPED)
+        guess = next((item.name for item in known.values() if _looks_like(item, column, counts)), NOT_MAPPED)
         options = [*known, f"its own: {column}", NOT_MAPPED]
         box, *_ = st.columns(3)
         name = box.selectbox(plain(f"Column {column} is"), options, options.index(guess), key=f"column_{column}")
@@ -148,6 +156,12 @@ def _mapping(offered: Offered) -> dict:
             lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
             note(f"{attribute.title}: {len(offered.frame) - sum(dropped.values()):,} images kept; dropped: {lost}.")
     return mapped
+
+
+def _looks_like(attribute: Attribute, column: str, counts: pd.Series) -> bool:
+    """By its name; a column `age` may also hold years, so derived attributes need a label of theirs too."""
+    named = column.lower() in attribute.columns
+    return named and (not attribute.derived or any(suggest_mapping(attribute, counts.index).values()))
 
 
 def _own_values(column: str, counts: pd.Series) -> tuple[str, ...]:
@@ -193,6 +207,47 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
             f"Kept {item.name} in the collection {item.collection}: {item.rows:,} rows, {item.images:,} images."
         )
         st.rerun()
+
+
+def _derive(engine: Engine) -> None:
+    """Labels from the words of kept human captions: their counts, and only then a button that keeps them."""
+    human = engine.workspace.items("references")[::-1]
+    if not human:
+        return
+    st.divider()
+    st.subheader("Labels from human captions")
+    rules = [name for name, attribute in known_attributes().items() if attribute.derived]
+    left, right = st.columns(2, gap="large")
+    place = left.selectbox(
+        "Human captions", range(len(human)), key="derive_from",
+        format_func=lambda place: f"{human[place].name} ({human[place].collection}, {human[place].images:,} images)",
+    )  # fmt: skip
+    name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else rules[0]
+    if st.button(f"Derive {name} labels from these captions", key="derive"):
+        st.session_state["deriving"] = (human[place].hash, name)
+    if st.session_state.get("deriving") == (human[place].hash, name):
+        with errors():
+            _derived(engine, human[place], name)
+
+
+def _derived(engine: Engine, references: Item, name: str) -> None:
+    found = cached.derived(str(engine.folder), references, name)
+    left, right = st.columns(2, gap="large")
+    counts = {**found.counts, "neither" if len(found.counts) == 2 else "none": found.neither}
+    table = pd.DataFrame({"label": list(counts), "images": list(counts.values())})
+    table["share"] = [f"{count / max(len(found.frame), 1):.0%}" for count in counts.values()]
+    with left:
+        st.dataframe(table, hide_index=True, alt=f"Images by {name}, as derived from the captions")
+        note("Images without a label are left out.")
+    with right:
+        note(found.attribute.note)
+        if st.button(f"Keep these {name} labels", type="primary", key="keep_derived"):
+            item = keep_derived(engine.workspace, found)
+            del st.session_state["deriving"]
+            st.session_state["said"] = (
+                f"Kept {item.name} in the collection {item.collection}: {name} can be chosen on the Scores page."
+            )
+            st.rerun()
 
 
 def _kept(engine: Engine) -> None:

@@ -20,7 +20,11 @@ from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
 
-ASKED = {"lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error"}
+ASKED = {
+    "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
+    "dba": "DBA_G and DBA_O",
+}  # fmt: skip
+BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
 
 
@@ -66,7 +70,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     )  # fmt: skip
     seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
     metrics = side.multiselect(
-        "Metrics", list(ASKED), default=list(ASKED), format_func=ASKED.get, key="metrics", bind="query-params"
+        "Metrics", list(ASKED), default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
     )
     words = side.checkbox(
         "Scores and words of each caption", value=ATTACKERS[attacker].in_process, key=f"words_{attacker}",

@@ -156,9 +156,9 @@ def test_sums_of_images():
 
 
 def test_quotients():
-    assert quotient(np.array([3.0, 4]), 100) == 75
-    assert quotient(np.array([[3.0, 4, 1, 2], [4, 4, 0, 1]]), 100).tolist() == [25, 100]
-    assert quotient(np.array([1.0, 0]), 1) == np.inf
+    assert quotient(np.array([3.0, 4])) == 0.75
+    assert quotient(np.array([[3.0, 4, 1, 2], [4, 4, 0, 1]])).tolist() == [0.25, 1]
+    assert quotient(np.array([1.0, 0])) == np.inf
 
 
 # differences

@@ -89,6 +89,11 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         upload(page, "Captions of a model", coco_bias / "results" / "sat.json")
         page.get_by_text("COCO results (JSON)").wait_for()
         keep(page)
+        page.get_by_text("Photographs of this collection").click()
+        page.get_by_role("textbox", name="Folder on the server").fill(str(coco_bias / "images"))
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Use these photographs").click()
+        page.get_by_text("24 photographs found for the collection my captions").wait_for()
 
         open_page(page, f"{address}/Scores?collection=my+captions")
         page.get_by_role("button", name="Run", exact=True).click()
@@ -110,8 +115,11 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         page.reload()
         page.get_by_text("Words over the set").wait_for()
         settled(page)
-        expect(page.get_by_role("textbox", name="With the word")).to_have_value(word)
+        expect(asked).to_have_value(word)
         assert page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text() == listed
+
+        open_page(page, f"{address}/Captions?collection=my+captions&image=109313")
+        page.get_by_alt_text("Photograph 109313").wait_for()
         assert not loads_torch(process)
 
 

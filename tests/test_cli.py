@@ -121,6 +121,27 @@ def test_score_says_what_it_did_on_stderr(here, capsys):
     assert scored(printed.out)["metric"].tolist() == ["ratio"]
 
 
+def test_ba_and_dba_with_objects_of_the_table(here, capsys):
+    table = pd.read_csv("attributes.csv").assign(objects=lambda rows: ["person|cake", "tie"] * (len(rows) // 2))
+    table.to_csv("objects.csv", index=False)
+    inputs = ["--captions", "strong.json", "--references", "human.json", "--attribute", "gender"]
+    assert cli.main(["score", *inputs, "--attributes", "objects.csv", "--metric", "ba", "dba"]) == 0
+    rows = scored(capsys.readouterr().out)
+    assert rows["metric"].tolist() == ["BA", "DBA_G", "DBA_O"]
+    assert (rows["encoder"] == "").all() and (rows["scale"].astype(float) == 100).all()
+    value, low, high = (rows[name].astype(float) for name in ("value", "ci_low", "ci_high"))
+    assert (low <= high).all() and (value.abs() <= 100).all() and value[0] > 0
+
+
+def test_ba_and_dba_say_what_they_lack(here, capsys):
+    assert score("--captions", "strong.json", "--references", "human.json", "--metric", "ba", "dba") == 0
+    printed = capsys.readouterr()
+    assert "warning: DBA_G left out: the table of attributes has no column objects" in printed.err
+    assert scored(printed.out)["metric"].tolist() == ["BA", "DBA_O"]
+    assert score("--captions", "strong.json", "--metric", "ba") == 2
+    assert "BA left out: human captions are needed (--references)" in capsys.readouterr().err
+
+
 def test_without_references_the_others_are_written(here, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
     printed = capsys.readouterr()
@@ -222,7 +243,7 @@ BAD = {
     ),
     "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
     "wrong attribute": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a shipped attribute (gender"
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a shipped attribute (age"
     ),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
     "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),

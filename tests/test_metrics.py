@@ -31,7 +31,7 @@ def naming(labels, names) -> Naming:
 
 def module_of(name: str):
     row = METRICS[name]
-    return inspect.getmodule(row.parts or METRICS[row.of].parts)
+    return inspect.getmodule(row.parts or row.compare or METRICS[row.of].parts)
 
 
 # the contract
@@ -43,7 +43,7 @@ def test_every_row_says_what_it_is(name):
     assert row.name == name and row.title and row.source and row.explanation
     assert any(year in row.source for year in ("2017", "2018", "2019", "2020", "2021", "2022", "2023", "2024"))
     assert row.better in ("lower", "higher", "neutral") and row.scale > 0
-    assert row.family in ("attack", "counting", "difference")
+    assert row.family in ("attack", "counting", "difference", "cooccurrence")
     low, high = row.range
     assert all(low <= row.neutral(k) <= high for k in (2, 3, 9))
 
@@ -51,7 +51,9 @@ def test_every_row_says_what_it_is(name):
 @pytest.mark.parametrize("name", METRICS)
 def test_a_difference_names_its_metric_and_others_have_parts(name):
     row = METRICS[name]
-    assert (row.family == "difference") == bool(row.of) == (row.parts is None)
+    assert (row.family == "difference") == bool(row.of)
+    assert (row.family == "cooccurrence") == (row.compare is not None)
+    assert [bool(row.of), row.compare is not None, row.parts is not None].count(True) == 1
     if row.of:
         assert METRICS[row.of].family == "attack" and METRICS[row.of].scale == row.scale
 
@@ -63,7 +65,7 @@ def test_every_module_gives_formula_range_direction_source_and_example(name):
     assert any(line.startswith("    ") and " = " in line for line in text.splitlines()), "a formula"
     assert "Range [" in text
     assert "ower is better" in text or "igher is better" in text or "neutral point" in text
-    assert any(venue in text for venue in ("CVPR", "ICCV", "ECCV", "ACL", "EMNLP")), "a source"
+    assert any(venue in text for venue in ("CVPR", "ICCV", "ECCV", "ICML", "ACL", "EMNLP")), "a source"
     assert ">>> " in text, "an example"
 
 

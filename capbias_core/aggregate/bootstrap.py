@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 DRAWS = 1000
 LEVEL = 0.95
@@ -14,18 +15,18 @@ def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarr
     return np.bincount(image, weights=values, minlength=n_images)
 
 
-def resampled_sums(columns: np.ndarray, seed: int, draws: int = DRAWS) -> np.ndarray:
+def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAWS) -> np.ndarray:
     """Sums of each column over images drawn with replacement.
 
-    columns: (n_images, M). Returns (draws, M). Images with equal rows are drawn as one multinomial category,
-    which is the same distribution and keeps a million images cheap. The columns of one call share their draws, so
-    that captioners are paired.
+    columns: (n_images, M), dense or sparse. Returns (draws, M). Images with equal rows are drawn as one multinomial
+    category, which is the same distribution and keeps a million images cheap. The columns of one call share their
+    draws, so that captioners are paired.
     """
     rng = np.random.default_rng(seed)
-    n_images = len(columns)
-    patterns, counts = np.unique(columns, axis=0, return_counts=True)
-    if len(patterns) * 4 < n_images:
-        step = max(1, CHUNK // len(patterns))
+    n_images = columns.shape[0]
+    patterns, counts = _patterns(columns)
+    if patterns.shape[0] * 4 < n_images:
+        step = max(1, CHUNK // patterns.shape[0])
         sizes = [min(step, draws - start) for start in range(0, draws, step)]
         return np.concatenate([rng.multinomial(n_images, counts / n_images, size) @ patterns for size in sizes])
     sums = np.empty((draws, columns.shape[1]))
@@ -36,6 +37,18 @@ def resampled_sums(columns: np.ndarray, seed: int, draws: int = DRAWS) -> np.nda
         weights = np.bincount(drawn.ravel(), minlength=size * n_images).reshape(size, n_images)
         sums[start : start + size] = weights @ columns
     return sums
+
+
+def _patterns(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
+    """The different rows, and how many images have each.
+
+    Sparse rows are told apart by a random sum of their entries.
+    """
+    if not issparse(columns):
+        return np.unique(columns, axis=0, return_counts=True)
+    keys = columns @ np.random.default_rng(0).random(columns.shape[1])
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return columns[first], counts
 
 
 def percentiles(draws: np.ndarray) -> tuple[float, float] | tuple[None, None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
-from capbias_core.metrics.base import Parts
+from capbias_core.metrics.base import Cooccurrence, Parts, Tally
 
 BOOTSTRAP_SEED = 20220619
 
@@ -17,18 +19,24 @@ class Estimate:
     """One metric of one caption set, image by image, so that captioners can be compared in pairs.
 
     sums: (n_images, 2), numerator and denominator of each image; (n_images, 4) for a difference, its second side
-    last. images: their ids. seed_values: (S,) the shown value of each attacker seed, empty for counting metrics.
+    last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
+    each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...).
     """
 
     images: tuple[str, ...]
-    sums: np.ndarray
+    sums: np.ndarray | csr_array
     seed_values: np.ndarray
     scale: float
+    of: Callable[[np.ndarray], np.ndarray]
+
+    def shown(self, sums: np.ndarray) -> np.ndarray:
+        """(..., M) summed columns to (...) values as shown."""
+        return self.scale * self.of(sums)
 
     @property
     def value(self) -> float:
         """The shown value: the mean over seeds, or the quotient of sums where there are none."""
-        return float(self.seed_values.mean() if len(self.seed_values) else quotient(self.sums.sum(axis=0), self.scale))
+        return float(self.seed_values.mean() if len(self.seed_values) else self.shown(self.sums.sum(axis=0)))
 
     @property
     def spread(self) -> float | None:
@@ -41,16 +49,16 @@ class Estimate:
         It pools the held-out predictions of all seeds; every seed holds out equally many images, so the pooled
         value is the mean over seeds.
         """
-        return percentiles(quotient(resampled_sums(self.sums, BOOTSTRAP_SEED), self.scale))
+        return percentiles(self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED)))
 
 
-def quotient(sums: np.ndarray, scale: float) -> np.ndarray:
+def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) or (..., 4) sums to (...) values: num / den, or num / den - num / den."""
     with np.errstate(divide="ignore", invalid="ignore"):
         values = sums[..., 0] / sums[..., 1]
         if sums.shape[-1] == 4:
             values = values - sums[..., 2] / sums[..., 3]
-    return scale * values
+    return values
 
 
 def _per_seed(parts: Parts, seed: np.ndarray, scale: float) -> np.ndarray:
@@ -66,7 +74,7 @@ def _sums(parts: Parts, image: np.ndarray, n_images: int) -> np.ndarray:
 def _of_seen(evidence, sums: np.ndarray, seed_values: np.ndarray, scale: float) -> Estimate:
     """Keep the images that take part: an attacker holds out only some."""
     seen = np.unique(evidence.image)
-    return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale)
+    return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale, quotient)
 
 
 def estimate(parts: Parts, evidence, scale: float) -> Estimate:
@@ -85,3 +93,15 @@ def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Es
     n_images = len(model.images)
     sums = np.hstack([_sums(parts_m, model.image, n_images), _sums(parts_d, human.image, n_images)])
     return _of_seen(model, sums, seed_values, scale)
+
+
+def comparison(compare: Callable[[Tally, Tally], np.ndarray], evidence: Cooccurrence, scale: float) -> Estimate:
+    """The estimate of a metric that compares the counts of both sides."""
+    n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
+
+    def of(sums: np.ndarray) -> np.ndarray:
+        sides = sums[..., :columns], sums[..., columns:]
+        return compare(*(Tally.of(side, evidence.n_values, n_tasks) for side in sides))
+
+    sums = csr_array(hstack([evidence.human, evidence.model]))
+    return Estimate(evidence.images, sums, np.zeros(0), scale, of)

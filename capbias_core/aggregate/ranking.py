@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, hstack, issparse
 
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, Estimate, quotient
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, Estimate
 
 ALPHA = 0.05
 
@@ -42,14 +43,22 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _shared(estimates: dict[str, Estimate]) -> np.ndarray:
-    """(n_shared_images, M, 2 or 4) sums of every captioner on the images that all of them have."""
-    shared = set.intersection(*(set(item.images) for item in estimates.values()))
+def _shared(estimates: list[Estimate]) -> list[np.ndarray | csr_array]:
+    """For each captioner its sums, (n_shared_images, M), on the images that all of them have."""
+    shared = sorted(set.intersection(*(set(item.images) for item in estimates)))
     rows = []
-    for item in estimates.values():
+    for item in estimates:
         position = {image: place for place, image in enumerate(item.images)}
-        rows.append(item.sums[[position[image] for image in sorted(shared)]])
-    return np.stack(rows, axis=1)
+        rows.append(item.sums[[position[image] for image in shared]])
+    return rows
+
+
+def _paired_draws(estimates: list[Estimate], sums: list[np.ndarray | csr_array]) -> np.ndarray:
+    """(draws, captioners) values on the same drawn images."""
+    stacked = csr_array(hstack(sums)) if issparse(sums[0]) else np.hstack(sums)
+    edges = np.cumsum([part.shape[1] for part in sums])[:-1]
+    drawn = np.split(resampled_sums(stacked, BOOTSTRAP_SEED), edges, axis=1)
+    return np.column_stack([item.shown(part) for item, part in zip(estimates, drawn, strict=True)])
 
 
 def rank(estimates: dict[str, Estimate]) -> Ranking:
@@ -62,13 +71,12 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     names = list(estimates)
     if len(names) < 2:
         return Ranking({name: (1, 1) for name in names}, ())
-    sums = _shared(estimates)
-    if len(sums) == 0:
+    own = list(estimates.values())
+    sums = _shared(own)
+    if sums[0].shape[0] == 0:
         return Ranking({name: (1, len(names)) for name in names}, ())
-    scale = next(iter(estimates.values())).scale
-    flat = resampled_sums(sums.reshape(len(sums), -1), BOOTSTRAP_SEED)
-    draws = quotient(flat.reshape(len(flat), *sums.shape[1:]), scale)  # (draws, M)
-    values = quotient(sums.sum(axis=0), scale)  # (M,)
+    draws = _paired_draws(own, sums)
+    values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(own, sums, strict=True)])
     indices = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
     raw = np.array([_p_value(values[i] - values[j], draws[:, i] - draws[:, j]) for i, j in indices])
     pairs = tuple(

@@ -37,6 +37,7 @@ def _checked(data: dict, source: str) -> Attribute:
     values = tuple(map(str, values))
     words = _by_value(data, "words", values, source)
     aliases = _by_value(data, "aliases", values, source)
+    derived = _precedence(data["derived"], values, words, source) if "derived" in data else ()
     return Attribute(
         name=str(data.get("name") or Path(source).stem),
         title=str(data.get("title") or data.get("name") or Path(source).stem),
@@ -46,6 +47,7 @@ def _checked(data: dict, source: str) -> Attribute:
         columns=_texts(data.get("columns", []), "columns", source),
         aliases={alias.lower(): value for value, names in aliases.items() for alias in names},
         note=str(data.get("note", "")),
+        derived=derived,
     )
 
 
@@ -79,6 +81,25 @@ def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str
             "Captions are compared word by word: name single words, and each once.",
         )
     return lower
+
+
+def _precedence(table: object, values: tuple[str, ...], words: dict, source: str) -> tuple[str, ...]:
+    """The table [derived]: every value once, in the order in which they win; each needs words."""
+    order = table.get("precedence") if isinstance(table, dict) and set(table) == {"precedence"} else None
+    if not isinstance(order, list) or sorted(map(str, order)) != sorted(values):
+        raise CapbiasError(
+            f"{source} with derived = {table!r}",
+            f"[derived] with precedence alone, a list that names each of {', '.join(values)} once",
+            "Write precedence with the value that wins first.",
+        )
+    silent = [value for value in values if not words.get(value)]
+    if silent:
+        raise CapbiasError(
+            f"{source} with [derived] and no words for {', '.join(silent)}",
+            "words for every value, since labels are derived from them",
+            "Add the words, or remove [derived].",
+        )
+    return tuple(map(str, order))
 
 
 def _special(token: str, source: str) -> str:

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attributes import known_attributes
+from capbias_core.cli.consistency import EXAMPLE as CONSISTENCY_EXAMPLE
+from capbias_core.cli.consistency import add_arguments as add_consistency_arguments
+from capbias_core.cli.consistency import consistency
 from capbias_core.cli.explain import explain
 from capbias_core.cli.importing import import_file
 from capbias_core.cli.score import DEFAULT_METRICS, score
@@ -52,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m capbias_core", description="Societal bias in image captions, from a terminal.", epilog=CODES
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_import, _add_list, _add_score, _add_explain, _add_export, _add_demo):
+    for add in (_add_import, _add_list, _add_score, _add_explain, _add_consistency, _add_export, _add_demo):
         add(commands)
     return parser
 
@@ -79,7 +82,8 @@ def _add_columns(command) -> None:
 def _add_inputs(command, captions: str) -> None:
     shipped = ", ".join(known_attributes())
     _several(command, "--captions", "FILE", captions)
-    command.add_argument("--attributes", metavar="FILE", help="table of labels, one row an image")
+    labels = "table of labels, one row an image (score: not needed for age, which is derived from --references)"
+    command.add_argument("--attributes", metavar="FILE", help=labels)
     text = f"a shipped attribute ({shipped}), a TOML file, or a column of labels"
     command.add_argument("--attribute", required=True, help=text)
     command.add_argument("--attribute-column", metavar="COLUMN", default="", help="the column of labels, if not found")
@@ -148,6 +152,11 @@ def _add_explain(commands) -> None:
     command.add_argument("--format", choices=("table", "json"), default="table", help="json has every digit")
 
 
+def _add_consistency(commands) -> None:
+    text = "judge the judges: how far a results table depends on encoders, as CSV"
+    add_consistency_arguments(_command(commands, "consistency", consistency, text, CONSISTENCY_EXAMPLE))
+
+
 IMPORT_EXAMPLE = """\
   python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   python -m capbias_core import sat.json --kind captions --trained-on-references yes"""
@@ -156,7 +165,9 @@ IMPORT_EXAMPLE = """\
 def _add_import(commands) -> None:
     text = "read a file, report on it, and keep it in the workspace"
     command = _command(commands, "import", import_file, text, IMPORT_EXAMPLE)
-    command.add_argument("file", metavar="FILE", help="captions or a table of labels")
+    command.add_argument("file", metavar="FILE", nargs="?", help="captions or a table of labels")
+    derived = "instead of FILE: derive the labels of --attribute from these kept human captions"
+    command.add_argument("--from-references", metavar="NAME", help=derived)
     command.add_argument("--kind", required=True, choices=("captions", "references", "attributes"))
     command.add_argument("--name", help="its name (default: the file's, without the ending)")
     command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")

@@ -7,21 +7,31 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes
-from capbias_core.cli.labels import dropped_line, mapped
-from capbias_core.cli.source import opened
+from capbias_core.attributes import known_attributes, suggest_mapping
+from capbias_core.cli.labels import derivable, dropped_line, mapped
+from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.store import checked_name
 from capbias_core.present.table import to_text
+from capbias_core.types import Attribute
 
-OF_KIND = {"trained_on_references": "captions", "attribute": "attributes", "map": "attributes"}
+OF_KIND = {
+    "trained_on_references": "captions",
+    "attribute": "attributes",
+    "map": "attributes",
+    "from_references": "attributes",
+}
 
 
 def import_file(args) -> int:
     """Report on a file, then keep it (unless --dry-run)."""
     _check_kind(args)
+    if args.from_references:
+        return _import_derived(args)
+    if not args.file:
+        raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
     path, overrides = Path(args.file), _overrides(args.map or ())
     name, collection = checked_name(args.name or path.stem), checked_name(args.collection)
     with opened(args, make=not args.dry_run) as workspace:
@@ -45,6 +55,40 @@ def import_file(args) -> int:
     return DONE
 
 
+def _import_derived(args) -> int:
+    """Labels from the words of kept human captions: their counts, then the table (unless --dry-run)."""
+    attribute = _asked_rule(args)
+    with opened(args) as workspace:
+        collection = known_collection(workspace, args.collection)
+        references = ingest.references_in(workspace, collection, args.from_references)
+        derived = ingest.derive(workspace, references, attribute)
+        show(derived.line(references.name))
+        if args.dry_run:
+            print("nothing was kept (--dry-run)")
+            return DONE
+        item = ingest.keep_derived(workspace, derived, args.name or "")
+    print(f"kept: attributes {item.name} in the collection {collection}")
+    return DONE
+
+
+def _asked_rule(args) -> Attribute:
+    """The one attribute whose labels are to be derived. Raises CapbiasError for options of files."""
+    stray = [name for name in ("file", "map", "image_id_column", "caption_column") if getattr(args, name)]
+    if stray:
+        options = ", ".join("FILE" if name == "file" else "--" + name.replace("_", "-") for name in stray)
+        raise CapbiasError(f"{options} with --from-references", "one or the other", "Leave one out.")
+    asked = args.attribute or []
+    rule = derivable(asked[0]) if len(asked) == 1 else None
+    if rule is None:
+        known = ", ".join(name for name, attribute in known_attributes().items() if attribute.derived)
+        raise CapbiasError(
+            f"--from-references with --attribute {' '.join(asked) or 'left out'}",
+            f"one attribute with a rule for it: {known}, or a TOML file with [derived]",
+            "Name it with --attribute.",
+        )
+    return rule
+
+
 def _check_kind(args) -> None:
     for option, kind in OF_KIND.items():
         if getattr(args, option) and kind != args.kind:
@@ -64,7 +108,8 @@ def _mapped_attributes(frame: pd.DataFrame, asked: list[str] | None, overrides: 
 def _columns_present(frame: pd.DataFrame) -> list[str]:
     """Shipped attributes for which the table has a column."""
     lower = {column.lower() for column in frame.columns}
-    names = [name for name, attribute in known_attributes().items() if lower & {*attribute.columns, name}]
+    found = [attribute for attribute in known_attributes().values() if lower & {*attribute.columns, attribute.name}]
+    names = [attribute.name for attribute in found if _fits(frame, attribute)] or [item.name for item in found]
     if not names:
         raise CapbiasError(
             f"the columns {', '.join(frame.columns)}",
@@ -72,6 +117,12 @@ def _columns_present(frame: pd.DataFrame) -> list[str]:
             "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
         )
     return names
+
+
+def _fits(frame: pd.DataFrame, attribute: Attribute) -> bool:
+    """Whether some label of its columns is a value: a column `age` may also hold numbers."""
+    own = [column for column in frame.columns if column.lower() in {attribute.name, *attribute.columns}]
+    return any(value for column in own for value in suggest_mapping(attribute, frame[column].unique()).values())
 
 
 def _overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:

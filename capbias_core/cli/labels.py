@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import get_attribute, known_attributes, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.ingest import dropped_labels
 from capbias_core.experiments.plan import find_attribute, mapping_details
@@ -36,6 +36,19 @@ def mapped(
     own = (overrides or {}).get(attribute.name, {})
     _check_overrides(own, attribute, column, raw[column])
     return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | own)
+
+
+def derivable(name: str) -> Attribute | None:
+    """The attribute of this name, where its labels can be derived from human captions."""
+    shipped = name in known_attributes() or name.endswith(".toml")
+    attribute = get_attribute(name) if shipped else None
+    return attribute if attribute and attribute.derived else None
+
+
+def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
+    """Whether a table has a column that is called as labels of the attribute are."""
+    names = {name.lower() for name in (attribute.name, *attribute.columns)}
+    return any(column.lower() in names for column in frame.columns)
 
 
 def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:

@@ -36,8 +36,11 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
     kept: set[str] = set()
     reasons: dict[str, dict[str, None]] = {}
     for name in request.metrics:
-        counting = METRICS[name].family == "counting"
-        able = [spec for spec in specs if (spec.family == "counting") == counting]
+        if needs_references(name) and not request.references:
+            reasons.setdefault("human captions are needed (--references)", {})[name] = None
+            continue
+        family = METRICS[name].family.replace("difference", "attack")
+        able = [spec for spec in specs if spec.family == family]
         giving = [spec for spec in able if not _lacks(name, spec, request.references)]
         kept |= {spec.run_id for spec in giving}
         had = {spec.model for spec in giving}
@@ -54,15 +57,13 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
 def _lacks(name: str, spec: RunSpec, references: str) -> str:
     """What a run would need to give a metric, or ''."""
     attribute = attribute_from(spec.attribute)
-    if spec.family == "counting" and not attribute.words:
+    if (spec.family == "counting" or name in ("BA", "DBA_G")) and not attribute.words:
         return f"{attribute.name} has no words that captions could name"
     if name == "ratio" and len(attribute.values) != 2:
         return f"{attribute.name} has {len(attribute.values)} values, and a ratio is of two"
-    if not needs_references(name) or spec.references:
-        return ""
-    if references:
-        return f"no labelled image of {spec.model} has references"
-    return "human captions are needed (--references)"
+    if name == "DBA_G" and not spec.objects:
+        return "the table of attributes has no column objects"
+    return "" if not needs_references(name) or spec.references else "it is on the images with references"
 
 
 def ordered(frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str]) -> pd.DataFrame:

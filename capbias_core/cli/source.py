@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from capbias_core.cli.labels import dropped_line, mapped
+from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
 from capbias_core.cli.terminal import say, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
@@ -15,6 +15,7 @@ from capbias_core.experiments.plan import Request
 from capbias_core.experiments.store import Workspace, checked_name, default_folder
 from capbias_core.load import detect
 from capbias_core.metrics import METRICS
+from capbias_core.types import Attribute
 
 FILES = "files"
 
@@ -34,18 +35,22 @@ def inputs(args, metrics: Sequence[str]) -> Iterator[tuple[Workspace, Request]]:
 
 
 def _check_form(args) -> None:
-    if bool(args.attributes) == bool(args.collection):
+    derived = derivable(args.attribute) and not args.attributes and not args.collection
+    if bool(args.attributes) == bool(args.collection) and not derived:
         raise CapbiasError(
             "both --attributes and --collection" if args.attributes else "neither --attributes nor --collection",
             "--attributes with files, or --collection with names in a workspace",
             f"See python -m capbias_core {args.command} --help.",
         )
+    if derived and args.attribute_column:
+        got = f"--attribute-column {args.attribute_column} without --attributes"
+        raise CapbiasError(got, "a table of labels that has the column", "Name it with --attributes, or leave it out.")
     of_files = ("image_id_column", "caption_column", "attribute_column", "values")
-    stray = [name for name in (("workspace",) if args.attributes else of_files) if getattr(args, name)]
+    stray = [name for name in (of_files if args.collection else ("workspace",)) if getattr(args, name)]
     if stray:
         options = ", ".join("--" + name.replace("_", "-") for name in stray)
         raise CapbiasError(
-            f"{options} {'with files' if args.attributes else 'with a collection'}",
+            f"{options} {'with a collection' if args.collection else 'with files'}",
             "options of files (columns, values) with --attributes, --workspace with --collection",
             "Leave it out.",
         )
@@ -75,6 +80,12 @@ def _request(
     """All captions where none is named, the newest table with the attribute, references where a metric needs them."""
     items = workspace.items(collection=collection)
     tables = {name: item.name for item in items for name in item.details.get("attributes", ())}
+    if attribute not in tables and derivable(attribute):
+        raise CapbiasError(
+            f"attribute {attribute!r}, which no table of the collection {collection!r} holds",
+            f"one of: {', '.join(tables) or 'none'}; or human captions, from which its labels are derived",
+            f"First run: import --kind attributes --attribute {attribute} --from-references NAME.",
+        )
     if attribute not in tables:
         raise unknown_name("attribute", attribute, tables)
     captions = captions or [item.name for item in items if item.kind == "captions"]
@@ -90,7 +101,7 @@ def _request(
 
 def needs_references(metric: str) -> bool:
     """Whether a metric compares with human captions."""
-    return METRICS[metric].family == "difference" or metric.endswith("_D")
+    return METRICS[metric].family in ("difference", "cooccurrence") or metric.endswith("_D")
 
 
 def _only(references: list[str], collection: str) -> str:
@@ -105,14 +116,20 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
 
     Returns the name of the attribute that was meant.
     """
-    labels = Path(args.attributes)
-    texts = [("references", "references", Path(args.references))] if args.references else []
-    texts += [("captions", name, Path(path)) for name, path in zip(names, args.captions, strict=True)]
-    columns = _columns(args, [labels, *(path for _, _, path in texts)])
-    attribute = _keep_labels(workspace, labels, columns[labels], args)
-    reports = []
+    labels = [Path(args.attributes)] if args.attributes else []
+    human = [("references", "references", Path(args.references))] if args.references else []
+    texts = [("captions", name, Path(path)) for name, path in zip(names, args.captions, strict=True)]
+    columns = _columns(args, [*labels, *(path for _, _, path in human + texts)])
+    tables = [ingest.offer(workspace, path, "attributes", FILES, columns[path]) for path in labels]
+    reports = [table.report for table in tables]
+    rule = derivable(args.attribute)
     try:
-        for kind, name, path in texts:
+        if rule and not args.attribute_column and not any(holds(table.frame, rule) for table in tables):
+            reports.append(_keep_derived(workspace, rule, columns, args))
+            attribute, human = rule.name, []
+        else:
+            attribute = _keep_labels(workspace, tables[0], args)
+        for kind, name, path in human + texts:
             offered = ingest.offer(workspace, path, kind, FILES, columns[path])
             reports.append(offered.report)
             _keep_text(workspace, offered, name, path)
@@ -147,13 +164,32 @@ def _columns(args, paths: list[Path]) -> dict[Path, dict[str, str]]:
     return {path: {role: name for role, name in given.items() if name in found[path]} for path in paths}
 
 
-def _keep_labels(workspace: Workspace, path: Path, columns: dict[str, str], args) -> str:
-    offered = ingest.offer(workspace, path, "attributes", FILES, columns)
-    warn([offered.report])
+def _keep_labels(workspace: Workspace, offered: ingest.Offered, args) -> str:
     attribute, details = mapped(offered.frame, args.attribute, args.attribute_column, args.values)
-    ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, path.name, {attribute: details})
+    ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, offered.report.file, {attribute: details})
     say(dropped_line(offered.frame, details))
     return attribute
+
+
+def _keep_derived(workspace: Workspace, attribute: Attribute, columns: dict[Path, dict[str, str]], args):
+    """Keep the human captions and the labels that their words give; returns the report on the captions."""
+    if not args.references:
+        where = f"for which {Path(args.attributes).name} has no column" if args.attributes else "without its labels"
+        raise CapbiasError(
+            f"attribute {attribute.name!r}, {where}, and no human captions",
+            f"a column called {' or '.join(attribute.columns or (attribute.name,))} in a table of labels, or human "
+            "captions, from which they are derived",
+            "Name a table with --attributes, or human captions with --references (score).",
+        )
+    if args.values:
+        raise CapbiasError(f"--values with {attribute.name}", "--values with a column of labels", "Leave --values out.")
+    path = Path(args.references)
+    offered = ingest.offer(workspace, path, "references", FILES, columns[path])
+    item = ingest.keep_captions(workspace, offered, "references", FILES, path.name)
+    derived = ingest.derive(workspace, item, attribute)
+    say(derived.line(path.name))
+    ingest.keep_derived(workspace, derived)
+    return offered.report
 
 
 def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: Path) -> None:

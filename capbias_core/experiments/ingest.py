@@ -10,13 +10,23 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, attribute_from, labels_for, plan, suggested_details
+from capbias_core.experiments.plan import (
+    Request,
+    attribute_from,
+    labels_for,
+    mapping_details,
+    plan,
+    suggested_details,
+)
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import read_attributes, read_captions, report_attributes, report_captions
+from capbias_core.prepare import derive_labels
+from capbias_core.types import Attribute
 
 DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 DEFAULT_COLLECTION = "my captions"
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,66 @@ def keep_attributes(
             "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
         )
     return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Labels made from human captions, which may be kept.
+
+    frame: image_id and a column called as the attribute, '' where no caption names a value. counts: value -> images,
+    in the order of the values. neither: images without a label, which are left out.
+    """
+
+    attribute: Attribute
+    references: Item
+    frame: pd.DataFrame
+    counts: dict[str, int]
+    neither: int
+
+    def line(self, origin: str) -> str:
+        """`age derived from captions.json: young 963, old 1,303; neither 184, left out`"""
+        counts = ", ".join(f"{value} {count:,}" for value, count in self.counts.items())
+        none = "neither" if len(self.counts) == 2 else "none of them"
+        return f"{self.attribute.name} derived from {origin}: {counts}; {none} {self.neither:,}, left out"
+
+
+def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Derived:
+    """Labels of images by the words of kept human captions. Nothing is kept."""
+    frame = derive_labels(workspace.frame(references.hash), attribute)
+    images = frame[attribute.name].value_counts().to_dict()
+    counts = {value: images.get(value, 0) for value in attribute.values}
+    return Derived(attribute, references, frame, counts, images.get("", 0))
+
+
+def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
+    """Keep derived labels as an attribute table beside their captions, with the rule that they were made by."""
+    attribute, references = derived.attribute, derived.references
+    missing = [value for value, count in derived.counts.items() if not count]
+    if missing:
+        raise CapbiasError(
+            f"human captions {references.name} ({references.source}), by which no image is {' or '.join(missing)}",
+            f"captions with words for each of {', '.join(attribute.values)}",
+            f"Check the captions, and the words of {attribute.name}.",
+        )
+    mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
+    details = {
+        "attributes": {attribute.name: mapping_details(attribute, attribute.name, mapping)},
+        "derived": {"references": references.hash, "precedence": list(attribute.derived)},
+    }
+    name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
+    source = f"derived from {references.name}"
+    return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
+
+
+def references_in(workspace: Workspace, collection: str, name: str) -> Item:
+    """Human captions of a collection, from which labels can be derived. Raises CapbiasError where it has none."""
+    if not workspace.items("references", collection):
+        raise CapbiasError(
+            f"the collection {collection!r}, which holds no human captions",
+            "human captions, from whose words labels are derived",
+            "Load them first, with the kind references.",
+        )
+    return workspace.item("references", name, collection)
 
 
 def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:

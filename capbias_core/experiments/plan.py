@@ -21,6 +21,7 @@ from capbias_core.types import Attribute
 PROTOCOL = 2
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+OBJECTS = "objects"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
 
@@ -31,9 +32,10 @@ TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
 class RunSpec:
     """One run, with everything that its numbers depend on.
 
-    family: 'attack' (LIC, SC, leakage), 'counting' (ratio, error) or 'captions' (out-of-fold bias scores and words
-    of a whole set). captions, references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw
-    label: value or None}}. attribute: the Attribute as a dict.
+    family: 'attack' (LIC, SC, leakage), 'counting' (ratio, error), 'cooccurrence' (BA, DBA) or 'captions' (out-of-fold
+    bias scores and words of a whole set). captions, references: content hashes. labels: {'table': hash, 'column':
+    name, 'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: the column of the table
+    with the objects of each image, '' for none.
     """
 
     family: str
@@ -46,6 +48,7 @@ class RunSpec:
     seeds: tuple[int, ...]
     condition: str
     merge_masks: bool
+    objects: str = ""
     protocol: int = PROTOCOL
 
     @cached_property
@@ -213,6 +216,10 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
             specs += _attack_runs(workspace, own, item, references, where, attribute, request)
         if "counting" in families:
             specs.append(_spec("counting", own))
+        if "cooccurrence" in families and references:
+            condition = _condition(workspace, item, references, where, attribute)
+            objects = OBJECTS if OBJECTS in workspace.frame(table.hash).columns else ""
+            specs.append(_spec("cooccurrence", own | {"objects": objects}, references.hash, condition=condition))
         if request.words:
             specs.append(_spec("captions", own, attacker=request.attacker))
     if request.words and references:
@@ -231,17 +238,21 @@ def _attack_runs(workspace, own: dict, item: Item, references: Item | None, wher
     common = {"attacker": request.attacker, "seeds": range(request.seeds)}
     if references is None:
         return [_spec("attack", own, **common)]
+    condition = _condition(workspace, item, references, where, attribute)
+    runs = [_spec("attack", own, references.hash, condition=condition, **common)]
+    return runs if condition == ALL_IMAGES else [_spec("attack", own, **common), *runs]
+
+
+def _condition(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> str:
+    """Whether all labelled images of a set have references, or a part. Raises CapbiasError where none has."""
     captioned, covered = _coverage(workspace, item, references, where, attribute)
-    if covered == captioned:
-        return [_spec("attack", own, references.hash, condition=ALL_IMAGES, **common)]
     if not covered:
         raise CapbiasError(
             f"references {references.name}, which have none of the {captioned:,} labelled images of {item.name}",
             "human captions of the same images",
             "Check the image ids of both files, or choose no references.",
         )
-    with_references = _spec("attack", own, references.hash, condition=WITH_REFERENCES, **common)
-    return [_spec("attack", own, **common), with_references]
+    return ALL_IMAGES if covered == captioned else WITH_REFERENCES
 
 
 def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> list[int]:
@@ -259,8 +270,8 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
     """Rough seconds that a run will take on two cores, from the size of its set."""
     images = next((item.images for item in workspace.items() if item.hash == spec.captions), FULL_SET)
     size = images / FULL_SET
-    if spec.family == "counting":
-        return 0.3 * size
+    if not spec.attacker:
+        return (0.3 if spec.family == "counting" else 1.0) * size
     entry = ATTACKERS[spec.attacker]
     if spec.family == "captions":
         return size * (1 + entry.folds * entry.seconds_a_fit)

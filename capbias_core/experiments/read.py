@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.experiments.cooccurrence import cooccurrence_estimates, cooccurrence_from
 from capbias_core.experiments.plan import RunSpec, attribute_from
 from capbias_core.experiments.run import counting_estimates, estimates_of, held_out_from, naming_from
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
@@ -51,6 +52,9 @@ def estimates(workspace: Workspace, run: RunRow) -> dict:
     """The estimates of a finished run again from its held-out evidence, for paired comparisons."""
     if run.spec["family"] == "counting":
         return counting_estimates(naming_from(workspace.array(run.run_id, "naming")))
+    if run.spec["family"] == "cooccurrence":
+        measured = workspace.results([run.run_id])["metric"]
+        return cooccurrence_estimates({name: cooccurrence_from(workspace.array(run.run_id, name)) for name in measured})
     reference = held_out_from(workspace.array(run.run_id, "human")) if run.spec["references"] else None
     return estimates_of(held_out_from(workspace.array(run.run_id, "model")), reference)
 

@@ -13,6 +13,7 @@ from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.attackers import attacker_entry, load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.cooccurrence import cooccurrence_bytes, cooccurrence_estimates, evidence_of
 from capbias_core.experiments.plan import TEST_SHARE, WITH_REFERENCES, RunSpec, attribute_from, labels_for
 from capbias_core.experiments.store import Workspace, bytes_frame, frame_bytes
 from capbias_core.explain.corpus import corpus_table
@@ -78,6 +79,8 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
         )
     if spec.family == "counting":
         return _count(spec, attribute, frame, labels)
+    if spec.family == "cooccurrence":
+        return _cooccurrence(workspace, spec, attribute, frame, labels, table)
     if spec.family == "captions":
         return _score_captions(spec, attribute, frame, labels, progress)
     return _attack(workspace, spec, attribute, frame, labels, progress)
@@ -304,6 +307,23 @@ def naming_from(data: bytes) -> Naming:
     names = frame[[column for column in frame if column.startswith("n")]].to_numpy()
     image_id = frame["image_id"].cat
     return Naming(tuple(image_id.categories), image_id.codes.to_numpy().astype(int), frame["label"].to_numpy(), names)
+
+
+# family 'cooccurrence': BA, DBA
+
+
+def _cooccurrence(workspace: Workspace, spec: RunSpec, attribute: Attribute, frame, labels, table) -> Outcome:
+    human = workspace.frame(spec.references)
+    human = human[human["image_id"].isin(labels.index)]
+    objects = table.set_index("image_id")[spec.objects] if spec.objects else None
+    evidence, notes = evidence_of(human, frame, labels, attribute, objects)
+    method = "captions of the images that both sides have; 95% image bootstrap, 1000 draws"
+    results = []
+    for name, found in cooccurrence_estimates(evidence).items():
+        n = int(evidence[name].model[:, 0].sum())
+        results.append(_result(spec, attribute, name, found, 0, n, method))
+    arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
+    return Outcome(results, arrays, tuple(notes))
 
 
 # family 'captions': out-of-fold bias scores and words of a whole set

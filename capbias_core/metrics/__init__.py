@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.metrics.base import HeldOut, Metric, Naming, Parts
+from capbias_core.metrics.base import Cooccurrence, HeldOut, Metric, Naming, Parts, Tally
+from capbias_core.metrics.bias_amplification import bias_amplification
+from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.error import error
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.ratio import ratio
 from capbias_core.metrics.sentence_classification import sentence_classification
 
-__all__ = ["FAMILIES", "METRICS", "HeldOut", "Metric", "Naming", "Parts", "expand_metrics", "metric"]
+__all__ = [
+    "FAMILIES", "METRICS", "Cooccurrence", "HeldOut", "Metric", "Naming", "Parts", "Tally", "expand_metrics", "metric",
+]  # fmt: skip
 
 _LIC = "Hirota et al., CVPR 2022"
 
@@ -59,6 +63,24 @@ METRICS = {
             f"Burns et al., ECCV 2018; {_LIC}, Table 1", parts=error,
             explanation="Captions whose only named value is not the labelled one, of all captions.",
         ),
+        Metric(
+            "BA", "BA, bias amplification of word pairs", "cooccurrence", 100, lambda k: 0.0, "lower", (-100, 100),
+            f"Zhao et al., EMNLP 2017; {_LIC}, Eq. 2-3", compare=bias_amplification,
+            explanation="How much more often than in the human captions a word stands beside the value that it goes "
+            "with there, averaged over the common words. It does not see that one value is commoner than the other.",
+        ),
+        Metric(
+            "DBA_G", "DBA_G, objects to the named value", "cooccurrence", 100, lambda k: 0.0, "lower", (-100, 100),
+            f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2", compare=object_to_value,
+            explanation="How much more than in the human captions the objects on the image go with the value that "
+            "captions name.",
+        ),
+        Metric(
+            "DBA_O", "DBA_O, the labelled value to named objects", "cooccurrence", 100, lambda k: 0.0, "lower",
+            (-100, 100), f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2", compare=value_to_object,
+            explanation="How much more than in the human captions the labelled value goes with the objects that "
+            "captions name.",
+        ),
     )
 }  # fmt: skip
 
@@ -69,6 +91,8 @@ FAMILIES = {
     "sc": ("SC", "SC_D"),
     "ratio": ("ratio",),
     "error": ("error",),
+    "ba": ("BA",),
+    "dba": ("DBA_G", "DBA_O"),
 }
 
 

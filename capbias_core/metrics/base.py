@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,44 @@ class Naming:
 
 
 @dataclass(frozen=True)
+class Cooccurrence:
+    """How often captions name a value of the attribute, a task word, and both, image by image, on two sides.
+
+    tasks: L words or objects. human, model: (n_images, 1 + K + L + K * L) counts of captions, sparse: all that take
+    part, those with each value, with each task, with each pair (value by value); see `Tally`.
+    """
+
+    images: tuple[str, ...]
+    n_values: int
+    tasks: tuple[str, ...]
+    human: csr_array
+    model: csr_array
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of one side of a Cooccurrence, summed over images. n: (...); value: (..., K); task: (..., L); pair:
+    (..., K, L). The first axes are those of the sums, such as draws of a bootstrap.
+    """
+
+    n: np.ndarray
+    value: np.ndarray
+    task: np.ndarray
+    pair: np.ndarray
+
+    @classmethod
+    def of(cls, sums: np.ndarray, n_values: int, n_tasks: int) -> Tally:
+        """The columns (..., 1 + K + L + K * L) of a Cooccurrence by what they count."""
+        n, value, task, pair = np.split(sums, np.cumsum([1, n_values, n_tasks]), axis=-1)
+        return cls(n[..., 0], value, task, pair.reshape(*sums.shape[:-1], n_values, n_tasks))
+
+
+@dataclass(frozen=True)
 class Parts:
     """A value as a quotient of sums over captions: value = scale * sum(numerator) / sum(denominator).
 
-    Every metric here has this form, so one function gives its spread over seeds and another its bootstrap over
-    images. Arrays are (n,), one entry a row of the evidence.
+    Every metric that reads captions one by one has this form, so one function gives its spread over seeds and
+    another its bootstrap over images. Arrays are (n,), one entry a row of the evidence.
     """
 
     numerator: np.ndarray
@@ -53,8 +87,9 @@ class Parts:
 class Metric:
     """What a metric is, for the pages and the contract test.
 
-    family: 'attack' (reads HeldOut), 'counting' (reads Naming) or 'difference' (of the metric named in `of`,
-    captioner minus references, on the same images and splits). scale: shown value = scale * quantity.
+    family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
+    captioner minus references, on the same images and splits) or 'cooccurrence' (reads a Cooccurrence: `compare`, of
+    the human Tally and the model's, gives (...) values). scale: shown value = scale * quantity.
     neutral: shown value that means no bias by this metric, given K values. better: 'lower', or 'neutral' where
     the nearest to neutral is best.
     """
@@ -68,5 +103,6 @@ class Metric:
     range: tuple[float, float]
     source: str
     parts: Callable[..., Parts] | None = None
+    compare: Callable[[Tally, Tally], np.ndarray] | None = None
     of: str = ""
     explanation: str = ""

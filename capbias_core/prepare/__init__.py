@@ -1,6 +1,7 @@
 """Pure and seeded: from captions as written to what an attacker reads, and which images it reads."""
 
 from capbias_core.prepare.align import align_captions, vocabulary
+from capbias_core.prepare.derive import derive_labels
 from capbias_core.prepare.mask import mask_tokens, masked_captions
 from capbias_core.prepare.split import balanced_folds, balanced_split, child_seed
 from capbias_core.prepare.text import tokenize, tokens_with_spans
@@ -10,6 +11,7 @@ __all__ = [
     "balanced_folds",
     "balanced_split",
     "child_seed",
+    "derive_labels",
     "mask_tokens",
     "masked_captions",
     "tokenize",

@@ -16,6 +16,9 @@ def tokenize(caption: str) -> list[str]:
     >>> tokenize("A woman's T-shirt, <unk>.")
     ['a', 'woman', "'s", 't', 'shirt', '<unk>']
     """
+    lower = caption.lower()
+    if lower.isascii():
+        return TOKEN.findall(lower)
     return [_plain(token) for token in TOKEN.findall(caption)]
 
 

@@ -6,8 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.experiments import read
-from capbias_core.experiments.store import Workspace
+from capbias_core.attributes import get_attribute
+from capbias_core.experiments import ingest, read
+from capbias_core.experiments.store import Item, Workspace
 from capbias_core.explain.what_if import StoredAttackers
 
 SETS = 40
@@ -45,3 +46,9 @@ def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
 def captions(folder: str, digest: str) -> pd.DataFrame:
     """A kept caption set, as written."""
     return Workspace(folder).frame(digest)
+
+
+@st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs={Item: lambda item: (*vars(item).values(),)[:5]})
+def derived(folder: str, references: Item, attribute: str) -> ingest.Derived:
+    """Labels of a shipped attribute by the words of kept human captions; callers only read."""
+    return ingest.derive(Workspace(folder), references, get_attribute(attribute))

@@ -37,7 +37,10 @@ def _poll(engine: Engine, collection: str | None) -> None:
 def label(run: RunRow) -> str:
     """A run in a few words."""
     spec = run.spec
-    what = {"attack": "LIC", "counting": "ratio and error", "captions": "scores and words of each caption"}
+    what = {
+        "attack": "LIC", "counting": "ratio and error", "cooccurrence": "BA and DBA",
+        "captions": "scores and words of each caption",
+    }  # fmt: skip
     seeds = f", {len(spec['seeds'])} seeds" if spec["family"] == "attack" else ""
     with_references = ", with references" if spec["condition"] else ""
     attacker = f", {spec['attacker']}" if spec["attacker"] else ""

@@ -1,0 +1,158 @@
+"""Runs of the family 'cooccurrence': counts of values beside words and objects, human captions against the model's."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from capbias_core.aggregate import Estimate, comparison
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics import METRICS, Cooccurrence
+from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
+from capbias_core.types import Attribute
+
+# A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
+# proportion less often where there are fewer captions.
+LEAST, OF_CAPTIONS = 100, 53_900
+
+
+def evidence_of(
+    human: pd.DataFrame, model: pd.DataFrame, labels: pd.Series, attribute: Attribute, objects: pd.Series | None
+) -> tuple[dict[str, Cooccurrence], list[str]]:
+    """The evidence of each metric that these inputs allow, by its name, and notes.
+
+    human, model: captions of labelled images, image_id and caption; images on one side only are left out. labels:
+    value by image id. objects: text such as `cat|dog` by image id, or None.
+    """
+    images = sorted(set(human["image_id"].unique()) & set(model["image_id"].unique()))
+    sides = [_Side(frame, images, attribute) for frame in (human, model)]
+    found, notes = {}, []
+    if attribute.words:
+        words, least = _words(sides[0], attribute)
+        found["BA"] = _evidence(sides, images, words, lambda side: side.named(side.encoded.with_words(words)))
+        notes.append(
+            f"BA: {len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside "
+            f"each value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,})."
+        )
+    if attribute.words and objects is not None:
+        names, on_image = _objects_of(images, objects)
+        found["DBA_G"] = _evidence(sides, images, names, lambda side: side.named(on_image[side.image]))
+        notes.append(f"DBA_G: {len(names)} objects of the attribute table. Captions that name no or several values "
+                     "do not count, here and in BA.")  # fmt: skip
+    if found or not attribute.words:
+        table = object_names()
+        used = named_objects(sides[0].encoded, table)
+        kept = np.flatnonzero(used.sum(axis=0) > 0)
+        if len(kept):
+            names = [list(table)[place] for place in kept]
+            label = _one_hot(labels[images], attribute)
+            found["DBA_O"] = _evidence(
+                sides, images, names,
+                lambda side: (label[side.image], named_objects(side.encoded, table)[:, kept], slice(None)),
+            )  # fmt: skip
+            notes.append(f"DBA_O: {len(names)} objects that human captions name.")
+    return found, notes
+
+
+class _Side:
+    """The captions of one side on the images that both have."""
+
+    def __init__(self, frame: pd.DataFrame, images: list[str], attribute: Attribute):
+        image = pd.Index(images).get_indexer(frame["image_id"])
+        self.image = image[image >= 0]
+        self.encoded: Encoded = encode(frame["caption"].to_numpy(dtype=object)[image >= 0])
+        self.values = None
+        if attribute.words:
+            named = self.encoded.with_any([attribute.words[value] for value in attribute.values])
+            self.only_one = np.asarray(named.sum(axis=1)).ravel() == 1
+            self.values = named
+
+    def named(self, tasks: csr_array):
+        """Values that captions name, and tasks, of the captions that name one value only."""
+        return self.values, tasks, self.only_one
+
+
+def _evidence(sides: list[_Side], images: list[str], tasks: Sequence[str], read: Callable) -> Cooccurrence:
+    counts = []
+    for side in sides:
+        values, task, kept = read(side)
+        counts.append(pair_counts(side.image[kept], len(images), values[kept], task[kept]))
+    return Cooccurrence(tuple(images), values.shape[1], tuple(tasks), *counts)
+
+
+def _words(human: _Side, attribute: Attribute) -> tuple[list[str], int]:
+    """Task words of the human captions, and how often each must stand beside each value."""
+    least = max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
+    words = content_words(human.encoded, attribute.masked_words)
+    pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
+    often = (pairs.toarray() >= least).all(axis=0)
+    words = [word for word, kept in zip(words, often, strict=True) if kept]
+    if not words:
+        raise CapbiasError(
+            f"human captions in which no word stands beside each value of {attribute.name} {least} times",
+            "captions of more images, or with more variety",
+            "Load more references.",
+        )
+    return words, least
+
+
+def _objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
+    """Objects that annotations name on these images, without `person`, and (images, objects) booleans."""
+    lists = objects.reindex(images).fillna("").str.split("|")
+    exploded = lists.explode().str.strip()
+    code = pd.Series(range(len(images)), index=images)
+    exploded = exploded[(exploded != "") & (exploded != "person")]
+    column, names = pd.factorize(exploded, sort=True)
+    if not len(names):
+        raise CapbiasError(
+            "an attribute table whose objects are on none of these images",
+            "a column of objects such as `cat|dog`",
+            "Check the image ids, or leave DBA_G out.",
+        )
+    matrix = csr_array(
+        (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
+    )
+    matrix.data[:] = 1
+    return list(names), matrix
+
+
+def _one_hot(labels: pd.Series, attribute: Attribute) -> csr_array:
+    place = {value: column for column, value in enumerate(attribute.values)}
+    column = labels.map(place).to_numpy(dtype=int)
+    return csr_array(
+        (np.ones(len(column), dtype=np.int32), (np.arange(len(column)), column)), (len(column), len(place))
+    )
+
+
+def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estimate]:
+    """The estimate of each metric from its evidence."""
+    return {name: comparison(METRICS[name].compare, own, METRICS[name].scale) for name, own in evidence.items()}
+
+
+def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:
+    """Evidence as bytes; `cooccurrence_from` reads them back."""
+    arrays = {}
+    for name in ("human", "model"):
+        side = csr_array(getattr(evidence, name))
+        arrays |= {f"{name}_{part}": getattr(side, part) for part in ("data", "indices", "indptr")}
+    names = json.dumps([evidence.n_values, evidence.tasks, evidence.images]).encode()
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, names=np.frombuffer(names, dtype=np.uint8), **arrays)
+    return buffer.getvalue()
+
+
+def cooccurrence_from(data: bytes) -> Cooccurrence:
+    """The evidence in bytes of `cooccurrence_bytes`."""
+    arrays = np.load(io.BytesIO(data))
+    n_values, tasks, images = json.loads(arrays["names"].tobytes())
+    shape = len(images), 1 + n_values + len(tasks) + n_values * len(tasks)
+    sides = [
+        csr_array((arrays[f"{name}_data"], arrays[f"{name}_indices"], arrays[f"{name}_indptr"]), shape=shape)
+        for name in ("human", "model")
+    ]
+    return Cooccurrence(tuple(images), n_values, tuple(tasks), *sides)

@@ -1,0 +1,50 @@
+"""DBA_G and DBA_O, directional bias amplification (Wang & Russakovsky, ICML 2021; LIC, appendix A.2, Eq. 1-3).
+
+    DBA = 1 / (|L| |A|) * sum_{a, l} y_al D_al + (1 - y_al) (-D_al),   y_al = 1[p(a, l) > p(a) p(l)]
+    D_al = p(a | l) of the model - p(a | l) of the humans    for DBA_G: objects of the image -> value that captions name
+    D_al = p(l | a) of the model - p(l | a) of the humans    for DBA_O: labelled value -> objects that captions name
+
+p: shares of captions; y from the human side. Range [-1, 1], shown x100; lower is better. Above 0: pairs that go
+together more often than by chance do so more in the model's captions, or the others less. A pair whose condition never
+occurs on one side adds 0. Where images are few, chance alone makes pairs of the human side stand out that the model's
+do not follow, and the value falls below 0.
+
+>>> import numpy as np
+>>> human = Tally.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
+>>> model = Tally.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
+>>> float(object_to_value(human, model)), float(value_to_object(human, model))
+(0.25, 0.25)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capbias_core.metrics.base import Tally
+
+
+def object_to_value(human: Tally, model: Tally) -> np.ndarray:
+    """DBA_G, (...) values."""
+    return _directed(human, _given_task(model) - _given_task(human))
+
+
+def value_to_object(human: Tally, model: Tally) -> np.ndarray:
+    """DBA_O, (...) values."""
+    return _directed(human, _given_value(model) - _given_value(human))
+
+
+def _directed(human: Tally, change: np.ndarray) -> np.ndarray:
+    # p(a, l) > p(a) p(l), times n twice: whole numbers, so that independent pairs do not depend on rounding.
+    goes_together = human.pair * human.n[..., None, None] > human.value[..., :, None] * human.task[..., None, :]
+    directed = np.where(goes_together, change, -change)
+    return np.nan_to_num(directed).mean(axis=(-2, -1))
+
+
+def _given_task(side: Tally) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return side.pair / side.task[..., None, :]
+
+
+def _given_value(side: Tally) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return side.pair / side.value[..., :, None]

@@ -1,0 +1,154 @@
+"""Which task words captions have: their common content words, or the objects that they name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from capbias_core.prepare.text import tokenize
+
+OBJECTS_FILE = Path(__file__).resolve().parents[2] / "assets" / "objects.toml"
+# Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
+CONTENT = ("NN", "NP", "VV", "AJ", "AV")
+COMMON_WORDS = 1000
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Captions as numbers. codes: their tokens, one after another; caption: (len(codes),) which caption each is of;
+    n: captions; vocabulary: token -> code."""
+
+    codes: np.ndarray
+    caption: np.ndarray
+    n: int
+    vocabulary: dict[str, int]
+
+    def with_words(self, words: Sequence[str]) -> csr_array:
+        """(n, len(words)) booleans: the caption has the word."""
+        return self.with_any([[word] for word in words])
+
+    def with_any(self, groups: Sequence[Sequence[str]]) -> csr_array:
+        """(n, len(groups)) booleans: the caption has one of the words of the group."""
+        column = np.full(len(self.vocabulary), -1)
+        for place, words in enumerate(groups):
+            column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
+        found = column[self.codes]
+        return _booleans(self.caption[found >= 0], found[found >= 0], self.n, len(groups))
+
+    def captions_with(self) -> np.ndarray:
+        """(len(vocabulary),): in how many captions each token is."""
+        pairs = np.unique(self.codes.astype(np.int64) * self.n + self.caption)
+        return np.bincount(pairs // max(self.n, 1), minlength=len(self.vocabulary))
+
+
+def encode(captions: Iterable[str]) -> Encoded:
+    """Captions as written (or masked) to numbers."""
+    vocabulary: dict[str, int] = {}
+    codes, lengths = [], []
+    for caption in captions:
+        own = [vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(caption)]
+        codes.append(np.array(own, dtype=np.int32))
+        lengths.append(len(own))
+    flat = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32)
+    return Encoded(flat, np.repeat(np.arange(len(lengths)), lengths), len(lengths), vocabulary)
+
+
+def _booleans(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
+    matrix = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix
+
+
+def content_words(encoded: Encoded, left_out: Iterable[str] = ()) -> list[str]:
+    """Nouns, verbs, adjectives and adverbs among the 1,000 tokens that most captions have, commonest first.
+
+    left_out: words that name the attribute. The part of speech is that of the word alone (HanTa's English model):
+    the likeliest tag decides. LIC, appendix A.2.
+    """
+    counts = encoded.captions_with()
+    tokens = np.array(list(encoded.vocabulary), dtype=object)
+    common = tokens[np.argsort(-counts, kind="stable")[:COMMON_WORDS]]
+    skip = set(left_out)
+    return [word for word in common if word.isalpha() and word not in skip and _is_content(word)]
+
+
+def _is_content(word: str) -> bool:
+    tags = _tagger().tag_word(word)
+    return bool(tags) and tags[0][0].startswith(CONTENT)
+
+
+@cache
+def _tagger():
+    from HanTa.HanoverTagger import HanoverTagger
+
+    return HanoverTagger("morphmodel_en.pgz")
+
+
+@cache
+def object_names() -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Object category -> the phrases that name it, each a tuple of tokens, plurals included."""
+    table = tomllib.loads(OBJECTS_FILE.read_text(encoding="utf-8"))
+    return {
+        name: tuple(form for phrase in dict.fromkeys([name, *others]) for form in _forms(phrase.split()))
+        for name, others in table.items()
+        if name != "person"
+    }
+
+
+def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
+    """A phrase and its plural by rule."""
+    *first, last = phrase
+    plural = last + "s"
+    if last.endswith(("s", "x", "ch", "sh")):
+        plural = last + "es"
+    elif last.endswith("y") and last[-2] not in "aeiou":
+        plural = last[:-1] + "ies"
+    return [tuple(phrase), (*first, plural)]
+
+
+def named_objects(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
+    """(n, len(names)) booleans: the caption names the object. A word counts for the longest phrase that it is in."""
+    taken = np.zeros(len(encoded.codes), dtype=bool)
+    rows, columns = [], []
+    phrases = [(phrase, place) for place, own in enumerate(names.values()) for phrase in own]
+    for phrase, place in sorted(phrases, key=lambda pair: -len(pair[0])):
+        start = _places(encoded, phrase)
+        start = start[~taken[start]]
+        for step in range(len(phrase)):
+            taken[start + step] = True
+        rows.append(encoded.caption[start])
+        columns.append(np.full(len(start), place))
+    return _booleans(np.concatenate(rows), np.concatenate(columns), encoded.n, len(names))
+
+
+def _places(encoded: Encoded, phrase: tuple[str, ...]) -> np.ndarray:
+    """Where a phrase begins in the codes, within one caption."""
+    codes = [encoded.vocabulary.get(word, -1) for word in phrase]
+    if -1 in codes:
+        return np.zeros(0, dtype=int)
+    start = np.flatnonzero(encoded.codes == codes[0])
+    for step, code in enumerate(codes[1:], start=1):
+        start = start[start + step < len(encoded.codes)]
+        same = encoded.caption[start + step] == encoded.caption[start]
+        start = start[same & (encoded.codes[start + step] == code)]
+    return start
+
+
+def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
+    """Counts of captions by image, as metrics.base.Cooccurrence keeps them: (n_images, 1 + K + L + K * L).
+
+    image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans.
+    """
+    n = len(image)
+    ones = csr_array(np.ones((n, 1), dtype=np.int32))
+    pairs = [tasks.multiply(values[:, [column]]) for column in range(values.shape[1])]
+    by_caption = csr_array(hstack([ones, values, tasks, *pairs]))
+    of_image = csr_array((np.ones(n, dtype=np.int32), (image, np.arange(n))), shape=(n_images, n))
+    return csr_array(of_image @ by_caption)

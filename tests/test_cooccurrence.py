@@ -1,0 +1,209 @@
+"""BA and DBA: against an independent package, against cases worked out by hand, and from captions to the run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from capbias_core.aggregate import comparison, rank
+from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.cooccurrence import cooccurrence_bytes, cooccurrence_from, evidence_of
+from capbias_core.metrics import Cooccurrence, Tally
+from capbias_core.metrics.bias_amplification import bias_amplification as ba
+from capbias_core.metrics.directional import object_to_value, value_to_object
+from capbias_core.prepare.tasks import content_words, encode, named_objects, object_names, pair_counts
+
+GENDER = get_attribute("gender")
+
+
+def tally(values, tasks) -> Tally:
+    """The counts of captions given as (n, K) and (n, L) booleans."""
+    values, tasks = (csr_array(np.asarray(side, dtype=np.int32)) for side in (values, tasks))
+    counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
+    return Tally.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
+
+
+# against the package bias-amplification
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_dba_equals_the_package_on_one_hot_arrays(seed):
+    """One value and one task a row, as its conditionals need; every value and task occurs on both sides."""
+    torch = pytest.importorskip("torch")
+    package = pytest.importorskip("bias_amplification.metrics.CoOccurMetrics").DBA()
+    rng = np.random.default_rng(seed)
+    n, k, l = rng.integers(40, 400), rng.integers(2, 5), rng.integers(2, 9)  # noqa: E741 (the formula's letter)
+
+    def one_hot(width):
+        return np.eye(width)[np.concatenate([np.arange(width), rng.integers(0, width, n - width)])]
+
+    value, task, task_m, value_m = one_hot(k), one_hot(l), one_hot(l), one_hot(k)
+    a, t, t_m, a_m = (torch.tensor(side, dtype=torch.float64) for side in (value, task, task_m, value_m))
+    expected = float(package.computeBiasAmp(a, t, t_m)[0])
+    assert float(value_to_object(tally(value, task), tally(value, task_m))) == pytest.approx(expected, abs=1e-6)
+    expected = float(package.computeBiasAmp(t, a, a_m)[0])
+    assert float(object_to_value(tally(value, task), tally(value_m, task))) == pytest.approx(expected, abs=1e-6)
+
+
+# worked out by hand
+
+# Eight captions; values Female, Male; words cake, tie. Humans: Female with cake 3, with tie 1; Male with cake 1, with
+# tie 2; one Male caption has both words. b(F|cake) = 3/4, b(M|tie) = 2/3; the others are below 1/2.
+HUMAN_VALUES = [[1, 0]] * 4 + [[0, 1]] * 4
+HUMAN_WORDS = [[1, 0], [1, 0], [1, 0], [0, 1], [1, 1], [0, 1], [0, 0], [0, 0]]
+# The model: Female with cake 4; Male with tie 3 and with cake 1. b(F|cake) = 4/5, b(M|tie) = 1.
+MODEL_WORDS = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]
+
+
+def test_ba_by_hand():
+    """1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120."""
+    found = ba(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    assert found == pytest.approx(23 / 120)
+
+
+def test_ba_does_not_see_a_word_without_the_model():
+    """The model never writes tie: only cake counts, over both words."""
+    words = np.array(MODEL_WORDS) * [1, 0]
+    assert ba(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, words)) == pytest.approx((4 / 5 - 3 / 4) / 2)
+
+
+def test_ba_of_a_word_that_no_side_prefers():
+    """b = 1/2 is not above 1/|A|: whatever the model does, it adds nothing."""
+    even = tally([[1, 0], [0, 1]], [[1], [1]])
+    assert ba(even, tally([[1, 0], [1, 0]], [[1], [1]])) == 0
+
+
+def test_multi_hot_dba_o_by_hand():
+    """p(cake|F) 3/4, p(tie|F) 1/4, p(cake|M) 1/4, p(tie|M) 2/4; of the model 4/4, 0, 1/4, 3/4.
+
+    y: p(F, cake) = 3/8 > 1/2 * 4/8; p(F, tie) = 1/8 < 1/2 * 3/8; p(M, cake) = 1/8 < 2/8; p(M, tie) = 2/8 > 3/16.
+    DBA = 1/4 * ((1 - 3/4) - (0 - 1/4) - (1/4 - 1/4) + (3/4 - 2/4)) = 3/16.
+    """
+    found = value_to_object(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    assert found == pytest.approx(3 / 16)
+
+
+def test_multi_hot_dba_g_by_hand():
+    """p(F|cake) 3/4, p(M|cake) 1/4, p(F|tie) 1/3, p(M|tie) 2/3; of the model 4/5, 1/5, 0, 1.
+
+    DBA = 1/4 * ((4/5 - 3/4) - (0 - 1/3) - (1/5 - 1/4) + (1 - 2/3)) = 1/4 * 23/30 = 23/120.
+    """
+    found = object_to_value(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    assert found == pytest.approx(23 / 120)
+
+
+def test_independent_pairs_take_the_other_sign():
+    """p(a, l) = p(a) p(l) exactly: y is 0, so a rise lowers DBA."""
+    even = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [0], [1], [0]])
+    rise = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [1], [1], [0]])
+    assert value_to_object(even, rise) == pytest.approx(-0.25)
+
+
+# task words
+
+
+def names_of(caption: str) -> set[str]:
+    table = object_names()
+    found = named_objects(encode([caption]), table).toarray()[0]
+    return {name for name, here in zip(table, found, strict=True) if here}
+
+
+@pytest.mark.parametrize(
+    ("caption", "named"),
+    [
+        ("a woman with two Cell Phones", {"cell phone"}),
+        ("a man eats a hot dog", {"hot dog"}),
+        ("a dog beside hot dogs", {"dog", "hot dog"}),
+        ("a teddy bear on a sofa", {"teddy bear", "couch"}),
+        ("buses, benches and puppies", {"bus", "bench", "dog"}),
+        ("people with knives and a person", {"knife"}),
+        ("a cellar", set()),
+        ("", set()),
+    ],
+)
+def test_objects_that_a_caption_names(caption, named):
+    assert names_of(caption) == named
+
+
+def test_a_phrase_ends_with_its_caption():
+    table = object_names()
+    found = named_objects(encode(["it is hot", "dog days"]), table).toarray()
+    assert found[0].sum() == 0 and found[1].sum() == 1
+
+
+def test_content_words_are_the_common_ones_of_the_right_kind():
+    encoded = encode(["a red kitchen is in the house"] * 3 + ["a man slowly cooks with the cake"] * 2)
+    words = content_words(encoded, {"man"})
+    assert set(words) == {"red", "kitchen", "house", "slowly", "cooks", "cake"}
+    assert set(words[:3]) == {"red", "kitchen", "house"}
+
+
+def test_counts_of_an_image_are_over_its_captions():
+    values, tasks = csr_array([[1, 0], [0, 1], [1, 0]]), csr_array([[1, 0], [1, 1], [0, 0]])
+    counts = pair_counts(np.array([1, 1, 0]), 2, values, tasks).toarray()
+    assert counts.tolist() == [[1, 1, 0, 0, 0, 0, 0, 0, 0], [2, 1, 1, 2, 1, 1, 0, 1, 1]]
+
+
+# from captions to numbers
+
+
+def captions(texts: dict[str, list[str]]) -> pd.DataFrame:
+    rows = [(image, index, text) for image, own in texts.items() for index, text in enumerate(own)]
+    return pd.DataFrame(rows, columns=["image_id", "caption_index", "caption"])
+
+
+def sides(n: int = 40):
+    """Women with cakes and men with ties, more so in the model's captions."""
+    labels = pd.Series({str(i): "Female" if i % 2 else "Male" for i in range(n)})
+
+    def text(i, amount):
+        word = ("cake" if i % 2 else "tie") if (i // 2) % 4 < amount else ("tie" if i % 2 else "cake")
+        return f"a {'woman' if i % 2 else 'man'} with a {word}"
+
+    human = captions({str(i): [text(i, 3), text(i, 2)] for i in range(n)})
+    return human, captions({str(i): [text(i, 4)] for i in range(n)}), labels
+
+
+def test_evidence_from_captions():
+    human, model, labels = sides()
+    objects = pd.Series({image: "person|cake" if label == "Female" else "tie" for image, label in labels.items()})
+    found, notes = evidence_of(human, model, labels, GENDER, objects)
+    assert list(found) == ["BA", "DBA_G", "DBA_O"] and len(notes) == 3
+    assert set(found["BA"].tasks) == {"cake", "tie"} and found["DBA_G"].tasks == ("cake", "tie")
+    # Humans: 3/4 and 1/2 of the captions of each value have its word, so b = 5/8; the model's b = 1.
+    assert comparison(ba, found["BA"], 100).value == pytest.approx(37.5)
+    low, high = comparison(ba, found["BA"], 100).interval()
+    assert low <= 37.5 <= high
+
+
+def test_captions_that_name_no_or_both_values_do_not_count():
+    human, model, labels = sides()
+    more = captions({"0": ["a person with a cake"] * 9 + ["a man and a woman with a cake"] * 9})
+    found, _ = evidence_of(pd.concat([human, more], ignore_index=True), model, labels, GENDER, None)
+    assert found["BA"].human[:, 0].sum() == len(human) and "DBA_G" not in found
+
+
+def test_an_attribute_without_words_has_dba_o_only():
+    human, model, labels = sides()
+    found, _ = evidence_of(human, model, labels, plain_attribute("group", ("Female", "Male")), None)
+    assert list(found) == ["DBA_O"]
+
+
+def test_objects_of_other_images_are_refused():
+    human, model, labels = sides()
+    with pytest.raises(CapbiasError, match="objects are on none of these images"):
+        evidence_of(human, model, labels, GENDER, pd.Series({"elsewhere": "cake"}))
+
+
+def test_evidence_is_kept_whole_and_captioners_are_ranked():
+    human, model, labels = sides()
+    strong = evidence_of(human, model, labels, GENDER, None)[0]["BA"]
+    same = evidence_of(human, human[human["caption_index"] == 1], labels, GENDER, None)[0]["BA"]
+    again = cooccurrence_from(cooccurrence_bytes(strong))
+    assert isinstance(again, Cooccurrence) and again.images == strong.images and again.tasks == strong.tasks
+    assert (again.human != strong.human).nnz == 0 and (again.model != strong.model).nnz == 0
+    found = rank({"strong": comparison(ba, again, 100), "same": comparison(ba, same, 100)})
+    assert found.ranks == {"strong": (2, 2), "same": (1, 1)}
