@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import holds_labels, known_attributes, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import (
@@ -20,6 +20,7 @@ from capbias_core.experiments.ingest import (
     keep_derived,
     keep_images,
     offer,
+    outdated,
 )
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
@@ -159,9 +160,9 @@ def _mapping(offered: Offered) -> dict:
 
 
 def _looks_like(attribute: Attribute, column: str, counts: pd.Series) -> bool:
-    """By its name; a column `age` may also hold years, so derived attributes need a label of theirs too."""
+    """By its name; of an attribute whose labels can be derived, also by a label."""
     named = column.lower() in attribute.columns
-    return named and (not attribute.derived or any(suggest_mapping(attribute, counts.index).values()))
+    return named and (not attribute.derived or holds_labels(attribute, column, counts.index))
 
 
 def _own_values(column: str, counts: pd.Series) -> tuple[str, ...]:
@@ -276,6 +277,9 @@ def _kept(engine: Engine) -> None:
         table, hide_index=True, on_select="rerun", selection_mode="single-row", key="kept", alt="What is kept"
     )
     note("Select a row to delete it.")
+    for item in items:
+        if outdated(engine.workspace, item):
+            note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")
     if event.selection.rows:
         place = event.selection.rows[0]
         _delete(engine, items[place], uses[place])

@@ -81,6 +81,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Merge runs of masked words", key="merge", bind="query-params",
         help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
     )  # fmt: skip
+    if human == NO_REFERENCES and {"ba", "dba"} & set(metrics):
+        note("BA and DBA compare with human captions: choose some, or load them on the Data page.")
     if not _has_words(table, attribute):
         metrics = [name for name in metrics if name not in ("ratio", "error")]
     return Request(

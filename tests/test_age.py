@@ -314,7 +314,10 @@ def test_counting_keeps_nothing(here):
     derived = ingest.derive(workspace, item, get_attribute("age"))
     assert (derived.counts, derived.neither) == ({"young": 24, "old": 30}, 6)
     assert workspace.items("attributes") == []
-    assert ingest.keep_derived(workspace, derived).collection == "c"
+    kept = ingest.keep_derived(workspace, derived)
+    assert kept.collection == "c" and not ingest.outdated(workspace, kept)
+    workspace.delete(item)
+    assert ingest.outdated(workspace, kept)
 
 
 def test_a_column_of_years_does_not_stop_an_import(here, capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +28,11 @@ def tally(values, tasks) -> Tally:
     return Tally.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
 
 
+def compared(metric, human: Tally, model: Tally) -> float:
+    """The value where the human side itself decides."""
+    return float(metric(human, model, human))
+
+
 # against the package bias-amplification
 
 
@@ -43,9 +50,9 @@ def test_dba_equals_the_package_on_one_hot_arrays(seed):
     value, task, task_m, value_m = one_hot(k), one_hot(l), one_hot(l), one_hot(k)
     a, t, t_m, a_m = (torch.tensor(side, dtype=torch.float64) for side in (value, task, task_m, value_m))
     expected = float(package.computeBiasAmp(a, t, t_m)[0])
-    assert float(value_to_object(tally(value, task), tally(value, task_m))) == pytest.approx(expected, abs=1e-6)
+    assert compared(value_to_object, tally(value, task), tally(value, task_m)) == pytest.approx(expected, abs=1e-6)
     expected = float(package.computeBiasAmp(t, a, a_m)[0])
-    assert float(object_to_value(tally(value, task), tally(value_m, task))) == pytest.approx(expected, abs=1e-6)
+    assert compared(object_to_value, tally(value, task), tally(value_m, task)) == pytest.approx(expected, abs=1e-6)
 
 
 # worked out by hand
@@ -60,20 +67,22 @@ MODEL_WORDS = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]
 
 def test_ba_by_hand():
     """1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120."""
-    found = ba(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    found = compared(ba, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
     assert found == pytest.approx(23 / 120)
 
 
 def test_ba_does_not_see_a_word_without_the_model():
     """The model never writes tie: only cake counts, over both words."""
     words = np.array(MODEL_WORDS) * [1, 0]
-    assert ba(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, words)) == pytest.approx((4 / 5 - 3 / 4) / 2)
+    assert compared(ba, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, words)) == pytest.approx(
+        (4 / 5 - 3 / 4) / 2
+    )
 
 
 def test_ba_of_a_word_that_no_side_prefers():
     """b = 1/2 is not above 1/|A|: whatever the model does, it adds nothing."""
     even = tally([[1, 0], [0, 1]], [[1], [1]])
-    assert ba(even, tally([[1, 0], [1, 0]], [[1], [1]])) == 0
+    assert compared(ba, even, tally([[1, 0], [1, 0]], [[1], [1]])) == 0
 
 
 def test_multi_hot_dba_o_by_hand():
@@ -82,7 +91,7 @@ def test_multi_hot_dba_o_by_hand():
     y: p(F, cake) = 3/8 > 1/2 * 4/8; p(F, tie) = 1/8 < 1/2 * 3/8; p(M, cake) = 1/8 < 2/8; p(M, tie) = 2/8 > 3/16.
     DBA = 1/4 * ((1 - 3/4) - (0 - 1/4) - (1/4 - 1/4) + (3/4 - 2/4)) = 3/16.
     """
-    found = value_to_object(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    found = compared(value_to_object, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
     assert found == pytest.approx(3 / 16)
 
 
@@ -91,7 +100,7 @@ def test_multi_hot_dba_g_by_hand():
 
     DBA = 1/4 * ((4/5 - 3/4) - (0 - 1/3) - (1/5 - 1/4) + (1 - 2/3)) = 1/4 * 23/30 = 23/120.
     """
-    found = object_to_value(tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
+    found = compared(object_to_value, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
     assert found == pytest.approx(23 / 120)
 
 
@@ -99,7 +108,7 @@ def test_independent_pairs_take_the_other_sign():
     """p(a, l) = p(a) p(l) exactly: y is 0, so a rise lowers DBA."""
     even = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [0], [1], [0]])
     rise = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [1], [1], [0]])
-    assert value_to_object(even, rise) == pytest.approx(-0.25)
+    assert compared(value_to_object, even, rise) == pytest.approx(-0.25)
 
 
 # task words
@@ -192,10 +201,47 @@ def test_an_attribute_without_words_has_dba_o_only():
     assert list(found) == ["DBA_O"]
 
 
-def test_objects_of_other_images_are_refused():
+def test_objects_of_other_images_leave_the_others():
     human, model, labels = sides()
-    with pytest.raises(CapbiasError, match="objects are on none of these images"):
-        evidence_of(human, model, labels, GENDER, pd.Series({"elsewhere": "cake"}))
+    found, notes = evidence_of(human, model, labels, GENDER, pd.Series({"elsewhere": "cake"}))
+    assert list(found) == ["BA", "DBA_O"]
+    assert any(note.startswith("DBA_G left out") and "on none of these images" in note for note in notes)
+
+
+def test_captions_without_words_or_objects_are_refused():
+    human, model, labels = sides()
+    plain = [frame.assign(caption="...") for frame in (human, model)]
+    with pytest.raises(CapbiasError, match="no word stands beside each value of gender"):
+        evidence_of(*plain, labels, GENDER, None)
+
+
+def test_a_value_without_words_does_not_keep_ba_away():
+    human, model, labels = sides()
+    other = replace(GENDER, values=("Female", "Male", "Other"), words={**GENDER.words, "Other": ()})
+    found, _ = evidence_of(human, model, labels, other, None)
+    assert set(found["BA"].tasks) == {"cake", "tie"}
+
+
+def test_intervals_speak_for_their_values():
+    """Another human caption of each image as the model: over many sets of images the intervals hold 0 about as often
+    as they say, and the value stands about in their middle."""
+    rng, places, held = np.random.default_rng(5), [], 0
+    words = np.array(["cake", "tie", "dog", "cup", "book", "kite"])
+    labels = pd.Series({str(i): "Female" if i % 2 else "Male" for i in range(300)})
+
+    def told(i):
+        lean = words[:3] if i % 2 else words[3:]
+        return f"a {'woman' if i % 2 else 'man'} with a {rng.choice(lean if rng.random() < 0.3 else words)}"
+
+    for _ in range(40):
+        texts = [captions({image: [told(int(image))] for image in labels.index}) for _ in range(2)]
+        found, _ = evidence_of(*texts, labels, GENDER, None)
+        estimate = comparison(ba, found["BA"], 100)
+        low, high = estimate.interval()
+        places.append((estimate.value - low) / (high - low))
+        held += low <= 0 <= high
+    assert np.mean(places) == pytest.approx(0.5, abs=0.06)
+    assert held >= 34
 
 
 def test_evidence_is_kept_whole_and_captioners_are_ranked():

@@ -458,6 +458,18 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
 
 
+def test_runs_of_an_earlier_protocol_are_no_longer_current(workspace):
+    labels = labels_of(40, 40)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1, words=True)
+    for spec in plan(workspace, request):
+        old = replace(spec, protocol=1)
+        workspace.enqueue(old.run_id, "c", asdict(old), "t")
+        execute(str(workspace.folder), old.run_id, "t")
+        assert workspace.run(old.run_id).status == "finished"
+    assert read.current_runs(workspace, "c") == [] == read.comparisons(workspace, "c")
+    assert read.caption_runs(workspace, "c", "group", "ngram") == {}
+
+
 def test_runs_of_another_mapping_are_no_longer_current(workspace):
     labels = labels_of(20, 20, 20)
     attribute = plain_attribute("group", ("A", "B"))

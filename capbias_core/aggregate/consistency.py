@@ -17,13 +17,14 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from capbias_core.metrics import METRICS
 from capbias_core.types import RESULT_COLUMNS, Result
 
 JUDGED = ("paper", "table", "attribute", "metric", "direction", "condition")
 GROUP = ("paper", "table", "attribute", "model", "metric", "direction", "condition")
 HUMAN = "human_guess"
 LEAST_CAPTIONERS = 3
-# One side's score, which is above 0 whatever it measures: it has no sign to disagree on.
+# One side's score, which is above 0 whatever it measures, by the endings of the papers' names.
 ONE_SIDED = ("_M", "_D", "_H")
 NO_MEAN = 1e-9
 
@@ -123,7 +124,7 @@ def _pair(where: dict, first: str, second: str, a: pd.Series, b: pd.Series, repe
     conflict = ranking = math.nan
     unsigned = repeated or _no_captioner(shared, 1)
     unranked = repeated or _no_captioner(shared, LEAST_CAPTIONERS)
-    if where["metric"].endswith(ONE_SIDED):
+    if not _signed(where["metric"]):
         unsigned = unsigned or "one side's score is always above 0, so there is no sign to compare"
     if not unsigned:
         conflict = conflict_score(a[shared].to_numpy(), b[shared].to_numpy())
@@ -175,6 +176,13 @@ def _aligned(where: dict, group: pd.DataFrame, people: pd.Series) -> dict:
     done = f"Pearson with the human score over {len(shared)} captioners"
     judges = [where["encoder"]] if where["encoder"] else []
     return _row(where | {"model": ""}, "human_alignment", value, judges, len(shared), reason or done)
+
+
+def _signed(metric: str) -> bool:
+    """Whether a value of the metric above 0 means something else than one below."""
+    if metric in METRICS:
+        return METRICS[metric].neutral(2) == 0 and METRICS[metric].range[0] < 0
+    return not metric.endswith(ONE_SIDED)
 
 
 def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:

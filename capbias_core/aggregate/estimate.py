@@ -95,13 +95,18 @@ def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Es
     return _of_seen(model, sums, seed_values, scale)
 
 
-def comparison(compare: Callable[[Tally, Tally], np.ndarray], evidence: Cooccurrence, scale: float) -> Estimate:
-    """The estimate of a metric that compares the counts of both sides."""
+def comparison(compare: Callable[[Tally, Tally, Tally], np.ndarray], evidence: Cooccurrence, scale: float) -> Estimate:
+    """The estimate of a metric that compares the counts of both sides.
+
+    Which pairs count, and with which sign, is decided once, on all images: decided anew in every draw of a bootstrap,
+    from noisier counts, it would shift the draws away from the value.
+    """
     n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
+    whole = Tally.of(evidence.human.sum(axis=0), evidence.n_values, n_tasks)
 
     def of(sums: np.ndarray) -> np.ndarray:
         sides = sums[..., :columns], sums[..., columns:]
-        return compare(*(Tally.of(side, evidence.n_values, n_tasks) for side in sides))
+        return compare(*(Tally.of(side, evidence.n_values, n_tasks) for side in sides), whole)
 
     sums = csr_array(hstack([evidence.human, evidence.model]))
     return Estimate(evidence.images, sums, np.zeros(0), scale, of)

@@ -138,3 +138,10 @@ def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
     """Raw label -> value of the attribute, or None (dropped) where no value or alias fits."""
     known = {value.lower(): value for value in attribute.values} | attribute.aliases
     return {raw: known.get(str(raw).strip().lower()) for raw in raw_values}
+
+
+def holds_labels(attribute: Attribute, column: str, labels) -> bool:
+    """Whether a column is called as labels of the attribute are, and one of its labels is a value: a column `age` may
+    also hold years."""
+    names = {name.lower() for name in (attribute.name, *attribute.columns)}
+    return column.lower() in names and any(suggest_mapping(attribute, labels).values())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes, suggest_mapping
-from capbias_core.cli.labels import derivable, dropped_line, mapped
+from capbias_core.attributes import known_attributes
+from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
 from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
@@ -109,7 +109,7 @@ def _columns_present(frame: pd.DataFrame) -> list[str]:
     """Shipped attributes for which the table has a column."""
     lower = {column.lower() for column in frame.columns}
     found = [attribute for attribute in known_attributes().values() if lower & {*attribute.columns, attribute.name}]
-    names = [attribute.name for attribute in found if _fits(frame, attribute)] or [item.name for item in found]
+    names = [attribute.name for attribute in found if holds(frame, attribute)] or [item.name for item in found]
     if not names:
         raise CapbiasError(
             f"the columns {', '.join(frame.columns)}",
@@ -117,12 +117,6 @@ def _columns_present(frame: pd.DataFrame) -> list[str]:
             "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
         )
     return names
-
-
-def _fits(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether some label of its columns is a value: a column `age` may also hold numbers."""
-    own = [column for column in frame.columns if column.lower() in {attribute.name, *attribute.columns}]
-    return any(value for column in own for value in suggest_mapping(attribute, frame[column].unique()).values())
 
 
 def _overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:

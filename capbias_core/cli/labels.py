@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from capbias_core.attributes import get_attribute, known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import get_attribute, holds_labels, known_attributes, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.ingest import dropped_labels
 from capbias_core.experiments.plan import find_attribute, mapping_details
@@ -46,9 +46,8 @@ def derivable(name: str) -> Attribute | None:
 
 
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column that is called as labels of the attribute are."""
-    names = {name.lower() for name in (attribute.name, *attribute.columns)}
-    return any(column.lower() in names for column in frame.columns)
+    """Whether a table has a column with labels of the attribute."""
+    return any(holds_labels(attribute, column, frame[column].unique()) for column in frame.columns)
 
 
 def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:

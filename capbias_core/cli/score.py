@@ -41,11 +41,14 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
             continue
         family = METRICS[name].family.replace("difference", "attack")
         able = [spec for spec in specs if spec.family == family]
-        giving = [spec for spec in able if not _lacks(name, spec, request.references)]
+        giving = [spec for spec in able if not _lacks(name, spec)]
         kept |= {spec.run_id for spec in giving}
         had = {spec.model for spec in giving}
-        for lack in (_lacks(name, spec, request.references) for spec in able if spec.model not in had):
+        for lack in (_lacks(name, spec) for spec in able if spec.model not in had):
             reasons.setdefault(lack, {})[name] = None
+        if METRICS[name].family == "cooccurrence" and len(had) < len(request.captions):
+            lost = ", ".join(model for model in request.captions if model not in had)
+            reasons.setdefault(f"no labelled image of {lost} has references", {})[name] = None
     lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
     if not kept:
         raise CapbiasError("; ".join(lines), "a metric that can be had from these inputs", "Ask for another metric.")
@@ -54,7 +57,7 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
     return [spec for spec in specs if spec.run_id in kept]
 
 
-def _lacks(name: str, spec: RunSpec, references: str) -> str:
+def _lacks(name: str, spec: RunSpec) -> str:
     """What a run would need to give a metric, or ''."""
     attribute = attribute_from(spec.attribute)
     if (spec.family == "counting" or name in ("BA", "DBA_G")) and not attribute.words:
@@ -63,7 +66,7 @@ def _lacks(name: str, spec: RunSpec, references: str) -> str:
         return f"{attribute.name} has {len(attribute.values)} values, and a ratio is of two"
     if name == "DBA_G" and not spec.objects:
         return "the table of attributes has no column objects"
-    return "" if not needs_references(name) or spec.references else "it is on the images with references"
+    return "" if not needs_references(name) or spec.references else f"no labelled image of {spec.model} has references"
 
 
 def ordered(frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str]) -> pd.DataFrame:

@@ -64,8 +64,8 @@ class Claim:
 class Verdict:
     """What one table's rows of one encoder say about a claim, and what measured rows of that encoder say.
 
-    printed: agree or disagree; measured: agree, disagree or not decided. The reasons name the rows that decide.
-    missing: encoders that nothing was measured with.
+    printed, measured: agree, disagree or not decided (a captioner lacks a row, or its interval holds 0). The reasons
+    name the rows that decide. missing: encoders that nothing was measured with.
     """
 
     paper: str
@@ -278,7 +278,8 @@ def summary(found: list[Verdict]) -> str:
 
 def _printed_summary(found: list[Verdict]) -> str:
     against = [verdict for verdict in found if verdict.printed == DISAGREE]
-    if not against:
+    agreeing = sum(verdict.printed == AGREE for verdict in found)
+    if agreeing == len(found):
         return "Printed rows agree, in every table and with every encoder."
     if len(against) == len(found):
         return "Printed rows disagree, in every table and with every encoder."
@@ -286,7 +287,9 @@ def _printed_summary(found: list[Verdict]) -> str:
     for verdict in against:
         where.setdefault(verdict.encoder, []).append(f"{SHORT[verdict.paper]} table {verdict.table}")
     told = ", and with ".join(f"{encoder} ({', '.join(tables)})" for encoder, tables in where.items())
-    return f"Printed rows agree in {len(found) - len(against)} of {len(found)} cases; they disagree with {told}."
+    return f"Printed rows agree in {agreeing} of {len(found)} cases" + (
+        f"; they disagree with {told}." if told else "."
+    )
 
 
 def _measured_summary(found: list[Verdict]) -> str:

@@ -31,32 +31,59 @@ def evidence_of(
     """
     images = sorted(set(human["image_id"].unique()) & set(model["image_id"].unique()))
     sides = [_Side(frame, images, attribute) for frame in (human, model)]
-    found, notes = {}, []
-    if attribute.words:
-        words, least = _words(sides[0], attribute)
-        found["BA"] = _evidence(sides, images, words, lambda side: side.named(side.encoded.with_words(words)))
-        notes.append(
-            f"BA: {len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside "
-            f"each value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,})."
-        )
-    if attribute.words and objects is not None:
-        names, on_image = _objects_of(images, objects)
-        found["DBA_G"] = _evidence(sides, images, names, lambda side: side.named(on_image[side.image]))
-        notes.append(f"DBA_G: {len(names)} objects of the attribute table. Captions that name no or several values "
-                     "do not count, here and in BA.")  # fmt: skip
-    if found or not attribute.words:
-        table = object_names()
-        used = named_objects(sides[0].encoded, table)
-        kept = np.flatnonzero(used.sum(axis=0) > 0)
-        if len(kept):
-            names = [list(table)[place] for place in kept]
-            label = _one_hot(labels[images], attribute)
-            found["DBA_O"] = _evidence(
-                sides, images, names,
-                lambda side: (label[side.image], named_objects(side.encoded, table)[:, kept], slice(None)),
-            )  # fmt: skip
-            notes.append(f"DBA_O: {len(names)} objects that human captions name.")
+    ways = {
+        "BA": lambda: _ba(sides, images, attribute),
+        "DBA_G": lambda: _dba_g(sides, images, objects),
+        "DBA_O": lambda: _dba_o(sides, images, labels, attribute),
+    }
+    if not attribute.words:
+        ways = {"DBA_O": ways["DBA_O"]}
+    if objects is None:
+        ways.pop("DBA_G", None)
+    found, notes, lacking = {}, [], []
+    for name, way in ways.items():
+        try:
+            found[name], note = way()
+            notes.append(f"{name}: {note}")
+        except CapbiasError as error:
+            lacking.append(error)
+            notes.append(f"{name} left out: got {error.got}; expected {error.expected}.")
+    if not found:
+        raise lacking[0]
     return found, notes
+
+
+def _ba(sides: list[_Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:
+    words, least = _words(sides[0], attribute)
+    found = _evidence(sides, images, words, lambda side: side.named(side.encoded.with_words(words)))
+    return found, (
+        f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
+        f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}). Captions that name no or "
+        "several values do not count."
+    )
+
+
+def _dba_g(sides: list[_Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
+    names, on_image = _objects_of(images, objects)
+    found = _evidence(sides, images, names, lambda side: side.named(on_image[side.image]))
+    return found, f"{len(names)} objects of the attribute table. Captions that name no or several values do not count."
+
+
+def _dba_o(sides: list[_Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
+    table = object_names()
+    kept = np.flatnonzero(named_objects(sides[0].encoded, table).sum(axis=0) > 0)
+    if not len(kept):
+        raise CapbiasError(
+            "human captions that name no object",
+            f"names of objects such as {', '.join(list(table)[:3])}",
+            "Check them.",
+        )
+    label = _one_hot(labels[images], attribute)
+    found = _evidence(
+        sides, images, [list(table)[place] for place in kept],
+        lambda side: (label[side.image], named_objects(side.encoded, table)[:, kept], slice(None)),
+    )  # fmt: skip
+    return found, f"{len(kept)} objects that human captions name."
 
 
 class _Side:
@@ -90,7 +117,8 @@ def _words(human: _Side, attribute: Attribute) -> tuple[list[str], int]:
     least = max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
     words = content_words(human.encoded, attribute.masked_words)
     pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
-    often = (pairs.toarray() >= least).all(axis=0)
+    have = [place for place, value in enumerate(attribute.values) if attribute.words[value]]
+    often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:
         raise CapbiasError(
@@ -112,7 +140,7 @@ def _objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_a
         raise CapbiasError(
             "an attribute table whose objects are on none of these images",
             "a column of objects such as `cat|dog`",
-            "Check the image ids, or leave DBA_G out.",
+            "Check the image ids.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))

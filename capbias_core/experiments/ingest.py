@@ -128,6 +128,12 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
     return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
 
 
+def outdated(workspace: Workspace, item: Item) -> bool:
+    """Whether labels were derived from human captions that the collection no longer holds."""
+    origin = item.details.get("derived", {}).get("references")
+    return bool(origin) and origin not in {own.hash for own in workspace.items("references", item.collection)}
+
+
 def references_in(workspace: Workspace, collection: str, name: str) -> Item:
     """Human captions of a collection, from which labels can be derived. Raises CapbiasError where it has none."""
     if not workspace.items("references", collection):

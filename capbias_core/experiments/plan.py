@@ -196,7 +196,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 
     With references for all labelled images one attack run a set gives LIC_M, LIC_D and LIC (90/10). With
     references for a part of them there are two: LIC_M on all images, and the rest on the images with references
-    (80/20).
+    (80/20). A set of other images than the references gets what needs none.
     """
     if request.seeds < 1:
         raise CapbiasError(f"{request.seeds} seeds", "1 or more", "The papers use 10.")
@@ -208,17 +208,18 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     families = {METRICS[name].family for name in expand_metrics(request.metrics)}
     references = workspace.item("references", request.references, request.collection) if request.references else None
     common = {"labels": where, "attribute": asdict(attribute), "merge_masks": request.merge_masks}
+    items = [workspace.item("captions", name, request.collection) for name in request.captions]
+    conditions = _conditions(workspace, items, references, where, attribute) if references else {}
+    objects = OBJECTS if OBJECTS in workspace.frame(table.hash).columns else ""
     specs: list[RunSpec] = []
-    for name in request.captions:
-        item = workspace.item("captions", name, request.collection)
+    for item in items:
+        name, condition = item.name, conditions.get(item.name)
         own = {**common, "model": name, "captions": item.hash}
         if families & {"attack", "difference"}:
-            specs += _attack_runs(workspace, own, item, references, where, attribute, request)
+            specs += _attack_runs(own, references, condition, request)
         if "counting" in families:
             specs.append(_spec("counting", own))
-        if "cooccurrence" in families and references:
-            condition = _condition(workspace, item, references, where, attribute)
-            objects = OBJECTS if OBJECTS in workspace.frame(table.hash).columns else ""
+        if "cooccurrence" in families and condition is not None:
             specs.append(_spec("cooccurrence", own | {"objects": objects}, references.hash, condition=condition))
         if request.words:
             specs.append(_spec("captions", own, attacker=request.attacker))
@@ -229,30 +230,41 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
 
 
 def _spec(family: str, own: dict, references: str = "", attacker: str = "", seeds=(0,), condition="") -> RunSpec:
+    if not attacker:  # nothing is masked where words are counted
+        own = own | {"merge_masks": False}
     return RunSpec(
         family=family, references=references, attacker=attacker, seeds=tuple(seeds), condition=condition, **own
     )
 
 
-def _attack_runs(workspace, own: dict, item: Item, references: Item | None, where, attribute, request) -> list[RunSpec]:
+def _attack_runs(own: dict, references: Item | None, condition: str | None, request: Request) -> list[RunSpec]:
     common = {"attacker": request.attacker, "seeds": range(request.seeds)}
-    if references is None:
+    if condition is None:
         return [_spec("attack", own, **common)]
-    condition = _condition(workspace, item, references, where, attribute)
     runs = [_spec("attack", own, references.hash, condition=condition, **common)]
     return runs if condition == ALL_IMAGES else [_spec("attack", own, **common), *runs]
 
 
-def _condition(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> str:
-    """Whether all labelled images of a set have references, or a part. Raises CapbiasError where none has."""
-    captioned, covered = _coverage(workspace, item, references, where, attribute)
-    if not covered:
+def _conditions(
+    workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute
+) -> dict[str, str]:
+    """For each set whether all of its labelled images have references, or a part; sets without any are left out.
+
+    Raises CapbiasError where no set has any.
+    """
+    counts = {item.name: _coverage(workspace, item, references, where, attribute) for item in items}
+    if not any(covered for _, covered in counts.values()):
+        name, (captioned, _) = next(iter(counts.items()))
         raise CapbiasError(
-            f"references {references.name}, which have none of the {captioned:,} labelled images of {item.name}",
+            f"references {references.name}, which have none of the {captioned:,} labelled images of {name}",
             "human captions of the same images",
             "Check the image ids of both files, or choose no references.",
         )
-    return ALL_IMAGES if covered == captioned else WITH_REFERENCES
+    return {
+        name: ALL_IMAGES if covered == captioned else WITH_REFERENCES
+        for name, (captioned, covered) in counts.items()
+        if covered
+    }
 
 
 def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> list[int]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.experiments.cooccurrence import cooccurrence_estimates, cooccurrence_from
-from capbias_core.experiments.plan import RunSpec, attribute_from
+from capbias_core.experiments.plan import PROTOCOL, RunSpec, attribute_from
 from capbias_core.experiments.run import counting_estimates, estimates_of, held_out_from, naming_from
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
 from capbias_core.explain.what_if import StoredAttackers
@@ -20,7 +20,8 @@ from capbias_core.types import Attribute
 def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
     """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
 
-    A run computed for another collection with the same content counts too: it is never computed twice.
+    A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
+    earlier protocol do not count, since their numbers are not these.
     """
     sets = {(item.name, item.hash) for item in workspace.items(collection=collection)}
     labels = [
@@ -32,6 +33,7 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         run
         for run in workspace.runs()
         if run.status == "finished"
+        and run.spec["protocol"] == PROTOCOL
         and (run.spec["model"], run.spec["captions"]) in sets
         and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
         and (family is None or run.spec["family"] == family)

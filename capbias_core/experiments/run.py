@@ -27,7 +27,7 @@ from capbias_core.prepare import (
     tokenize,
     vocabulary,
 )
-from capbias_core.prepare.split import FIT
+from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Attribute, Result, Split
 
 FEW_IMAGES = 2000
@@ -140,6 +140,7 @@ class _Crew:
     def __init__(self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int):
         self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
         self.attacker = load_attacker(spec.attacker)
+        self.place = np.argsort(random_order(images, 0))
         self.done = 0
 
     def fit(self, corpus, captions: CaptionList, train: np.ndarray, seed: tuple[int, ...], what: str):
@@ -156,6 +157,7 @@ class _Crew:
 
     def even(self, images: np.ndarray) -> np.ndarray:
         """Equally many of these images of every value: how many captions an image has must not tell its value."""
+        images = images[np.argsort(self.place[images])]
         groups = [images[self.y[images] == value] for value in range(self.k)]
         size = min(map(len, groups))
         return np.sort(np.concatenate([group[:size] for group in groups]))

@@ -89,7 +89,8 @@ class Metric:
 
     family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
     captioner minus references, on the same images and splits) or 'cooccurrence' (reads a Cooccurrence: `compare`, of
-    the human Tally and the model's, gives (...) values). scale: shown value = scale * quantity.
+    the human Tally, the model's, and the human one of all images, which decides the pairs' signs, gives (...) values).
+    scale: shown value = scale * quantity.
     neutral: shown value that means no bias by this metric, given K values. better: 'lower', or 'neutral' where
     the nearest to neutral is best.
     """
@@ -103,6 +104,6 @@ class Metric:
     range: tuple[float, float]
     source: str
     parts: Callable[..., Parts] | None = None
-    compare: Callable[[Tally, Tally], np.ndarray] | None = None
+    compare: Callable[[Tally, Tally, Tally], np.ndarray] | None = None
     of: str = ""
     explanation: str = ""

@@ -5,14 +5,15 @@
 
 c_al: captions that name the value a and have the word l. Range [-1, 1], shown x100; lower is better. Above 0: words
 that go with one value in the human captions go with it more often in the model's. It does not see how often a value
-occurs: where most images show men, most words go with men.
+occurs: where most images show men, most words go with men. Where images are few, words go with a value on the human
+side by chance, and the model's captions cannot follow: the value falls.
 
 A word that the model never uses beside a value has no b of the model; it adds 0.
 
 >>> import numpy as np
 >>> human = Tally.of(np.array([10, 5, 5, 4, 3, 1.0]), 2, 1)  # word and values: 3 and 1
 >>> model = Tally.of(np.array([10, 5, 5, 4, 4, 0.0]), 2, 1)
->>> float(bias_amplification(human, model))
+>>> float(bias_amplification(human, model, human))
 0.25
 """
 
@@ -23,11 +24,11 @@ import numpy as np
 from capbias_core.metrics.base import Tally
 
 
-def bias_amplification(human: Tally, model: Tally) -> np.ndarray:
-    """Pairs of the two sides, (..., K, L), to (...) values."""
+def bias_amplification(human: Tally, model: Tally, whole: Tally) -> np.ndarray:
+    """Pairs of the two sides, (..., K, L), to (...) values. whole: the human side that decides which pairs count."""
     n_values, n_tasks = human.pair.shape[-2:]
     of_human, of_model = _share(human.pair), _share(model.pair)
-    change = np.where(of_human > 1 / n_values, of_model - of_human, 0.0)
+    change = np.where(_share(whole.pair) > 1 / n_values, of_model - of_human, 0.0)
     return np.nan_to_num(change).sum(axis=(-2, -1)) / n_tasks
 
 

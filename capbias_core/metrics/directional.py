@@ -12,8 +12,8 @@ do not follow, and the value falls below 0.
 >>> import numpy as np
 >>> human = Tally.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
 >>> model = Tally.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
->>> float(object_to_value(human, model)), float(value_to_object(human, model))
-(0.25, 0.25)
+>>> [float(dba(human, model, human)) for dba in (object_to_value, value_to_object)]
+[0.25, 0.25]
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import numpy as np
 from capbias_core.metrics.base import Tally
 
 
-def object_to_value(human: Tally, model: Tally) -> np.ndarray:
-    """DBA_G, (...) values."""
-    return _directed(human, _given_task(model) - _given_task(human))
+def object_to_value(human: Tally, model: Tally, whole: Tally) -> np.ndarray:
+    """DBA_G, (...) values. whole: the human side that decides y."""
+    return _directed(whole, _given_task(model) - _given_task(human))
 
 
-def value_to_object(human: Tally, model: Tally) -> np.ndarray:
-    """DBA_O, (...) values."""
-    return _directed(human, _given_value(model) - _given_value(human))
+def value_to_object(human: Tally, model: Tally, whole: Tally) -> np.ndarray:
+    """DBA_O, (...) values. whole: the human side that decides y."""
+    return _directed(whole, _given_value(model) - _given_value(human))
 
 
 def _directed(human: Tally, change: np.ndarray) -> np.ndarray:

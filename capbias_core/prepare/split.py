@@ -21,7 +21,7 @@ def child_seed(seed: int, *purpose: int) -> int:
     return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0])
 
 
-def _random_order(ids: Sequence[str], seed: int) -> np.ndarray:
+def random_order(ids: Sequence[str], seed: int) -> np.ndarray:
     """Positions of ids in an order that is random by seed, and the same for the ids that two sets share."""
     key = seed.to_bytes(4, "little")
     draws = [hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for item in ids]
@@ -53,7 +53,7 @@ def balanced_split(
     With 3,314 and 7,466 images and a test share of 0.1: 5,966 train, 662 test (LIC section 5).
     """
     ids = list(map(str, range(len(labels)))) if ids is None else ids
-    groups = _groups(labels, n_values, _random_order(ids, child_seed(seed, SPLIT)))
+    groups = _groups(labels, n_values, random_order(ids, child_seed(seed, SPLIT)))
     n_test = max(1, round(len(groups[0]) * test_share))
     test = np.concatenate([group[:n_test] for group in groups])
     train = np.concatenate([group[n_test:] for group in groups])

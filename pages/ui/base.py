@@ -87,6 +87,3 @@ def _start_demo(engine: Engine) -> None:
     """Before the page is drawn, so that the collection picker can be told."""
     run_demo(engine)
     st.session_state["collection"] = DEMO
-
-
-__all__ = ["collection_picker", "demo_button", "empty_state", "errors", "note", "page", "plain", "show_error"]
