@@ -51,13 +51,12 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
     captions = side.multiselect("Captioners", sets, default=sets, key="sets", bind="query-params")
-    table = tables[-1]
-    if len(tables) > 1:
-        names = [item.name for item in tables]
-        table = tables[names.index(side.selectbox("Attribute table", names, key="table", bind="query-params"))]
-    attribute = side.selectbox(
-        "Protected attribute", list(table.details["attributes"]), key="attribute", bind="query-params"
-    )
+    every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+    attribute = side.selectbox("Protected attribute", every, key="attribute", bind="query-params")
+    holding = {item.name: item for item in tables if attribute in item.details["attributes"]}
+    table = list(holding.values())[-1]
+    if len(holding) > 1:
+        table = holding[side.selectbox("Attribute table", list(holding), key="table", bind="query-params")]
     references = [item.name for item in engine.workspace.items("references", collection)]
     human = side.selectbox(
         "Human captions", [*references, NO_REFERENCES], key="references", bind="query-params",

@@ -133,6 +133,8 @@ def _pick(key: str, target: str, values: list[str]) -> None:
     selected = st.session_state[key].selection.rows
     if selected:
         st.session_state[target] = values[selected[0]]
+        if target == "word":  # the captions listed are others, and so is the first image
+            st.session_state["image"] = ""
 
 
 def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: str, image: str) -> None:
@@ -213,6 +215,8 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
         for variant in _variants(original, edited):
             after = models.score(variant, scores.attribute, fold, spec["merge_masks"])
             _rescored(after, before, scores.attribute, variant, largest)
+            if variant != original and after.tokens == before.tokens:
+                note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
     except CapbiasError as error:
         show_error(error)
 

@@ -289,7 +289,7 @@ def _count(spec: RunSpec, attribute: Attribute, frame, labels) -> Outcome:
         )
     evidence = naming(frame, labels, attribute)
     found = counting_estimates(evidence)
-    method = "captions that name one value only; 95% image bootstrap, 1000 draws"
+    method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
     results = [_result(spec, attribute, name, item, 0, len(evidence.label), method) for name, item in found.items()]
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label

@@ -72,19 +72,24 @@ def _with_one_encoder(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def value_text(row: dict) -> str:
-    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there. Scores x100 get one decimal, others two."""
+    """`8.7 ±0.9 [6.9, 10.4]`, without the parts that are not there.
+
+    Scores x100 get one decimal; BA and DBA, whose values are small, and others two.
+    """
     if pd.isna(row["value"]):
         return "not defined"
-    value = _rounded(row["value"], row["scale"])
+    fine = row["scale"] != 100 or (row["metric"] in METRICS and METRICS[row["metric"]].family == "cooccurrence")
+
+    def rounded(value: float) -> str:
+        decimals = 2 if fine else 1
+        return f"{round(value, decimals) + 0.0:.{decimals}f}"  # + 0.0: no minus before a zero
+
+    value = rounded(row["value"])
     if not pd.isna(row["spread"]):
-        value += f" ±{_rounded(row['spread'], row['scale'])}"
+        value += f" ±{rounded(row['spread'])}"
     if pd.isna(row["ci_low"]):
         return value
-    return f"{value} [{_rounded(row['ci_low'], row['scale'])}, {_rounded(row['ci_high'], row['scale'])}]"
-
-
-def _rounded(value: float, scale: float) -> str:
-    return f"{value:.{1 if scale == 100 else 2}f}"
+    return f"{value} [{rounded(row['ci_low'])}, {rounded(row['ci_high'])}]"
 
 
 def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:

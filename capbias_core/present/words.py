@@ -51,7 +51,7 @@ def legend(attribute: Attribute) -> str:
     """HTML that names both ends of the ramp."""
     ends = "".join(
         f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)[0]};color:#FFFFFF">{escape(value)}</span>'
-        + (" to " if sign < 0 else "")
+        + (" or " if sign < 0 else "")
         for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
     )
     masked = ' · <span class="cb-w cb-masked">masked word</span>' if attribute.words else ""

@@ -89,9 +89,29 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
         return
     table = cached.words(engine.folder, run.run_id)
     top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)
-    view = {"collection": collection, "by": f"{chosen.attribute.name}, {chosen.attacker}", "set": model}
-    st.html(word_rows(top, chosen.attribute, "Captions", view))
+    st.html(word_rows(top, chosen.attribute, "Captions", _view(engine, collection, chosen, model)))
     note(f"From the captions of {model}. Click a word to read the captions with it.")
+
+
+def _view(engine: Engine, collection: str, chosen: Comparison, model: str) -> dict[str, str]:
+    """The query of the Captions page for these words, without what it shows by default: that leaves its address, and
+    each leaving would be a step of the browser's back button."""
+    workspace = engine.workspace
+    scored = (
+        f"{name}, {attacker}"
+        for item in workspace.items("attributes", collection)
+        for name in item.details["attributes"]
+        for attacker in ATTACKERS
+        if caption_runs(workspace, collection, name, attacker)
+    )
+    sets = caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker)
+    human = {item.name for item in workspace.items("references", collection)}
+    first = {
+        "collection": workspace.collections()[0], "by": next(scored, ""),
+        "set": min(sets, key=lambda name: (name in human, name)),
+    }  # fmt: skip
+    view = {"collection": collection, "by": f"{chosen.attribute.name}, {chosen.attacker}", "set": model}
+    return {name: value for name, value in view.items() if value != first[name]}
 
 
 def _loaded(engine: Engine, collection: str) -> None:
