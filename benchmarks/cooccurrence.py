@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.interactive import COLLECTION, load
 from capbias_core.attributes import get_attribute
-from capbias_core.experiments.cooccurrence import cooccurrence_estimates, evidence_of
+from capbias_core.experiments.families.cooccurrence import cooccurrence_estimates, evidence_of
 from capbias_core.experiments.plan import Request, plan
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace

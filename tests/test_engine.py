@@ -22,8 +22,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments import engine as engine_module
 from capbias_core.experiments import store
 from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.families.base import Outcome
 from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.run import Outcome
 from capbias_core.experiments.store import SILENCE, Workspace
 from capbias_core.types import Result
 

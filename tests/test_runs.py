@@ -10,8 +10,11 @@ import pytest
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.experiments import read, run
+from capbias_core.experiments import read
 from capbias_core.experiments.engine import execute
+from capbias_core.experiments.families import crew
+from capbias_core.experiments.families.attack import estimates_of, held_out_from
+from capbias_core.experiments.families.counting import naming_from
 from capbias_core.experiments.plan import (
     Request,
     RunSpec,
@@ -22,7 +25,7 @@ from capbias_core.experiments.plan import (
     plan,
     suggested_details,
 )
-from capbias_core.experiments.run import estimates_of, held_out_from, naming_from, run_one
+from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace, bytes_frame
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.metrics import HeldOut
@@ -353,8 +356,8 @@ def test_scores_are_out_of_fold(workspace, monkeypatch):
 
 def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
     seen = []
-    original = run.align_captions
-    monkeypatch.setattr(run, "align_captions", lambda texts, known: seen.append(known) or original(texts, known))
+    original = crew.align_captions
+    monkeypatch.setattr(crew, "align_captions", lambda texts, known: seen.append(known) or original(texts, known))
     labels = labels_of(40, 45)
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)
@@ -412,7 +415,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     request = fill(workspace, labels, {"m": captions}, captions, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
     measured = workspace.results().set_index("metric")
-    found = {name: own for row in runs for name, own in read.estimates(workspace, row).items()}
+    found = {name: own for row in runs for (name, _), own in read.estimates(workspace, row).items()}
     assert set(found) == set(measured.index) == {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error"}
     for name, own in found.items():
         assert own.value == pytest.approx(measured.loc[name, "value"])

@@ -10,6 +10,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs, needs_references
 from capbias_core.cli.terminal import checked_output, say, write_output
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.present.table import to_csv
@@ -46,7 +47,7 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
         had = {spec.model for spec in giving}
         for lack in (_lacks(name, spec) for spec in able if spec.model not in had):
             reasons.setdefault(lack, {})[name] = None
-        if METRICS[name].family == "cooccurrence" and len(had) < len(request.captions):
+        if family in FAMILIES and FAMILIES[family].compares and len(had) < len(request.captions):
             lost = ", ".join(model for model in request.captions if model not in had)
             reasons.setdefault(f"no labelled image of {lost} has references", {})[name] = None
     lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]

@@ -12,6 +12,7 @@ from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import ingest
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import plan
 from capbias_core.experiments.read import current_runs
 from capbias_core.experiments.store import Item, RunRow
@@ -48,7 +49,7 @@ def _run_row(run: RunRow) -> dict:
     return {
         "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
         "attribute": spec["attribute"]["name"], "attacker": spec["attacker"],
-        "seeds": len(spec["seeds"]) if spec["family"] == "attack" else 0,
+        "seeds": len(spec["seeds"]) if FAMILIES[spec["family"]].seeded else 0,
         "condition": spec["condition"], "status": run.status, "progress": run.progress,
         "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),
     }  # fmt: skip

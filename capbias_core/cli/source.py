@@ -11,6 +11,7 @@ from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
 from capbias_core.cli.terminal import say, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import Request
 from capbias_core.experiments.store import Workspace, checked_name, default_folder
 from capbias_core.load import detect
@@ -95,13 +96,20 @@ def _request(
     return Request(
         collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
         _only(human, collection) if any(map(needs_references, metrics)) else "", args.attacker, args.seeds,
-        args.merge_masks,
+        args.merge_masks, options=_options(args),
     )  # fmt: skip
+
+
+def _options(args) -> dict:
+    """What families can be told beyond the request's own fields, by the names of the command line's arguments."""
+    keys = dict.fromkeys(key for family in FAMILIES.values() for key in family.options)
+    return {key: value for key in keys if (value := getattr(args, key, None)) is not None}
 
 
 def needs_references(metric: str) -> bool:
     """Whether a metric compares with human captions."""
-    return METRICS[metric].family in ("difference", "cooccurrence") or metric.endswith("_D")
+    family = METRICS[metric].family
+    return family == "difference" or FAMILIES[family].compares or metric.endswith("_D")
 
 
 def _only(references: list[str], collection: str) -> str:

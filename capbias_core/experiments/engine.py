@@ -20,6 +20,7 @@ from pathlib import Path
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
@@ -76,8 +77,9 @@ def _reporter(workspace: Workspace, run_id: str, token: str):
 
 
 def needs_workers(spec: RunSpec) -> bool:
-    """Whether a run's attacker imports torch, so that it must not run in this process."""
-    return bool(spec.attacker) and not ATTACKERS[spec.attacker].in_process
+    """Whether a run is too heavy for this process, as one that imports torch is."""
+    here = FAMILIES[spec.family].in_process and (not spec.attacker or ATTACKERS[spec.attacker].in_process)
+    return not here
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,18 +13,20 @@ import pandas as pd
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 2
+PROTOCOL = 3
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
 
+EMPTY = {"references": "", "attacker": "", "seeds": (0,), "condition": ALL_IMAGES, "merge_masks": False}
 TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
 
 
@@ -32,10 +34,9 @@ TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
 class RunSpec:
     """One run, with everything that its numbers depend on.
 
-    family: 'attack' (LIC, SC, leakage), 'counting' (ratio, error), 'cooccurrence' (BA, DBA) or 'captions' (out-of-fold
-    bias scores and words of a whole set). captions, references: content hashes. labels: {'table': hash, 'column':
-    name, 'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: the column of the table
-    with the objects of each image, '' for none.
+    family: a name in FAMILIES. captions, references: content hashes. labels: {'table': hash, 'column': name,
+    'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: the column of the table with
+    the objects of each image, '' for none. options: those of the request that its family reads.
     """
 
     family: str
@@ -49,6 +50,7 @@ class RunSpec:
     condition: str
     merge_masks: bool
     objects: str = ""
+    options: dict = field(default_factory=dict)
     protocol: int = PROTOCOL
 
     @cached_property
@@ -63,7 +65,10 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words."""
+    """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
+
+    options: further choices by the key under which families read them; see FAMILIES.
+    """
 
     collection: str
     captions: tuple[str, ...]
@@ -75,6 +80,7 @@ class Request:
     seeds: int = 10
     merge_masks: bool = False
     words: bool = False
+    options: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -205,44 +211,44 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     attacker_entry(request.attacker)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
-    families = {METRICS[name].family for name in expand_metrics(request.metrics)}
+    families = {METRICS[name].family.replace("difference", "attack") for name in expand_metrics(request.metrics)}
     references = workspace.item("references", request.references, request.collection) if request.references else None
-    common = {"labels": where, "attribute": asdict(attribute), "merge_masks": request.merge_masks}
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
     conditions = _conditions(workspace, items, references, where, attribute) if references else {}
     objects = OBJECTS if OBJECTS in workspace.frame(table.hash).columns else ""
+    common = {"labels": where, "attribute": asdict(attribute), "objects": objects}
     specs: list[RunSpec] = []
     for item in items:
-        name, condition = item.name, conditions.get(item.name)
-        own = {**common, "model": name, "captions": item.hash}
-        if families & {"attack", "difference"}:
-            specs += _attack_runs(own, references, condition, request)
-        if "counting" in families:
-            specs.append(_spec("counting", own))
-        if "cooccurrence" in families and condition is not None:
-            specs.append(_spec("cooccurrence", own | {"objects": objects}, references.hash, condition=condition))
+        own = {**common, "model": item.name, "captions": item.hash}
+        condition = conditions.get(item.name)
+        against = {"references": references.hash, "condition": condition} if condition is not None else {}
+        for family in FAMILIES:  # in the order of that table
+            if family in families and (against or not FAMILIES[family].compares):
+                specs += _runs(family, request, own, against)
         if request.words:
-            specs.append(_spec("captions", own, attacker=request.attacker))
+            specs.append(_spec("captions", request, own))
     if request.words and references:
-        human = {**common, "model": references.name, "captions": references.hash}
-        specs.append(_spec("captions", human, attacker=request.attacker))
+        specs.append(_spec("captions", request, {**common, "model": references.name, "captions": references.hash}))
     return specs
 
 
-def _spec(family: str, own: dict, references: str = "", attacker: str = "", seeds=(0,), condition="") -> RunSpec:
-    if not attacker:  # nothing is masked where words are counted
-        own = own | {"merge_masks": False}
-    return RunSpec(
-        family=family, references=references, attacker=attacker, seeds=tuple(seeds), condition=condition, **own
-    )
+def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:
+    """A family's runs on one set: two for attacks where a part of the images has references, else one."""
+    if family == "attack":
+        part = against.get("condition") == WITH_REFERENCES
+        return [_spec(family, request, own | given) for given in ([{}, against] if part else [against])]
+    return [_spec(family, request, own | (against if FAMILIES[family].compares else {}))]
 
 
-def _attack_runs(own: dict, references: Item | None, condition: str | None, request: Request) -> list[RunSpec]:
-    common = {"attacker": request.attacker, "seeds": range(request.seeds)}
-    if condition is None:
-        return [_spec("attack", own, **common)]
-    runs = [_spec("attack", own, references.hash, condition=condition, **common)]
-    return runs if condition == ALL_IMAGES else [_spec("attack", own, **common), *runs]
+def _spec(name: str, request: Request, own: dict) -> RunSpec:
+    """A run with those of the request's choices that its numbers depend on."""
+    family = FAMILIES[name]
+    attacked = {"attacker": request.attacker, "merge_masks": request.merge_masks} if family.attacked else {}
+    if family.seeded:
+        attacked["seeds"] = tuple(range(request.seeds))
+    chosen = {key: request.options[key] for key in family.options if key in request.options}
+    own = own | {"objects": own["objects"] if family.objects else ""}
+    return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
 
 
 def _conditions(
@@ -281,10 +287,9 @@ def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, a
 def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
     """Rough seconds that a run will take on two cores, from the size of its set."""
     images = next((item.images for item in workspace.items() if item.hash == spec.captions), FULL_SET)
-    size = images / FULL_SET
-    if not spec.attacker:
-        return (0.3 if spec.family == "counting" else 1.0) * size
-    entry = ATTACKERS[spec.attacker]
-    if spec.family == "captions":
-        return size * (1 + entry.folds * entry.seconds_a_fit)
-    return size * (0.5 + len(spec.seeds) * entry.seconds_a_fit * (2 if spec.references else 1))
+    seconds = FAMILIES[spec.family].seconds
+    if spec.attacker:
+        entry = ATTACKERS[spec.attacker]
+        fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
+        seconds += fits * entry.seconds_a_fit
+    return seconds * images / FULL_SET

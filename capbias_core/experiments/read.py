@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
-from capbias_core.experiments.cooccurrence import cooccurrence_estimates, cooccurrence_from
 from capbias_core.experiments.plan import PROTOCOL, RunSpec, attribute_from
-from capbias_core.experiments.run import counting_estimates, estimates_of, held_out_from, naming_from
+from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
 from capbias_core.explain.what_if import StoredAttackers
 from capbias_core.types import Attribute
@@ -50,28 +49,17 @@ def attribute_of_run(run: RunRow) -> Attribute:
     return attribute_from(run.spec["attribute"])
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict:
-    """The estimates of a finished run again from its held-out evidence, for paired comparisons."""
-    if run.spec["family"] == "counting":
-        return counting_estimates(naming_from(workspace.array(run.run_id, "naming")))
-    if run.spec["family"] == "cooccurrence":
-        measured = workspace.results([run.run_id])["metric"]
-        return cooccurrence_estimates({name: cooccurrence_from(workspace.array(run.run_id, name)) for name in measured})
-    reference = held_out_from(workspace.array(run.run_id, "human")) if run.spec["references"] else None
-    return estimates_of(held_out_from(workspace.array(run.run_id, "model")), reference)
-
-
-def ranking(workspace: Workspace, runs: list[RunRow], metric: str) -> Ranking:
+def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
     """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart.
 
     Computed once for these runs, then kept in the workspace.
     """
 
     def compute() -> dict:
-        found = {run.spec["model"]: estimates(workspace, run).get(metric) for run in runs}
+        found = {run.spec["model"]: estimates(workspace, run).get((metric, direction)) for run in runs}
         return asdict(rank({model: own for model, own in found.items() if own is not None}))
 
-    data = workspace.derived(f"ranking {metric} {' '.join(sorted(run.run_id for run in runs))}", compute)
+    data = workspace.derived(f"ranking {metric} {direction} {' '.join(sorted(run.run_id for run in runs))}", compute)
     ranks = {model: tuple(span) for model, span in data["ranks"].items()}
     return Ranking(ranks, tuple(Pair(**pair) for pair in data["pairs"]))
 

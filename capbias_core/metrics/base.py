@@ -88,8 +88,9 @@ class Metric:
     """What a metric is, for the pages and the contract test.
 
     family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
-    captioner minus references, on the same images and splits) or 'cooccurrence' (reads a Cooccurrence: `compare`, of
-    the human Tally, the model's, and the human one of all images, which decides the pairs' signs, gives (...) values).
+    captioner minus references, on the same images and splits), 'cooccurrence' (reads a Cooccurrence: `compare`, of
+    the human Tally, the model's, and the human one of all images, which decides the pairs' signs, gives (...) values),
+    or another family of runs, whose file says how `function`, the metric's pure function, is applied.
     scale: shown value = scale * quantity.
     neutral: shown value that means no bias by this metric, given K values. better: 'lower', or 'neutral' where
     the nearest to neutral is best.
@@ -105,5 +106,6 @@ class Metric:
     source: str
     parts: Callable[..., Parts] | None = None
     compare: Callable[[Tally, Tally, Tally], np.ndarray] | None = None
+    function: Callable | None = None
     of: str = ""
     explanation: str = ""

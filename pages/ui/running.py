@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.store import ACTIVE, RunRow
 from pages.ui.base import plain
 
@@ -37,11 +38,8 @@ def _poll(engine: Engine, collection: str | None) -> None:
 def label(run: RunRow) -> str:
     """A run in a few words."""
     spec = run.spec
-    what = {
-        "attack": "LIC", "counting": "ratio and error", "cooccurrence": "BA and DBA",
-        "captions": "scores and words of each caption",
-    }  # fmt: skip
-    seeds = f", {len(spec['seeds'])} seeds" if spec["family"] == "attack" else ""
+    family = FAMILIES[spec["family"]]
+    seeds = f", {len(spec['seeds'])} seeds" if family.seeded else ""
     with_references = ", with references" if spec["condition"] else ""
     attacker = f", {spec['attacker']}" if spec["attacker"] else ""
-    return f"{spec['model']}: {what[spec['family']]} for {spec['attribute']['name']}{attacker}{seeds}{with_references}"
+    return f"{spec['model']}: {family.title} for {spec['attribute']['name']}{attacker}{seeds}{with_references}"

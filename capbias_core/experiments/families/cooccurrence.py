@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families.base import Job, Outcome, npz
+from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
@@ -19,6 +21,25 @@ from capbias_core.types import Attribute
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
 LEAST, OF_CAPTIONS = 100, 53_900
+
+
+def run(job: Job) -> Outcome:
+    """Counts of both sides on the images that both have."""
+    evidence, notes = evidence_of(job.references(), job.frame, job.labels, job.attribute, job.objects())
+    method = "captions of the images that both sides have; 95% image bootstrap, 1000 draws"
+    results = [
+        job.result(name, found, int(evidence[name].model[:, 0].sum()), method)
+        for name, found in cooccurrence_estimates(evidence).items()
+    ]
+    arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
+    return Outcome(results, arrays, tuple(notes))
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a finished run again from its counts, by metric and direction."""
+    measured = workspace.results([run.run_id])["metric"]
+    evidence = {name: cooccurrence_from(workspace.array(run.run_id, name)) for name in measured}
+    return {(name, ""): own for name, own in cooccurrence_estimates(evidence).items()}
 
 
 def evidence_of(
@@ -169,9 +190,7 @@ def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:
         side = csr_array(getattr(evidence, name))
         arrays |= {f"{name}_{part}": getattr(side, part) for part in ("data", "indices", "indptr")}
     names = json.dumps([evidence.n_values, evidence.tasks, evidence.images]).encode()
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, names=np.frombuffer(names, dtype=np.uint8), **arrays)
-    return buffer.getvalue()
+    return npz(names=np.frombuffer(names, dtype=np.uint8), **arrays)
 
 
 def cooccurrence_from(data: bytes) -> Cooccurrence:

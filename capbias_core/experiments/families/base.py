@@ -1,0 +1,81 @@
+"""What every family of runs is given, and what it leaves."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Estimate
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.store import Workspace
+from capbias_core.types import Attribute, Result
+
+# (share done, text): reported often; raises Cancelled where the run must stop.
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run with its inputs.
+
+    frame: the captions of labelled images, image_id, caption_index and caption, its index that of the set as kept.
+    labels: value of the attribute by image id. table: the attribute table, whose column `spec.objects` has the objects
+    of each image where it is not ''.
+    """
+
+    workspace: Workspace
+    spec: RunSpec
+    attribute: Attribute
+    frame: pd.DataFrame
+    labels: pd.Series
+    table: pd.DataFrame
+    progress: Progress
+
+    def references(self) -> pd.DataFrame:
+        """The human captions of labelled images."""
+        human = self.workspace.frame(self.spec.references)
+        return human[human["image_id"].isin(self.labels.index)]
+
+    def objects(self) -> pd.Series | None:
+        """Text such as `cat|dog` by image id, or None where the table has no objects."""
+        return self.table.set_index("image_id")[self.spec.objects] if self.spec.objects else None
+
+    def codes(self, images: list[str]) -> np.ndarray:
+        """The labels of these images as places of the attribute's values."""
+        return label_codes(images, self.labels, self.attribute)
+
+    def result(self, name: str, found: Estimate, n: int, method: str, direction: str = "") -> Result:
+        """A row of the results table. n: captions or images that the value rests on."""
+        low, high = found.interval()
+        return Result(
+            attribute=self.attribute.name, model=self.spec.model, metric=name, value=found.value,
+            encoder=self.spec.attacker, direction=direction, condition=self.spec.condition, spread=found.spread,
+            spread_kind="std" if found.spread is not None else "", scale=found.scale, seeds=len(found.seed_values), n=n,
+            ci_low=low, ci_high=high, method=method,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves: rows, named arrays (Parquet or npz bytes) and notes for the reader."""
+
+    results: list[Result]
+    arrays: dict[str, bytes]
+    notes: tuple[str, ...]
+
+
+def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:
+    """The labels of these images as places of the attribute's values."""
+    code = {value: place for place, value in enumerate(attribute.values)}
+    return labels[images].map(code).to_numpy(dtype=int)
+
+
+def npz(**arrays) -> bytes:
+    """Arrays as the bytes of a compressed npz file."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()

@@ -1,0 +1,74 @@
+"""Runs of the family 'captions': out-of-fold bias scores and words of a whole set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.base import probabilities
+from capbias_core.experiments.families.base import Job, Outcome, npz
+from capbias_core.experiments.families.crew import Crew, caption_lists
+from capbias_core.experiments.store import frame_bytes
+from capbias_core.explain.corpus import corpus_table
+from capbias_core.prepare import balanced_folds
+from capbias_core.prepare.split import FIT
+
+
+def run(job: Job) -> Outcome:
+    """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
+    spec = job.spec
+    images = sorted(set(job.frame["image_id"]))
+    y = job.codes(images)
+    k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
+    lists = caption_lists(job.frame, images, y, job.attribute, spec.merge_masks)
+    splits = balanced_folds(y, k, spec.seeds[0], folds)
+    crew = Crew(spec, k, y, tuple(images), job.progress, folds * len(lists))
+    tables, words, arrays = [], [], {}
+    for index, captions in enumerate(lists):
+        corpus, models = crew.attacker.corpus(captions.masked), []
+        for fold, split in enumerate(splits):
+            fitted = crew.fit(corpus, captions, split.train, (spec.seeds[0], FIT, index, fold), "bias scores")
+            test = captions.having(split.test)
+            rows = captions.rows(test)
+            table, own = _fold_rows(fitted, corpus, rows)
+            position = {"image": test, "caption_index": index, "fold": fold, "label": y[test]}
+            texts = {"masked": [captions.masked[row] for row in rows], "kept_at": captions.kept_at[rows]}
+            tables.append(table.assign(**position, **texts, tokens=[len(item) for item in own]))
+            words += own
+            models.append(fitted)
+        if spec.attacker == "ngram":
+            arrays[f"attackers{index}"] = _linear_models(corpus, models)
+    table = pd.concat(tables, ignore_index=True)
+    corpus_rows = corpus_table(table["masked"], words, table["label"].to_numpy(), k)
+    table["image_id"] = np.array(images, dtype=object)[table.pop("image").to_numpy()]
+    arrays |= {
+        "scores": frame_bytes(table),
+        "words": npz(values=np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])),
+        "corpus": frame_bytes(corpus_rows),
+    }
+    notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
+    return Outcome([], arrays, notes)
+
+
+def _fold_rows(fitted, corpus, rows: np.ndarray) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    """Scores of one fold's held-out captions: logits, their baseline and the gap that attribution leaves."""
+    logits = fitted.logits(corpus, rows)
+    found = fitted.contributions(corpus, rows)
+    table = pd.DataFrame({"delta": found.delta})
+    for column in range(logits.shape[1]):
+        table[f"logit{column}"] = logits[:, column]
+        table[f"baseline{column}"] = found.baseline[:, column]
+    for value, share in enumerate(probabilities(logits).T):
+        table[f"p{value}"] = share
+    return table, found.words
+
+
+def _linear_models(corpus, models) -> bytes:
+    """The linear attackers of one caption index, one a fold, for rescoring an edited caption."""
+    terms = sorted(corpus.columns, key=corpus.columns.get)
+    return npz(
+        terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+        weights=np.stack([fitted.weights for fitted in models]),
+        intercepts=np.stack([fitted.intercept for fitted in models]),
+    )

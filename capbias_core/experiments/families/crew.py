@@ -1,0 +1,115 @@
+"""Training attackers on one set: a list of captions for each caption index, a fit for each split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.attackers import load_attacker
+from capbias_core.attackers.base import probabilities
+from capbias_core.experiments.families.base import Progress
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.metrics import HeldOut
+from capbias_core.prepare import align_captions, child_seed, masked_captions, vocabulary
+from capbias_core.prepare.split import FIT, random_order
+from capbias_core.types import Attribute, Split
+
+
+@dataclass(frozen=True)
+class CaptionList:
+    """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts.
+
+    kept_at: where each caption stands in the set as kept.
+    """
+
+    row_of_image: np.ndarray
+    masked: list[str]
+    kept_at: np.ndarray
+
+    def rows(self, images: np.ndarray) -> np.ndarray:
+        rows = self.row_of_image[images]
+        return rows[rows >= 0]
+
+    def having(self, images: np.ndarray) -> np.ndarray:
+        return images[self.row_of_image[images] >= 0]
+
+
+def caption_lists(
+    frame: pd.DataFrame, images: list[str], y: np.ndarray, attribute: Attribute, merge: bool
+) -> list[CaptionList]:
+    """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
+
+    An index is used where at least half of the images of every value have it; the captions beyond are left out.
+    """
+    k = len(attribute.values)
+    code = pd.Series(range(len(images)), index=images)
+    frame = frame[frame["image_id"].isin(code.index)]
+    lists = []
+    for _, part in frame.groupby("caption_index", sort=True):
+        having = code[part["image_id"]].to_numpy()
+        if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
+            break
+        row_of_image = np.full(len(images), -1)
+        row_of_image[having] = np.arange(len(part))
+        lists.append(
+            CaptionList(row_of_image, masked_captions(part["caption"], attribute, merge), part.index.to_numpy())
+        )
+    return lists
+
+
+class Crew:
+    """Trains the attackers of one run and counts how many are done."""
+
+    def __init__(self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int):
+        self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
+        self.attacker = load_attacker(spec.attacker)
+        self.place = np.argsort(random_order(images, 0))
+        self.done = 0
+
+    def fit(self, corpus, captions: CaptionList, train: np.ndarray, seed: tuple[int, ...], what: str):
+        """One attacker, trained on the captions of the training images. seed: the run's, and whose child it is."""
+
+        def tick(share: float, text: str) -> None:
+            where = f"{what}, attacker {self.done + 1} of {self.fits}"
+            self.progress((self.done + share) / self.fits, f"{where}, {text}" if text else where)
+
+        images = self.even(captions.having(train))
+        fitted = self.attacker.fit(corpus, captions.rows(images), self.y[images], self.k, child_seed(*seed), tick)
+        self.done += 1
+        return fitted
+
+    def even(self, images: np.ndarray) -> np.ndarray:
+        """Equally many of these images of every value: how many captions an image has must not tell its value."""
+        images = images[np.argsort(self.place[images])]
+        groups = [images[self.y[images] == value] for value in range(self.k)]
+        size = min(map(len, groups))
+        return np.sort(np.concatenate([group[:size] for group in groups]))
+
+    def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
+        """Predictions on the test images of every split, one attacker a caption index.
+
+        align_to: the model's captions; words outside their training vocabulary become <unk> before training.
+        """
+        known = (
+            [vocabulary(text for own in align_to for text in _texts(own, split.train)) for split in splits]
+            if align_to
+            else []
+        )
+        parts = []
+        for index, captions in enumerate(lists):
+            corpus = None if align_to else self.attacker.corpus(captions.masked)
+            for number, split in enumerate(splits):
+                if align_to:
+                    corpus = self.attacker.corpus(align_captions(captions.masked, known[number]))
+                fitted = self.fit(corpus, captions, split.train, (split.seed, FIT, index), what)
+                test = self.even(captions.having(split.test))
+                scores = probabilities(fitted.logits(corpus, captions.rows(test)))
+                parts.append((np.full(len(test), split.seed), test, scores))
+        seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return HeldOut(self.images, seed, image, self.y[image], scores)
+
+
+def _texts(captions: CaptionList, images: np.ndarray) -> list[str]:
+    return [captions.masked[row] for row in captions.rows(images)]
