@@ -14,7 +14,7 @@ class Family:
     """What is known about a family without importing its file.
 
     title: what its runs give, in a few words. attacked: it trains the attacker that was asked for. seeded: once for
-    each seed that was asked for. objects: it reads the objects of images, where the table has them. compares: it needs
+    each seed that was asked for. objects: it reads the objects of images, where they are known. compares: it needs
     the references of the same images. in_process: light enough for the web server's process (what an attacker needs is
     said in ATTACKERS). options: the keys of `Request.options` that its numbers depend on. seconds: rough, two cores, a
     set of 15,000 captions; the fits of an attacker come on top.

@@ -25,8 +25,8 @@ def run(job: Job) -> Outcome:
         images = sorted(set(images) & set(human["image_id"]))
     y = job.codes(images)
     splits = [balanced_split(y, k, seed, TEST_SHARE[spec.condition], images) for seed in spec.seeds]
-    model_lists = caption_lists(job.frame, images, y, job.attribute, spec.merge_masks)
-    human_lists = caption_lists(human, images, y, job.attribute, spec.merge_masks) if human is not None else []
+    model_lists = caption_lists(job.frame, images, y, k, job.masked)
+    human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
     crew = Crew(spec, k, y, tuple(images), job.progress, len(splits) * (len(model_lists) + len(human_lists)))
     model = crew.held_out(model_lists, splits, "the model's captions")
     reference = crew.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None

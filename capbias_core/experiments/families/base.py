@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Estimate
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import Workspace
+from capbias_core.prepare import masked_captions
 from capbias_core.types import Attribute, Result
 
 # (share done, text): reported often; raises Cancelled where the run must stop.
@@ -23,8 +24,7 @@ class Job:
     """A run with its inputs.
 
     frame: the captions of labelled images, image_id, caption_index and caption, its index that of the set as kept.
-    labels: value of the attribute by image id. table: the attribute table, whose column `spec.objects` has the objects
-    of each image where it is not ''.
+    labels: value of the attribute by image id. table: the attribute table.
     """
 
     workspace: Workspace
@@ -41,8 +41,13 @@ class Job:
         return human[human["image_id"].isin(self.labels.index)]
 
     def objects(self) -> pd.Series | None:
-        """Text such as `cat|dog` by image id, or None where the table has no objects."""
-        return self.table.set_index("image_id")[self.spec.objects] if self.spec.objects else None
+        """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
+        where = self.spec.objects
+        return self.workspace.frame(where["table"]).set_index("image_id")[where["column"]] if where else None
+
+    def masked(self, captions: Iterable[str]) -> list[str]:
+        """Captions with the words of the attribute masked."""
+        return masked_captions(captions, self.attribute, self.spec.merge_masks)
 
     def codes(self, images: list[str]) -> np.ndarray:
         """The labels of these images as places of the attribute's values."""

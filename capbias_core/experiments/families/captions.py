@@ -21,7 +21,7 @@ def run(job: Job) -> Outcome:
     images = sorted(set(job.frame["image_id"]))
     y = job.codes(images)
     k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
-    lists = caption_lists(job.frame, images, y, job.attribute, spec.merge_masks)
+    lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, spec.seeds[0], folds)
     crew = Crew(spec, k, y, tuple(images), job.progress, folds * len(lists))
     tables, words, arrays = [], [], {}

@@ -87,7 +87,7 @@ def _ba(sides: list[_Side], images: list[str], attribute: Attribute) -> tuple[Co
 def _dba_g(sides: list[_Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
     names, on_image = _objects_of(images, objects)
     found = _evidence(sides, images, names, lambda side: side.named(on_image[side.image]))
-    return found, f"{len(names)} objects of the attribute table. Captions that name no or several values do not count."
+    return found, f"{len(names)} objects that the images show. Captions that name no or several values do not count."
 
 
 def _dba_o(sides: list[_Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
@@ -159,9 +159,9 @@ def _objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_a
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
         raise CapbiasError(
-            "an attribute table whose objects are on none of these images",
-            "a column of objects such as `cat|dog`",
-            "Check the image ids.",
+            "objects of images, of which none is on these images",
+            "objects of the same images, such as cat|dog",
+            "Check the image ids of the objects and of the captions.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from capbias_core.attackers.base import probabilities
 from capbias_core.experiments.families.base import Progress
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.metrics import HeldOut
-from capbias_core.prepare import align_captions, child_seed, masked_captions, vocabulary
+from capbias_core.prepare import align_captions, child_seed, vocabulary
 from capbias_core.prepare.split import FIT, random_order
-from capbias_core.types import Attribute, Split
+from capbias_core.types import Split
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,12 @@ class CaptionList:
 
 
 def caption_lists(
-    frame: pd.DataFrame, images: list[str], y: np.ndarray, attribute: Attribute, merge: bool
+    frame: pd.DataFrame, images: list[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]
 ) -> list[CaptionList]:
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
-    An index is used where at least half of the images of every value have it; the captions beyond are left out.
+    mask: captions as written to what an attacker reads. An index is used where at least half of the images of every value have it; the captions beyond are left out.
     """
-    k = len(attribute.values)
     code = pd.Series(range(len(images)), index=images)
     frame = frame[frame["image_id"].isin(code.index)]
     lists = []
@@ -53,17 +53,23 @@ def caption_lists(
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
-        lists.append(
-            CaptionList(row_of_image, masked_captions(part["caption"], attribute, merge), part.index.to_numpy())
-        )
+        lists.append(CaptionList(row_of_image, mask(part["caption"]), part.index.to_numpy()))
     return lists
 
 
 class Crew:
-    """Trains the attackers of one run and counts how many are done."""
+    """Trains the attackers of one run and counts how many are done.
 
-    def __init__(self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int):
+    y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
+    (k is then not read). balanced: read equally many captions of every value.
+    """
+
+    def __init__(
+        self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int,
+        balanced: bool = True,
+    ):  # fmt: skip
         self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
+        self.balanced = balanced
         self.attacker = load_attacker(spec.attacker)
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
@@ -81,14 +87,28 @@ class Crew:
         return fitted
 
     def even(self, images: np.ndarray) -> np.ndarray:
-        """Equally many of these images of every value: how many captions an image has must not tell its value."""
+        """Equally many of these images of every value: how many captions an image has must not tell its value.
+
+        All of them, where the protocol does not balance.
+        """
+        if not self.balanced:
+            return np.sort(images)
         images = images[np.argsort(self.place[images])]
         groups = [images[self.y[images] == value] for value in range(self.k)]
         size = min(map(len, groups))
         return np.sort(np.concatenate([group[:size] for group in groups]))
 
     def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
-        """Predictions on the test images of every split, one attacker a caption index.
+        """Predictions on the test images of every split; see `logits`."""
+        parts = [
+            (np.full(len(test), split.seed), test, probabilities(logits))
+            for _, split, test, logits in self.logits(lists, splits, what, align_to)
+        ]
+        seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return HeldOut(self.images, seed, image, self.y[image], scores)
+
+    def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
+        """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).
 
         align_to: the model's captions; words outside their training vocabulary become <unk> before training.
         """
@@ -97,7 +117,6 @@ class Crew:
             if align_to
             else []
         )
-        parts = []
         for index, captions in enumerate(lists):
             corpus = None if align_to else self.attacker.corpus(captions.masked)
             for number, split in enumerate(splits):
@@ -105,10 +124,7 @@ class Crew:
                     corpus = self.attacker.corpus(align_captions(captions.masked, known[number]))
                 fitted = self.fit(corpus, captions, split.train, (split.seed, FIT, index), what)
                 test = self.even(captions.having(split.test))
-                scores = probabilities(fitted.logits(corpus, captions.rows(test)))
-                parts.append((np.full(len(test), split.seed), test, scores))
-        seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return HeldOut(self.images, seed, image, self.y[image], scores)
+                yield index, split, test, fitted.logits(corpus, captions.rows(test))
 
 
 def _texts(captions: CaptionList, images: np.ndarray) -> list[str]:
