@@ -108,6 +108,28 @@ class AttributeTable:
 
 
 @dataclass(frozen=True)
+class ObjectTable:
+    """Objects as read from a file: image_id (str) and objects (str, names such as `cat|dog`, '' where there is none).
+
+    One row an image. rows: annotations or rows in the file. crowds: annotations of a crowd of objects.
+    """
+
+    frame: pd.DataFrame
+    rows: int
+    crowds: int = 0
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Word vectors. words: n different words. matrix: (n, d) float32, a row each."""
+
+    words: tuple[str, ...]
+    matrix: np.ndarray
+
+
+@dataclass(frozen=True)
 class Split:
     """Positions (int arrays) into one list of captions; train and test share no image."""
 
