@@ -1,5 +1,7 @@
 # docker build -t capbias . && docker run -p 8501:8501 -v capbias:/data capbias
 FROM python:3.11-slim
+# Java for METEOR and the PTB tokenizer.
+RUN apt-get update && apt-get install -y --no-install-recommends default-jre-headless && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY requirements.txt requirements.lock ./
 RUN pip install --no-cache-dir -r requirements.txt

@@ -1,0 +1,137 @@
+"""Caption quality: BLEU-4 (Papineni et al., ACL 2002), ROUGE-L (Lin, ACL 2004), METEOR (Denkowski and Lavie, 2014) and
+CIDEr (Vedantam et al., CVPR 2015), as COCO's evaluation computes them; LIC's Table 1 (Hirota et al., CVPR 2022).
+
+    BLEU-4  = min(1, exp(1 - r / c)) * (p_1 * p_2 * p_3 * p_4)^(1/4)
+    ROUGE-L = (1 + b^2) * P * R / (R + b^2 * P), b = 1.2
+    CIDEr   = 10 * mean over n = 1..4 and references of cos(tf-idf of n-grams) * exp(-(difference of lengths)^2 / 72)
+
+p_n: clipped share of the candidate's n-grams that a reference has; c and r: summed lengths of the candidates and of
+the nearest references. P and R: longest common subsequence over the candidate's and a reference's length, the best
+reference for each. METEOR: an F-mean of matched words (exact, stems, synonyms, paraphrases) with a penalty for broken
+order, by its authors' Java program. Range [0, 1], CIDEr's Range [0, 10]; all shown x100, higher is better.
+
+BLEU-4 belongs to a set: its counts are summed over captions before the quotient is taken. The others are means of
+captions; CIDEr weighs n-grams by how rare they are among the references of all images given, so it depends on which.
+A good caption here is one that resembles what people wrote, with whatever bias that has.
+
+>>> exact = bleu_counts([["a man rides a horse"]], ["a man rides a horse"])
+>>> other = bleu_counts([["a man rides a horse"]], ["a man rides a cow"])  # 4/5, 3/4, 2/3 and 1/2
+>>> round(float(bleu4(exact.sum(axis=0))), 3), round(float(bleu4(other.sum(axis=0))), 3)
+(1.0, 0.669)
+>>> rouge_l([["a dog runs", "the dog"]], ["a dog"]).round(3)  # P 1, R 2/3
+array([0.772])
+>>> cider([["a dog runs now"], ["two cats sleep here"]], ["a dog runs now", "a dog"]).round(3)
+array([10.,  0.])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from capbias_core.prepare.java import has_java, java
+
+__all__ = ["bleu4", "bleu_counts", "cider", "has_java", "meteor", "rouge_l"]
+
+N = 4
+# pycocoevalcap's: no logarithm of 0, no division by 0.
+TINY, SMALL = 1e-15, 1e-9
+BLOCK = 500
+
+# (share done): reported now and then; may raise to stop.
+Report = Callable[[float], None]
+
+
+def _silent(share: float) -> None:
+    """Where nobody asks how far it is."""
+
+
+def bleu_counts(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+    """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference.
+
+    references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces.
+    """
+    from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
+
+    rows = np.zeros((len(candidates), 2 * N + 1))
+    for place, (own, candidate) in enumerate(zip(references, candidates, strict=True)):
+        found = cook_test(candidate, cook_refs(own, n=N), "closest", n=N)
+        rows[place] = [*found["correct"], *found["guess"], found["reflen"]]
+        _every(place, len(candidates), report)
+    return rows
+
+
+def bleu4(sums: np.ndarray) -> np.ndarray:
+    """Summed counts (..., 9) of `bleu_counts` to BLEU-4 (...); nan for no caption at all."""
+    correct, guess, reference = sums[..., :N], sums[..., N : 2 * N], sums[..., 2 * N]
+    precision = np.prod((correct + TINY) / (guess + SMALL), axis=-1) ** (1 / N)
+    ratio = (guess[..., 0] + TINY) / (reference + SMALL)
+    value = precision * np.exp(np.minimum(0, 1 - 1 / ratio))
+    return np.where(reference > 0, value, np.nan)
+
+
+def rouge_l(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+    """ROUGE-L of each caption, (n,) in [0, 1]. references, candidates: as in `bleu_counts`."""
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    scorer, values = Rouge(), np.zeros(len(candidates))
+    for place, (own, candidate) in enumerate(zip(references, candidates, strict=True)):
+        values[place] = scorer.calc_score([candidate], own)
+        _every(place, len(candidates), report)
+    return values
+
+
+def cider(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+    """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document.
+
+    references, candidates: as in `bleu_counts`.
+    """
+    from pycocoevalcap.cider.cider_scorer import CiderScorer
+
+    class Watched(list):
+        """A list that reports how far it has been read: the scorer goes through its captions once."""
+
+        def __iter__(self):
+            for place, item in enumerate(super().__iter__()):
+                _every(place, len(self), report)
+                yield item
+
+    if not len(candidates):
+        return np.zeros(0)
+    scorer = CiderScorer(n=N)
+    for own, candidate in zip(references, candidates, strict=True):
+        scorer.cook_append(candidate, own)
+    scorer.ctest = Watched(scorer.ctest)
+    return scorer.compute_score()[1]
+
+
+def meteor(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+    """METEOR (English) of each caption, (n,) in [0, 1]. references, candidates: as in `bleu_counts`, tokenized or not.
+
+    Raises CapbiasError where there is no Java. Starting it takes about 8 seconds.
+    """
+    from pycocoevalcap.meteor import meteor as package
+
+    jar = Path(package.__file__).with_name(package.METEOR_JAR)
+    asked = [_meteor_line(own, candidate) for own, candidate in zip(references, candidates, strict=True)]
+    values: list[str] = []
+    with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:
+        for start in range(0, len(asked), BLOCK):
+            block = asked[start : start + BLOCK]
+            counts = ask(block, len(block))
+            line = " ||| ".join(["EVAL", *counts])
+            values += ask([line], len(block) + 1)[:-1]  # the last one is of the block as a whole
+            report(min(1.0, (start + BLOCK) / len(asked)))
+    return np.array(values, dtype=float)
+
+
+def _meteor_line(references: list[str], candidate: str) -> str:
+    texts = [" ".join(text.replace("|||", " ").split()) for text in (*references, candidate)]
+    return " ||| ".join(["SCORE", *texts])
+
+
+def _every(place: int, total: int, report: Report) -> None:
+    if place % BLOCK == 0:
+        report(place / total)
