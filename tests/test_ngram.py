@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
-from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attackers.base import probabilities, silent, task_probabilities
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
 from capbias_core.errors import Cancelled, CapbiasError
 
@@ -26,14 +26,16 @@ def planted(n_values: int, size: int, seed: int = 0) -> tuple[list[str], np.ndar
     return captions, labels
 
 
-def attacker_of(name: str):
+def attacker_of(name: str, epochs: int = 5):
     """The attacker, quick to train where it is a network; skipped where its library is not installed."""
     if attacker_entry(name).in_process:
         return load_attacker(name)
     pytest.importorskip("captum")
     # Small batches are quickest on one thread, whatever else the machine is doing.
     pytest.importorskip("torch").set_num_threads(1)
-    return replace(load_attacker(name), hidden=16, layers=1, learning_rate=0.02, epochs=5)
+    attacker = load_attacker(name)
+    batch = attacker.batch // 8 if attacker.batch > 64 else attacker.batch  # some steps an epoch of 200 captions
+    return replace(attacker, hidden=16, layers=1, learning_rate=0.02, epochs=epochs, batch=batch)
 
 
 @pytest.mark.parametrize("n_values", [2, 3])
@@ -63,6 +65,24 @@ def test_every_attacker_keeps_the_contract(name, n_values):
 
 
 @pytest.mark.parametrize("name", ATTACKERS)
+def test_every_attacker_guesses_which_task_words_are_there(name):
+    """Three tasks with a cue each, in any number; and one that is never there, whose probability stays low."""
+    rng = np.random.default_rng(3)
+    there = rng.random((300, 4)) < np.array([0.5, 0.5, 0.5, 0.0])
+    captions = [" ".join(["a", *(cue for cue, own in zip("xyz", row, strict=False) if own), "b"]) for row in there]
+    attacker = attacker_of(name, epochs=30)
+    corpus = attacker.corpus(captions)
+    train, test = np.arange(200), np.arange(200, 300)
+    reports = []
+    fitted = attacker.fit(corpus, train, there[train], 0, 7, lambda share, text: reports.append(share))
+    shares = task_probabilities(fitted.logits(corpus, test))
+    assert shares.shape == (100, 4)
+    assert ((shares > 0.5) == there[test]).mean() > 0.95
+    assert shares[:, 3].max() < 0.2
+    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", ATTACKERS)
 def test_the_same_seed_gives_the_same_logits(name):
     attacker = attacker_of(name)
     captions, labels = planted(2, 80)
@@ -86,8 +106,8 @@ def test_a_cancelled_fit_stops(name):
 def test_every_entry_says_what_it_is():
     for name, entry in ATTACKERS.items():
         assert entry.name == name and entry.title and entry.folds >= 2 and entry.seconds_a_fit > 0
-    with pytest.raises(CapbiasError, match="lstm_bi, ngram"):
-        load_attacker("lstm")
+    with pytest.raises(CapbiasError, match="lstm, lstm_bi, ngram"):
+        load_attacker("gru")
 
 
 def test_probabilities_are_logistic_and_softmax():

@@ -30,6 +30,7 @@ ATTACKERS = {
     for entry in (
         AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, 0.1),
         AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:LstmAttacker", False, 5, 150.0),
+        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:dbac_attacker", False, 5, 40.0),
     )
 }
 

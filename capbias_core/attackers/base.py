@@ -19,7 +19,7 @@ def silent(_share: float, _text: str = "") -> None:
 
 
 class FittedAttacker(Protocol):
-    """An attacker after training. C = 1 logit for two values (toward the second value), else K."""
+    """A trained attacker. C = 1 logit for two values (toward the second value), K for more, L for task words."""
 
     def logits(self, corpus: Any, rows: np.ndarray) -> np.ndarray:
         """(len(rows), C) logits of the captions at these positions of the corpus."""
@@ -35,7 +35,10 @@ class Attacker(Protocol):
         """Masked captions (tokens joined by a space) in the attacker's own form; learns nothing from labels."""
 
     def fit(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Tick) -> Any:
-        """Trains on the captions at `rows`; labels (len(rows),) are integers in [0, n_values)."""
+        """Trains on the captions at `rows`.
+
+        labels: (len(rows),) integers in [0, n_values), or (len(rows), L) booleans, which of L task words are there.
+        """
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
@@ -44,3 +47,8 @@ def probabilities(logits: np.ndarray) -> np.ndarray:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+def task_probabilities(logits: np.ndarray) -> np.ndarray:
+    """(n, L) logits of task words to (n, L) probabilities that each is there."""
+    return 1 / (1 + np.exp(-np.clip(logits, -700, 700)))

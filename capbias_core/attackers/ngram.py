@@ -90,10 +90,21 @@ class NgramAttacker:
         train = corpus.matrix[rows]
         counts = np.asarray(train.sum(axis=0)).ravel()
         kept = np.union1d(np.flatnonzero(counts >= self.smallest_count), corpus.columns[NOTHING])
+        guesses = [labels] if np.ndim(labels) == 1 else list(np.asarray(labels).T)
+        fits = []
         # The optimiser's vectors are short: more than one BLAS thread costs three times the processor time.
         with threadpool_limits(1, user_api="blas"):
-            model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(train[:, kept], labels)
-        weights = np.zeros((corpus.matrix.shape[1], model.coef_.shape[0]))
-        weights[kept] = model.coef_.T
-        tick(1.0, "")
-        return LinearModel(weights, model.intercept_.astype(float))
+            for done, own in enumerate(guesses, start=1):
+                fits.append(self._fit(LogisticRegression, train[:, kept], own))
+                tick(done / len(guesses), "")
+        weights = np.zeros((corpus.matrix.shape[1], sum(len(intercept) for _, intercept in fits)))
+        weights[kept] = np.concatenate([own for own, _ in fits]).T
+        return LinearModel(weights, np.concatenate([intercept for _, intercept in fits]).astype(float))
+
+    def _fit(self, regression, features, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (C, V) and intercepts (C,); of labels that are all alike, weights of 0 and a smoothed intercept."""
+        if labels.min() == labels.max():
+            present = labels.sum() + 0.5
+            return np.zeros((1, features.shape[1])), np.array([np.log(present / (len(labels) + 1 - present))])
+        model = regression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(features, labels)
+        return model.coef_, model.intercept_

@@ -1,9 +1,14 @@
-"""The LIC paper's attacker: a bidirectional LSTM that reads a masked caption.
+"""Recurrent attackers: the LIC paper's bidirectional LSTM, and the DBAC paper's that reads one way, with an MLP.
 
-Protocol (Hirota et al. 2022, section 5): embedding 100, two bidirectional LSTM layers of 256, dropout 0.5 on the
+Protocol of LIC (Hirota et al. 2022, section 5): embedding 100, two bidirectional LSTM layers of 256, dropout 0.5 on the
 embeddings, between the layers and on the last hidden states (forward and backward joined), one linear layer to 1
 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping. The vocabulary comes from the
 training captions; other words are `<unk>`.
+
+Protocol of DBAC (section 5, appendix B): two LSTM layers of 256 in one direction, an MLP of three layers, Adam 1e-3,
+batches of 256, at most 50 epochs. The paper does not say how it keeps such an attacker from learning its captions by
+heart; here a tenth of the training captions is set aside, and the epoch with the lowest loss on them is kept, with no
+further ones after five without a lower loss.
 
 Batches are where this differs from a plain loop, which pads or packs 64 captions of mixed length. Here a batch
 holds captions of one length, so nothing is padded and the LSTM runs in oneDNN's fused kernel. What is left over of
@@ -17,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -31,6 +37,8 @@ PAD, UNKNOWN = 0, 1
 SCORING_BATCH = 512  # captions without gradients
 ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
 BATCHES_A_TICK = 5
+ASIDE = 10  # one in so many training captions is set aside to choose the epoch
+PATIENCE = 5
 
 
 @dataclass(frozen=True)
@@ -114,28 +122,44 @@ def keep_all(values: Tensor) -> Tensor:
 
 
 class Network(nn.Module):
-    """Embedding, stacked bidirectional LSTM, linear head; reads captions of one length.
+    """Embedding, stacked LSTM, head (linear, or an MLP); reads captions of one length.
+
+    ways: 2 reads each caption both ways, 1 from its start to its end. head: sizes of the layers of the head between
+    the last hidden states and the logits.
 
     Dropout is an argument and not a mode: the LSTM layers stay in training mode, in which cuDNN and oneDNN can
     return gradients after training too (for attributions), and in which they have nothing that is random.
     """
 
-    def __init__(self, words: int, embedding: int, hidden: int, layers: int, logits: int):
+    def __init__(
+        self, words: int, embedding: int, hidden: int, layers: int, logits: int, ways: int = 2,
+        head: tuple[int, ...] = (),
+    ):  # fmt: skip
         super().__init__()
+        self.logits = logits
         self.embedding = nn.Embedding(words, embedding, padding_idx=PAD)
-        sizes = [embedding] + [2 * hidden] * (layers - 1)
-        self.layers = nn.ModuleList(nn.LSTM(size, hidden, batch_first=True, bidirectional=True) for size in sizes)
-        self.head = nn.Linear(2 * hidden, logits)
+        sizes = [embedding] + [ways * hidden] * (layers - 1)
+        self.layers = nn.ModuleList(nn.LSTM(size, hidden, batch_first=True, bidirectional=ways == 2) for size in sizes)
+        steps = [
+            layer
+            for before, after in pairwise((ways * hidden, *head))
+            for layer in (nn.Linear(before, after), nn.ReLU())
+        ]
+        self.head = nn.Sequential(*steps, nn.Linear((ways * hidden, *head)[-1], logits))
 
     def forward(self, tokens: Tensor, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
         states = self.embedding(tokens)  # (B, T, E)
         for layer in self.layers:
             states, (last, _) = layer(dropout(states))  # (B, T, 2H), (2, B, H)
         # No padding: the last states are at the caption's end (forward) and at its start (backward).
-        return self.head(dropout(torch.cat([last[0], last[1]], dim=1)))  # (B, C)
+        return self.head(dropout(torch.cat(list(last), dim=1)))  # (B, C)
 
 
 def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy; summed over task words where labels are (B, L) booleans."""
+    if labels.dim() == 2:
+        losses = functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none")
+        return losses.sum(dim=1).mean()
     if logits.shape[1] == 1:
         return functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits.dtype))
     return functional.cross_entropy(logits, labels)
@@ -186,7 +210,7 @@ class FittedLstm:
         return encode([corpus.tokens[row] for row in rows], self.vocabulary)
 
     def _logits(self, encoded: Encoded) -> np.ndarray:
-        logits = np.zeros((len(encoded.lengths), self.network.head.out_features))
+        logits = np.zeros((len(encoded.lengths), self.network.logits))
         with torch.no_grad():
             for members in same_length(encoded.lengths, np.arange(len(logits)), SCORING_BATCH):
                 logits[members] = self.network(encoded.tokens(members, self.device)).cpu().numpy()
@@ -200,7 +224,7 @@ class FittedLstm:
         words: list[np.ndarray] = [np.empty(0)] * len(encoded.lengths)
         for members in same_length(encoded.lengths, np.arange(len(words)), ATTRIBUTION_BATCH):
             tokens = encoded.tokens(members, self.device)
-            shares = [self._attribution(gradients, tokens, logit) for logit in range(self.network.head.out_features)]
+            shares = [self._attribution(gradients, tokens, logit) for logit in range(self.network.logits)]
             for member, share in zip(members, np.stack(shares, axis=-1), strict=True):
                 words[member] = share
         return words
@@ -219,7 +243,10 @@ class FittedLstm:
 
 @dataclass(frozen=True)
 class LstmAttacker:
-    """See the module's text; the defaults are the paper's. device: auto (CUDA where there is one), cpu or cuda."""
+    """See the module's text; the defaults are the LIC paper's. device: auto (CUDA where there is one), cpu or cuda.
+
+    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
+    """
 
     embedding: int = 100
     hidden: int = 256
@@ -228,6 +255,9 @@ class LstmAttacker:
     learning_rate: float = 5e-5
     batch: int = 64
     epochs: int = 20
+    ways: int = 2
+    head: tuple[int, ...] = ()
+    patience: int = 0
     integration_steps: int = 20
     device: str = "auto"
 
@@ -235,15 +265,38 @@ class LstmAttacker:
         return LstmCorpus([caption.split() for caption in captions])
 
     def fit(self, corpus: LstmCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedLstm:
-        *_, fitted = self.training(corpus, rows, labels, n_values, seed, tick)
+        labels = np.asarray(labels)
+        if not self.patience:
+            *_, fitted = self.training(corpus, rows, labels, n_values, seed, tick)
+            return fitted
+        order = np.random.default_rng(child_seed(seed, FIT, 2)).permutation(len(rows))
+        aside, kept = np.split(order, [max(1, len(rows) // ASIDE)])
+        training = self.training(corpus, rows[kept], labels[kept], n_values, seed, tick)
+        fitted = self._lowest(training, corpus, rows[aside], torch.as_tensor(labels[aside]))
+        tick(1.0, "")
+        return fitted
+
+    def _lowest(self, training: Iterator[FittedLstm], corpus: LstmCorpus, rows, labels: Tensor) -> FittedLstm:
+        """The model of the epoch with the lowest loss on captions that it did not train on."""
+        lowest, best, since = float("inf"), {}, 0
+        for fitted in training:
+            loss = mean_loss(torch.as_tensor(fitted.logits(corpus, rows)), labels).item()
+            since += 1
+            if loss < lowest:
+                lowest, since = loss, 0
+                best = {name: weights.clone() for name, weights in fitted.network.state_dict().items()}
+            if since == self.patience:
+                break
+        fitted.network.load_state_dict(best)
         return fitted
 
     def training(self, corpus: LstmCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> Iterator[FittedLstm]:
         """The fit, one epoch at a time: yields the model (the same object) after each."""
         captions = [corpus.tokens[row] for row in rows]
-        fitted = self._untrained(training_vocabulary(captions), n_values, seed)
+        fitted = self._untrained(training_vocabulary(captions), _logits_for(labels, n_values), seed)
         encoded = encode(captions, fitted.vocabulary)
-        targets = torch.as_tensor(np.asarray(labels), dtype=torch.long, device=fitted.device)
+        kind = torch.long if np.ndim(labels) == 1 else torch.bool
+        targets = torch.as_tensor(np.asarray(labels), dtype=kind, device=fitted.device)
         rng = np.random.default_rng(child_seed(seed, FIT, 1))
         # The fused form of Adam is the same update in one pass over the weights.
         optimizer = torch.optim.Adam(fitted.network.parameters(), lr=self.learning_rate, fused=True)
@@ -251,13 +304,14 @@ class LstmAttacker:
             self._epoch(fitted, optimizer, encoded, targets, rng, _epoch_tick(tick, epoch, self.epochs))
             yield fitted
 
-    def _untrained(self, vocabulary: dict[str, int], n_values: int, seed: int) -> FittedLstm:
+    def _untrained(self, vocabulary: dict[str, int], logits: int, seed: int) -> FittedLstm:
         device = choose_device(self.device)
-        logits = 1 if n_values == 2 else n_values
         # PyTorch draws initial weights from the process's generator: seed it here and put it back after.
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(child_seed(seed, FIT, 0))
-            network = Network(len(vocabulary) + 1, self.embedding, self.hidden, self.layers, logits)
+            network = Network(
+                len(vocabulary) + 1, self.embedding, self.hidden, self.layers, logits, self.ways, self.head
+            )
         return FittedLstm(vocabulary, network.to(device), device, self.integration_steps)
 
     def _epoch(self, fitted: FittedLstm, optimizer, encoded: Encoded, targets: Tensor, rng, tick) -> None:
@@ -274,6 +328,20 @@ class LstmAttacker:
             total += loss.item()
             if done % BATCHES_A_TICK == 0 or done == len(batches):
                 tick(done / len(batches), total / done)
+
+
+def _logits_for(labels, n_values: int) -> int:
+    """One logit for two values, K for more, one each for task words."""
+    if np.ndim(labels) == 2:
+        return np.shape(labels)[1]
+    return 1 if n_values == 2 else n_values
+
+
+def dbac_attacker() -> LstmAttacker:
+    """The DBAC paper's attacker; see the module's text."""
+    return LstmAttacker(
+        dropout=0.0, learning_rate=1e-3, batch=256, epochs=50, ways=1, head=(128, 64), patience=PATIENCE
+    )
 
 
 def _epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
