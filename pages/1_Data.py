@@ -19,6 +19,7 @@ from capbias_core.experiments.ingest import (
     keep_captions,
     keep_derived,
     keep_images,
+    keep_objects,
     offer,
     outdated,
 )
@@ -26,6 +27,7 @@ from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
 from capbias_core.load import FORMATS, detect
 from capbias_core.load.report import MOST_LABELS
+from capbias_core.load.sniff import sniff
 from capbias_core.types import Attribute
 from pages.ui import cached
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
@@ -35,6 +37,7 @@ KINDS = {
     "captions": "Captions of a model",
     "references": "Human captions (references)",
     "attributes": "Attribute table (labels of images)",
+    "objects": "Objects in the images (COCO instances, or a table)",
 }
 KEPT = {**KINDS, "images": "Photographs (their place)"}
 TRAINED = {"yes": True, "no": False, "not known": None}
@@ -78,7 +81,8 @@ def _load(engine: Engine) -> None:
     if upload is None and not typed.strip():
         discard()
         note(
-            "Captions need an image id and a caption a row. Labels need an image id and a column a protected attribute."
+            "Captions need an image id and a caption a row. Labels need an image id and a column a protected "
+            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
         )
         return
     try:
@@ -102,10 +106,13 @@ def _photographs(engine: Engine, collection: str) -> None:
 
 def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     st.subheader("2 · What it is taken for")
-    found = detect(path)
-    columns = _columns(found, kind)
+    if kind == "objects" and sniff(path) == "coco_captions":  # no columns to choose, and too large to read twice
+        columns, title = {}, "COCO instances (JSON)"
+    else:
+        found = detect(path)
+        columns, title = _columns(found, kind), FORMATS[found.format].title
     offered = offer(engine.workspace, path, kind, collection, columns)
-    note(f"{path.name}: {FORMATS[found.format].title}.")
+    note(f"{path.name}: {title}.")
     st.subheader("3 · Report")
     left, right = st.columns(2, gap="large")
     lines = pd.DataFrame(offered.report.lines(), columns=["", "what the file holds"])
@@ -119,7 +126,7 @@ def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
 
 def _columns(found, kind: str) -> dict[str, str | None]:
     """The columns to read, chosen by name where there is a choice."""
-    wanted = ["image_id"] if kind == "attributes" else ["image_id", "caption"]
+    wanted = ["image_id", "caption"] if kind in ("captions", "references") else ["image_id"]
     titles = {"image_id": "Column of image ids", "caption": "Column of captions"}
     if found.format in ("coco_results", "coco_captions"):
         return dict(found.guess)
@@ -200,6 +207,8 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
     if right.button("Keep", type="primary", width="stretch", key="keep"):
         if offered.kind == "attributes":
             item = keep_attributes(engine.workspace, offered.frame, name, collection, path.name, mapped)
+        elif offered.kind == "objects":
+            item = keep_objects(engine.workspace, offered, name, collection, path.name)
         else:
             item = keep_captions(engine.workspace, offered, name, collection, path.name, trained)
         discard()

@@ -80,6 +80,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Merge runs of masked words", key="merge", bind="query-params",
         help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
     )  # fmt: skip
+    objects = [item.name for item in engine.workspace.items("objects", collection)]
+    shown = side.selectbox("Objects of the images", objects, key="objects", bind="query-params") if objects[1:] else ""
     if human == NO_REFERENCES and {"ba", "dba"} & set(metrics):
         note("BA and DBA compare with human captions: choose some, or load them on the Data page.")
     if not _has_words(table, attribute):
@@ -87,7 +89,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     return Request(
         collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
         metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
-        seeds=int(seeds), merge_masks=merge, words=words,
+        seeds=int(seeds), merge_masks=merge, words=words, objects=shown,
     )  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def test_ba_and_dba_with_objects_of_the_table(here, capsys):
 def test_ba_and_dba_say_what_they_lack(here, capsys):
     assert score("--captions", "strong.json", "--references", "human.json", "--metric", "ba", "dba") == 0
     printed = capsys.readouterr()
-    assert "warning: DBA_G left out: the table of attributes has no column objects" in printed.err
+    assert "warning: DBA_G left out: the objects of the images are not known" in printed.err
     assert scored(printed.out)["metric"].tolist() == ["BA", "DBA_O"]
     assert score("--captions", "strong.json", "--metric", "ba") == 2
     assert "BA left out: human captions are needed (--references)" in capsys.readouterr().err

@@ -122,6 +122,8 @@ def _add_score(commands) -> None:
     command = _command(commands, "score", score, text, SCORE_EXAMPLE)
     _add_inputs(command, "files of captions; with --collection, names of caption sets (default: all)")
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
+    objects = "objects of the images: COCO instances, or a table with image_id and objects (cat|dog); or their name"
+    command.add_argument("--objects", metavar="FILE", help=objects)
     metrics = ", ".join(dict.fromkeys([*FAMILIES, *METRICS]))
     _several(command, "--metric", None, f"one or more of: {metrics} (default: {' '.join(DEFAULT_METRICS)})")
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
@@ -159,16 +161,17 @@ def _add_consistency(commands) -> None:
 
 IMPORT_EXAMPLE = """\
   python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
-  python -m capbias_core import sat.json --kind captions --trained-on-references yes"""
+  python -m capbias_core import sat.json --kind captions --trained-on-references yes
+  python -m capbias_core import instances_val2014.json --kind objects"""
 
 
 def _add_import(commands) -> None:
     text = "read a file, report on it, and keep it in the workspace"
     command = _command(commands, "import", import_file, text, IMPORT_EXAMPLE)
-    command.add_argument("file", metavar="FILE", nargs="?", help="captions or a table of labels")
+    command.add_argument("file", metavar="FILE", nargs="?", help="captions, a table of labels, or objects of images")
     derived = "instead of FILE: derive the labels of --attribute from these kept human captions"
     command.add_argument("--from-references", metavar="NAME", help=derived)
-    command.add_argument("--kind", required=True, choices=("captions", "references", "attributes"))
+    command.add_argument("--kind", required=True, choices=("captions", "references", "attributes", "objects"))
     command.add_argument("--name", help="its name (default: the file's, without the ending)")
     command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")
     _add_columns(command)

@@ -47,6 +47,8 @@ def import_file(args) -> int:
             print("nothing was kept (--dry-run)")
         elif args.kind == "attributes":
             ingest.keep_attributes(workspace, offered.frame, name, collection, path.name, attributes)
+        elif args.kind == "objects":
+            ingest.keep_objects(workspace, offered, name, collection, path.name)
         else:
             trained = {"yes": True, "no": False}.get(args.trained_on_references)
             ingest.keep_captions(workspace, offered, name, collection, path.name, trained)

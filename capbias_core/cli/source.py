@@ -96,7 +96,8 @@ def _request(
     return Request(
         collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
         _only(human, collection) if any(map(needs_references, metrics)) else "", args.attacker, args.seeds,
-        args.merge_masks, options=_options(args),
+        args.merge_masks, objects=getattr(args, "objects", None) or "" if args.collection else "",
+        options=_options(args),
     )  # fmt: skip
 
 
@@ -141,6 +142,10 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
             offered = ingest.offer(workspace, path, kind, FILES, columns[path])
             reports.append(offered.report)
             _keep_text(workspace, offered, name, path)
+        if getattr(args, "objects", None):
+            offered = ingest.offer(workspace, Path(args.objects), "objects", FILES)
+            reports.append(offered.report)
+            _keep_objects(workspace, offered, Path(args.objects))
     finally:
         warn(reports)
     return attribute
@@ -208,3 +213,13 @@ def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: P
             "Check that the files belong together, and --image-id-column.",
         )
     ingest.keep_captions(workspace, offered, name, FILES, path.name)
+
+
+def _keep_objects(workspace: Workspace, offered: ingest.Offered, path: Path) -> None:
+    if not offered.report.coverage_percent:
+        raise CapbiasError(
+            f"{path.name}, the objects of images of which none has a label",
+            f"ids of the same data set in both (here {', '.join(offered.frame['image_id'][:5])})",
+            "Check that the files belong together.",
+        )
+    ingest.keep_objects(workspace, offered, "objects", FILES, path.name)

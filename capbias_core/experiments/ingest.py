@@ -19,7 +19,14 @@ from capbias_core.experiments.plan import (
     suggested_details,
 )
 from capbias_core.experiments.store import Item, Workspace
-from capbias_core.load import read_attributes, read_captions, report_attributes, report_captions
+from capbias_core.load import (
+    read_attributes,
+    read_captions,
+    read_objects,
+    report_attributes,
+    report_captions,
+    report_objects,
+)
 from capbias_core.prepare import derive_labels
 from capbias_core.types import Attribute
 
@@ -44,7 +51,7 @@ def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
 
 
 def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None) -> Offered:
-    """Read a file as captions, references or attributes, and report on it beside what the collection holds.
+    """Read a file as captions, references, attributes or objects, and report on it beside what the collection holds.
 
     columns: names for "image_id" and "caption", where they cannot be guessed. Raises CapbiasError for a wrong file.
     """
@@ -53,6 +60,10 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
         table = read_attributes(path, (columns or {}).get("image_id"))
         report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
         return Offered(kind, table.frame, report)
+    if kind == "objects":
+        objects = read_objects(path, (columns or {}).get("image_id"))
+        report = report_objects(objects, path.name, _ids(workspace, "attributes", collection))
+        return Offered(kind, objects.frame, report)
     written_by = "reference" if kind == "references" else "generated"
     table = read_captions(path, columns, written_by)
     references = _ids(workspace, "references", collection) if kind == "captions" else None
@@ -77,6 +88,11 @@ def keep_attributes(
             "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
         )
     return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
+
+
+def keep_objects(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+    """Keep the objects of images."""
+    return workspace.keep("objects", name, offered.frame, collection, source)
 
 
 @dataclass(frozen=True)

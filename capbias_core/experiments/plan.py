@@ -19,7 +19,7 @@ from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 3
+PROTOCOL = 4
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
@@ -35,8 +35,8 @@ class RunSpec:
     """One run, with everything that its numbers depend on.
 
     family: a name in FAMILIES. captions, references: content hashes. labels: {'table': hash, 'column': name,
-    'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: the column of the table with
-    the objects of each image, '' for none. options: those of the request that its family reads.
+    'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: {'table': hash, 'column':
+    name} of the objects of each image, {} for none. options: those of the request that its family reads.
     """
 
     family: str
@@ -49,7 +49,7 @@ class RunSpec:
     seeds: tuple[int, ...]
     condition: str
     merge_masks: bool
-    objects: str = ""
+    objects: dict = field(default_factory=dict)
     options: dict = field(default_factory=dict)
     protocol: int = PROTOCOL
 
@@ -67,7 +67,8 @@ class RunSpec:
 class Request:
     """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
 
-    options: further choices by the key under which families read them; see FAMILIES.
+    objects: name of kept objects of images, or '' for those of the collection, else for the column `objects` of the
+    table. options: further choices by the key under which families read them; see FAMILIES.
     """
 
     collection: str
@@ -80,6 +81,7 @@ class Request:
     seeds: int = 10
     merge_masks: bool = False
     words: bool = False
+    objects: str = ""
     options: dict = field(default_factory=dict)
 
 
@@ -215,7 +217,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
     conditions = _conditions(workspace, items, references, where, attribute) if references else {}
-    objects = OBJECTS if OBJECTS in workspace.frame(table.hash).columns else ""
+    objects = _objects(workspace, request, table) if any(FAMILIES[name].objects for name in families) else {}
     common = {"labels": where, "attribute": asdict(attribute), "objects": objects}
     specs: list[RunSpec] = []
     for item in items:
@@ -230,6 +232,21 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     if request.words and references:
         specs.append(_spec("captions", request, {**common, "model": references.name, "captions": references.hash}))
     return specs
+
+
+def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
+    """Where the objects of images are (for RunSpec.objects): kept on their own, or in the attribute table."""
+    kept = workspace.items(OBJECTS, request.collection)
+    if request.objects:
+        kept = [workspace.item(OBJECTS, request.objects, request.collection)]
+    if len(kept) > 1:
+        raise CapbiasError(
+            f"{len(kept)} files of objects in {request.collection} ({', '.join(item.name for item in kept)})",
+            "one of them",
+            "Name it with --objects, choose it on the Scores page, or delete the others on the Data page.",
+        )
+    digest = kept[0].hash if kept else table.hash
+    return {"table": digest, "column": OBJECTS} if kept or OBJECTS in workspace.frame(digest).columns else {}
 
 
 def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:
@@ -247,7 +264,7 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     if family.seeded:
         attacked["seeds"] = tuple(range(request.seeds))
     chosen = {key: request.options[key] for key in family.options if key in request.options}
-    own = own | {"objects": own["objects"] if family.objects else ""}
+    own = own | {"objects": own["objects"] if family.objects else {}}
     return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
 
 

@@ -52,7 +52,10 @@ ACTIVE = ("queued", "running")
 
 @dataclass(frozen=True)
 class Item:
-    """Something kept: captions, references, attributes or images (an index of photographs). details: by kind."""
+    """Something kept: captions, references, attributes, objects, vectors or images (an index of photographs).
+
+    details: by kind.
+    """
 
     collection: str
     kind: str
@@ -162,21 +165,23 @@ class Workspace:
     # what was loaded
 
     def keep(
-        self, kind: str, name: str, frame: pd.DataFrame, collection: str, source: str, details: dict | None = None
-    ) -> Item:
-        """Keep a frame with an image_id column as Parquet under its content hash, and name it in the catalogue.
+        self, kind: str, name: str, frame: pd.DataFrame, collection: str, source: str, details: dict | None = None,
+        digest: str = "",
+    ) -> Item:  # fmt: skip
+        """Keep a frame as Parquet under its content hash, and name it in the catalogue.
 
-        The same name in the same collection is replaced, and results of its earlier content are forgotten.
+        The same name in the same collection is replaced, and results of its earlier content are forgotten. digest:
+        the hash of a large file of which the frame is an excerpt; an earlier excerpt of the same file is replaced.
         """
         name, collection = checked_name(name), checked_name(collection)
-        digest = content_hash(frame)
+        excerpt, digest = bool(digest), digest or content_hash(frame)
         for earlier in self.items(kind, collection):
             if earlier.name == name and earlier.hash != digest:
                 self.delete(earlier)
         data = frame_bytes(frame)
+        images = frame["image_id"].nunique() if "image_id" in frame else 0
         item = Item(
-            collection, kind, name, digest, len(frame), frame["image_id"].nunique(), len(data), source, time.time(),
-            details or {},
+            collection, kind, name, digest, len(frame), images, len(data), source, time.time(), details or {},
         )  # fmt: skip
         values = [*vars(item).values()]
         values[-1] = json.dumps(item.details)
@@ -184,12 +189,12 @@ class Workspace:
         # while another keeps it has its file in the end.
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
-            self._write(self._path(digest), data)
+            self._write(self._path(digest), data, excerpt)
             db.execute(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", values)
         return item
 
-    def _write(self, path: Path, data: bytes) -> None:
-        if not path.exists():
+    def _write(self, path: Path, data: bytes, replace: bool) -> None:
+        if replace or not path.exists():
             temporary = path.with_suffix(f".{os.getpid()}.tmp")
             temporary.write_bytes(data)
             temporary.replace(path)
@@ -237,7 +242,7 @@ class Workspace:
             ) from None
 
     def using(self, item: Item) -> list[RunRow]:
-        """Runs that read this item's content (as captions, references or labels), for whichever collection."""
+        """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
         return [run for run in self.runs() if item.hash in inputs_of(run.spec)]
 
     def delete(self, item: Item) -> int:
@@ -414,7 +419,10 @@ def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:
 
 def inputs_of(spec: dict) -> set[str]:
     """Content hashes that a run reads."""
-    return {spec["captions"], spec["references"], spec["labels"]["table"]} - {""}
+    objects = spec.get("objects")  # runs of earlier protocols have a text here, or nothing
+    table = objects.get("table", "") if isinstance(objects, dict) else ""
+    vectors = (spec.get("options") or {}).get("alignment", {}).get("vectors", "")
+    return {spec["captions"], spec["references"], spec["labels"]["table"], table, vectors} - {""}
 
 
 def checked_name(name: str) -> str:

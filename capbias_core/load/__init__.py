@@ -16,10 +16,18 @@ from capbias_core.load import coco, jsonl, lic_release, tabular
 from capbias_core.load.captions import caption_table
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.labels import attribute_table
-from capbias_core.load.report import AttributeReport, ImportReport, report_attributes, report_captions
+from capbias_core.load.objects import choose_objects, object_rows, read_instances
+from capbias_core.load.report import (
+    AttributeReport,
+    ImportReport,
+    ObjectReport,
+    report_attributes,
+    report_captions,
+    report_objects,
+)
 from capbias_core.load.rows import Choose, Rows, choose_captions, choose_labels, guess_columns
 from capbias_core.load.sniff import sniff
-from capbias_core.types import AttributeTable, CaptionTable
+from capbias_core.types import AttributeTable, CaptionTable, ObjectTable
 
 __all__ = [
     "FORMATS",
@@ -27,12 +35,15 @@ __all__ = [
     "Detected",
     "Format",
     "ImportReport",
+    "ObjectReport",
     "detect",
     "normalise_image_id",
     "read_attributes",
     "read_captions",
+    "read_objects",
     "report_attributes",
     "report_captions",
+    "report_objects",
 ]
 
 
@@ -104,3 +115,17 @@ def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
         )
     choose = partial(choose_labels, file=path.name, id_column=id_column)
     return attribute_table(FORMATS[name].read(path, choose), path.name)
+
+
+def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
+    """The objects of images: from COCO instances, or a table with a column of objects (`cat|dog`).
+
+    id_column: the column of image ids of a table; needed only where no usual name is found. Raises CapbiasError for
+    a file that is neither, or names no object.
+    """
+    path = Path(path)
+    name = sniff(path)
+    if name == "coco_captions":
+        return read_instances(path)
+    choose = partial(choose_objects, file=path.name, id_column=id_column)
+    return object_rows(FORMATS[name].read(path, choose), path.name)

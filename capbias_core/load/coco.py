@@ -1,4 +1,4 @@
-"""JSON files: COCO results, COCO captions, and any other list of records."""
+"""JSON files: COCO results, COCO captions, COCO instances, and any other list of records."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ from capbias_core.load.rows import Choose, Rows, listed, names_of, rows_of_recor
 SAMPLE = 50
 BETWEEN = re.compile(r"[\s,]*")
 SHAPES = 'a list of {"image_id", "caption"}, or an object with "images" and "annotations" (COCO captions)'
+INSTANCES = 'COCO instances: "images", "annotations" (each with image_id and category_id) and "categories"'
 
 
-def parse(path: Path) -> Any:
-    """The whole file as JSON. Raises CapbiasError with line and column where it is broken."""
+def parse(path: Path, shapes: str = SHAPES) -> Any:
+    """The whole file as JSON. Raises CapbiasError with line and column where it is broken.
+
+    Outlines of objects go as soon as they are read: they are most of a large file, and nothing here uses them.
+    """
     try:
-        return json.loads(whole_text(path))
+        return json.loads(whole_text(path), object_hook=_without_outlines)
     except json.JSONDecodeError as error:
         fault = f"at line {error.lineno}, column {error.colno} ({error.msg})"
     except (RecursionError, ValueError) as error:
         fault = "(lists too deep in one another)" if isinstance(error, RecursionError) else f"({error})"
     raise CapbiasError(
-        f"{path.name}, JSON that is broken {fault}", SHAPES, "Write the file again; it may have been cut off."
+        f"{path.name}, JSON that is broken {fault}", shapes, "Write the file again; it may have been cut off."
     )
+
+
+def _without_outlines(record: dict) -> dict:
+    record.pop("segmentation", None)
+    record.pop("bbox", None)
+    return record
 
 
 def wrong_shape(path: Path, value: Any) -> CapbiasError:
@@ -51,6 +61,20 @@ def annotations_of(path: Path) -> list:
     if not isinstance(value, dict) or "annotations" not in value:
         raise wrong_shape(path, value)
     return _checked(path, value["annotations"])
+
+
+def instances_of(path: Path) -> dict:
+    """A COCO instances file, without outlines. Raises CapbiasError for any other shape."""
+    value = parse(path, INSTANCES)
+    records = value.get("annotations") if isinstance(value, dict) else None
+    if not isinstance(records, list) or not any(_has_category(record) for record in records):
+        what = "no annotation with a category_id" if isinstance(records, list) else "no list of annotations"
+        raise CapbiasError(f"{path.name}, JSON with {what}", INSTANCES, "Load another file, or captions as captions.")
+    return {"images": None, "categories": None, **value}
+
+
+def _has_category(record: Any) -> bool:
+    return isinstance(record, dict) and "category_id" in record
 
 
 def _checked(path: Path, records: Any) -> list:

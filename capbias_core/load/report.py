@@ -11,7 +11,7 @@ import pandas as pd
 
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import AttributeTable, CaptionTable, Problem
+from capbias_core.types import AttributeTable, CaptionTable, ObjectTable, Problem
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
@@ -111,6 +111,42 @@ class AttributeReport:
         return lines + _problem_lines(self.problems, self.problem_count)
 
 
+@dataclass(frozen=True)
+class ObjectReport:
+    """What a file of objects holds.
+
+    rows: annotations, or rows of a table. bare: images without an object. crowds: annotations of a crowd. counts:
+    object -> images that show it, most frequent first. coverage_percent: share of the labelled images that are in
+    it, 0 to 100; None without a table of labels.
+    """
+
+    file: str
+    rows: int
+    images: int
+    bare: int
+    crowds: int
+    counts: dict[str, int]
+    coverage_percent: float | None
+    problems: tuple[Problem, ...]
+    problem_count: int
+    warnings: tuple[str, ...]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(label, value) for a table on the page or in the terminal."""
+        shown = ", ".join(f"{name} {count:,}" for name, count in list(self.counts.items())[:MOST_LABELS])
+        lines = [
+            ("File", self.file),
+            ("Rows", f"{self.rows:,}"),
+            ("Images", f"{self.images:,} ({self.bare:,} without an object)"),
+            ("Categories", f"{len(self.counts):,}"),
+            ("Images by category", shown + (", …" if len(self.counts) > MOST_LABELS else "")),
+            ("Crowds (each counts as the object)", f"{self.crowds:,}"),
+        ]
+        if self.coverage_percent is not None:
+            lines.append(("Labelled images in the file", f"{self.coverage_percent:.1f}%"))
+        return lines + _problem_lines(self.problems, self.problem_count)
+
+
 def report_captions(
     table: CaptionTable,
     file_name: str,
@@ -175,6 +211,31 @@ def report_attributes(
             *_problem_warnings(table.problem_count, table.rows),
             *(() if any(column.is_label for column in columns) else (none,)),
             *(_overlap_warnings(list(caption_ids), known, "occurs in the attribute table", "") if caption_ids else ()),
+        ),
+    )
+
+
+def report_objects(table: ObjectTable, file_name: str, labelled_ids: Collection[str] | None = None) -> ObjectReport:
+    """Describe objects as read. labelled_ids: images of the tables of labels."""
+    known = table.frame["image_id"].tolist()
+    names = table.frame["objects"].str.split("|").explode()
+    counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
+    labelled = None if labelled_ids is None else list(labelled_ids)
+    return ObjectReport(
+        file=file_name,
+        rows=table.rows,
+        images=len(known),
+        bare=int((table.frame["objects"] == "").sum()),
+        crowds=table.crowds,
+        counts={name: int(count) for name, count in counts.items()},
+        coverage_percent=None if labelled is None else _percent(labelled, known),
+        problems=table.problems,
+        problem_count=table.problem_count,
+        warnings=(
+            *_problem_warnings(table.problem_count, table.rows),
+            *_overlap_warnings(
+                labelled or [], known, "with a label is in this file", "have labels and are not in this file"
+            ),
         ),
     )
 

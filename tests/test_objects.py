@@ -1,0 +1,234 @@
+"""Objects of images: read from COCO instances or a table, kept, and what runs read."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import ingest
+from capbias_core.experiments.families.base import Job
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan, suggested_details
+from capbias_core.experiments.store import Workspace, inputs_of
+from capbias_core.load import read_captions, read_objects, report_objects
+
+CATEGORIES = [{"id": 17, "name": "cat"}, {"id": 18, "name": "Dog "}, {"id": 13, "name": "stop sign"}]
+
+
+def instances(annotations, images=(), categories=CATEGORIES) -> dict:
+    return {"images": [{"id": image} for image in images], "annotations": annotations, "categories": categories}
+
+
+def written(folder, content, name="instances.json"):
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def on(image, category, **more) -> dict:
+    return {"image_id": image, "category_id": category, "segmentation": [[1.5, 2.5]], "bbox": [1, 2, 3, 4], **more}
+
+
+def as_dict(table) -> dict:
+    return dict(zip(table.frame["image_id"], table.frame["objects"], strict=True))
+
+
+def test_instances_by_hand(tmp_path):
+    rows = [on(2, 18), on(1, 17), on(1, 18, iscrowd=1), on(1, 17), on("000003.jpg", 13)]
+    table = read_objects(written(tmp_path, instances(rows, images=(1, 2, 9))))
+    assert as_dict(table) == {"1": "cat|dog", "2": "dog", "9": "", "3": "stop sign"}
+    assert (table.rows, table.crowds, table.problem_count) == (5, 1, 0)
+
+
+def test_annotations_that_cannot_be_read_are_named(tmp_path):
+    rows = [on(1, 17), on(2, 99), on(None, 17), "cat", {"category_id": 17}, on(3, [1])]
+    table = read_objects(written(tmp_path, instances(rows)))
+    assert as_dict(table) == {"1": "cat"}
+    assert [problem.message for problem in table.problems] == [
+        "record 2: the category 99 is not among the categories of the file",
+        "record 3: the image id is missing",
+        "record 4: text where an object is expected",
+        "record 5: there is no image_id",
+        "record 6: the category a list is not among the categories of the file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [
+        ({"images": [], "annotations": [{"image_id": 1, "caption": "a cat"}]}, "no annotation with a category_id"),
+        ({"images": []}, "no list of annotations"),
+        (instances([on(1, 17)], categories=[]), "without categories"),
+        (instances([on(1, 5)]), "none that can be used (the first problem is at record 1"),
+        (instances([on(1, 5)], images=(1, 2)), "none of 2 images has an object"),
+        ('{"images": [], "annotations": [{"image_id": 1', "JSON that is broken at line 1"),
+        ([{"image_id": 1, "caption": "a cat"}], "with the columns image_id, caption"),
+    ],
+)
+def test_files_without_objects_are_refused(tmp_path, content, got):
+    with pytest.raises(CapbiasError) as caught:
+        read_objects(written(tmp_path, content))
+    assert got in caught.value.got and caught.value.expected and caught.value.remedy
+
+
+def test_a_table_puts_the_rows_of_an_image_together(tmp_path):
+    text = "file_name,Objects\n000001.jpg,Cat|dog\n2,\n1, stop  sign \n,cat\n"
+    table = read_objects(written(tmp_path, text, "objects.csv"))
+    assert as_dict(table) == {"1": "cat|dog|stop sign", "2": ""}
+    assert (table.rows, table.problem_count, table.problems[0].line) == (4, 1, 5)
+
+
+def test_the_report_counts_by_hand(tmp_path):
+    rows = [on(1, 17), on(1, 18, iscrowd=1), on(2, 17)]
+    report = report_objects(read_objects(written(tmp_path, instances(rows, (1, 2, 3)))), "f.json", ["1", "3", "7", "8"])
+    assert (report.images, report.bare, report.crowds, report.counts) == (3, 1, 1, {"cat": 2, "dog": 1})
+    assert report.coverage_percent == 50.0 and report.warnings == ()
+    few = report_objects(read_objects(written(tmp_path, instances(rows))), "f.json", ["1", "7", "8"])
+    assert few.warnings == ("2 of 3 images have labels and are not in this file.",)
+
+
+def test_real_instances_agree_with_an_independent_count(coco_bias):
+    path = coco_bias / "annotations" / "instances_subset.json"
+    content = json.loads(path.read_text())
+    names = {record["id"]: record["name"] for record in content["categories"]}
+    expected = {}
+    for record in content["annotations"]:
+        expected.setdefault(str(record["image_id"]), set()).add(names[record["category_id"]])
+    table = read_objects(path)
+    assert {image: set(text.split("|")) for image, text in as_dict(table).items()} == expected
+    assert report_objects(table, "").counts == Counter(name for own in expected.values() for name in own)
+    assert table.crowds == sum(record["iscrowd"] for record in content["annotations"]) > 0
+
+
+# kept, and read by runs
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    """Two captioned and labelled images with references; the table of labels has a column of objects."""
+    workspace = Workspace(tmp_path / "home")
+    frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"], "objects": ["cake", "tie"]})
+    ingest.keep_attributes(workspace, frame, "labels", "c", "t", {"gender": suggested_details("gender", frame)})
+    rows = [{"image_id": 1, "caption": "a woman"}, {"image_id": 2, "caption": "a man"}]
+    captions = read_captions(written(tmp_path, rows, "a.json")).frame
+    for kind in ("captions", "references"):
+        workspace.keep(kind, "a", captions, "c", "t")
+    return workspace
+
+
+REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
+
+
+def keep_objects(workspace, tmp_path, name, annotations):
+    offered = ingest.offer(workspace, written(tmp_path, instances(annotations)), "objects", "c")
+    return ingest.keep_objects(workspace, offered, name, "c", "instances.json")
+
+
+def spec_of(workspace, family="cooccurrence", **more) -> RunSpec:
+    return next(spec for spec in plan(workspace, replace(REQUEST, **more)) if spec.family == family)
+
+
+def objects_of(workspace, spec):
+    frame, attribute = workspace.frame(spec.captions), attribute_from(spec.attribute)
+    return Job(workspace, spec, attribute, frame, pd.Series(dtype=str), frame, print).objects()
+
+
+def test_runs_read_the_column_of_the_table_until_objects_are_kept(workspace, tmp_path):
+    before = spec_of(workspace)
+    assert objects_of(workspace, before).to_dict() == {"1": "cake", "2": "tie"}
+    item = keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 18)])
+    after = spec_of(workspace)
+    assert objects_of(workspace, after).to_dict() == {"1": "cat", "2": "dog"}
+    assert after.run_id != before.run_id and item.hash in inputs_of(vars(after)) - inputs_of(vars(before))
+
+
+def test_only_families_that_read_objects_depend_on_them(workspace, tmp_path):
+    before = spec_of(workspace, "counting").run_id
+    keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
+    assert spec_of(workspace, "counting").run_id == before and spec_of(workspace, "counting").objects == {}
+    assert objects_of(workspace, spec_of(workspace, "counting")) is None
+
+
+def test_of_several_objects_one_is_named(workspace, tmp_path):
+    keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
+    second = keep_objects(workspace, tmp_path, "mine", [on(1, 18)])
+    assert spec_of(workspace, objects="mine").objects == {"table": second.hash, "column": "objects"}
+    with pytest.raises(CapbiasError, match="2 files of objects in c"):
+        plan(workspace, REQUEST)
+    assert [spec.family for spec in plan(workspace, replace(REQUEST, metrics=("ratio",)))] == ["counting"]
+
+
+def test_objects_that_a_run_read_go_with_it(workspace, tmp_path):
+    item = keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
+    spec = spec_of(workspace)
+    workspace.enqueue(spec.run_id, "c", vars(spec), "t")
+    assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
+    old = {**vars(spec), "objects": "objects"}
+    assert inputs_of(old) == inputs_of({**vars(spec), "objects": {}}), "an earlier protocol's run can be read"
+
+
+# the command line
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Forty images; women beside cats and men beside dogs, in captions of both sides and in the instances."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    labels = ["Female", "Male"] * 20
+    written(tmp_path, "image_id,gender\n" + "".join(f"{n},{own}\n" for n, own in enumerate(labels)), "labels.csv")
+    who = {"Female": "woman", "Male": "man"}
+    rows = [
+        {"image_id": n, "caption": f"a {who[own]} beside a {'cat' if n % 4 else 'dog'}"} for n, own in enumerate(labels)
+    ]
+    written(tmp_path, rows, "model.json")
+    written(tmp_path, rows, "human.json")
+    written(tmp_path, instances([on(n, 17 if own == "Female" else 18) for n, own in enumerate(labels)]))
+    written(tmp_path, instances([on(n + 900, 17) for n in range(40)]), "elsewhere.json")
+    return tmp_path
+
+
+SCORE = [
+    "score",
+    "--captions",
+    "model.json",
+    "--references",
+    "human.json",
+    "--attributes",
+    "labels.csv",
+    "--attribute",
+    "gender",
+]
+
+
+def test_score_with_objects_of_a_file(files, capsys):
+    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "instances.json"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 2 and ",DBA_G," in out[1]
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ("elsewhere.json", "elsewhere.json, the objects of images of which none has a label"),
+        ("human.json", "human.json with the columns image_id, caption"),
+        ("missing.json", "missing.json, which does not exist"),
+    ],
+)
+def test_objects_that_do_not_fit_are_refused(files, capsys, objects, message):
+    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", objects]) == 2
+    err = capsys.readouterr().err
+    assert message in err and err.count("error:") == 1
+
+
+def test_imported_objects_are_found_by_score(files, capsys):
+    for kind, name in (("captions", "model"), ("references", "human"), ("objects", "instances")):
+        assert cli.main(["import", f"{name}.json", "--kind", kind]) == 0
+    assert cli.main(["import", "labels.csv", "--kind", "attributes"]) == 0
+    ask = ["score", "--collection", "my captions", "--attribute", "gender", "--metric", "DBA_G"]
+    assert cli.main(ask) == 0 and ",DBA_G," in capsys.readouterr().out
+    assert cli.main([*ask, "--objects", "nothing"]) == 2
+    assert "objects 'nothing'" in capsys.readouterr().err
