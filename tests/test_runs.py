@@ -12,7 +12,6 @@ from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.experiments import read
 from capbias_core.experiments.engine import execute
-from capbias_core.experiments.families import crew
 from capbias_core.experiments.families.attack import estimates_of, held_out_from
 from capbias_core.experiments.families.counting import naming_from
 from capbias_core.experiments.plan import (
@@ -29,6 +28,7 @@ from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace, bytes_frame
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.metrics import HeldOut
+from capbias_core.prepare import align
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 
@@ -356,8 +356,9 @@ def test_scores_are_out_of_fold(workspace, monkeypatch):
 
 def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
     seen = []
-    original = crew.align_captions
-    monkeypatch.setattr(crew, "align_captions", lambda texts, known: seen.append(known) or original(texts, known))
+    original = align.align_captions
+    note = lambda texts, known, near: seen.append(known) or original(texts, known, near)  # noqa: E731
+    monkeypatch.setattr(align, "align_captions", note)
     labels = labels_of(40, 45)
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)

@@ -264,6 +264,8 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     if family.seeded:
         attacked["seeds"] = tuple(range(request.seeds))
     chosen = {key: request.options[key] for key in family.options if key in request.options}
+    if not own.get("references"):
+        chosen.pop("alignment", None)  # what is aligned is human captions
     own = own | {"objects": own["objects"] if family.objects else {}}
     return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
 

@@ -12,6 +12,7 @@ from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.experiments.plan import PROTOCOL, RunSpec, attribute_from
 from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
+from capbias_core.experiments.vectors import alignment_name
 from capbias_core.explain.what_if import StoredAttackers
 from capbias_core.types import Attribute
 
@@ -124,9 +125,10 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
 
 @dataclass(frozen=True)
 class Comparison:
-    """Captioners measured alike: one attribute, attacker, number of seeds, condition, references and masking.
+    """Captioners measured alike: one attribute, attacker, number of seeds, condition, references, masking, alignment.
 
-    runs: one a captioner. metric: the one that answers: LIC with references, else LIC_M.
+    alignment: '' for constant, else as results name it. runs: one a captioner.
+    metric: the one that answers: LIC with references, else LIC_M.
     """
 
     attribute: Attribute
@@ -134,6 +136,7 @@ class Comparison:
     seeds: int
     condition: str
     references: str
+    alignment: str
     runs: tuple[RunRow, ...]
 
     @property
@@ -148,17 +151,20 @@ class Comparison:
 def comparisons(workspace: Workspace, collection: str) -> list[Comparison]:
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
-    Best is: with references, then most captioners, then most seeds, then newest.
+    Best is: with references, then most captioners, then most seeds, then constant alignment, then newest.
     """
     groups: dict[tuple, list[RunRow]] = {}
     for run in current_runs(workspace, collection, "attack"):
         spec = run.spec
         alike = [spec[key] for key in ("attribute", "labels", "attacker", "seeds", "condition", "references")]
-        groups.setdefault(repr([*alike, spec["merge_masks"]]), []).append(run)
+        groups.setdefault(repr([*alike, spec["merge_masks"], spec["options"]]), []).append(run)
     found = [_comparison(runs) for runs in groups.values()]
     return sorted(
         found,
-        key=lambda item: (bool(item.references), len(item.runs), item.seeds, max(run.finished for run in item.runs)),
+        key=lambda item: (
+            bool(item.references), len(item.runs), item.seeds, not item.alignment,
+            max(run.finished for run in item.runs),
+        ),
         reverse=True,
     )
 
@@ -167,7 +173,8 @@ def _comparison(runs: list[RunRow]) -> Comparison:
     spec = runs[0].spec
     return Comparison(
         attribute=attribute_of_run(runs[0]), attacker=spec["attacker"], seeds=len(spec["seeds"]),
-        condition=spec["condition"], references=spec["references"], runs=tuple(runs),
+        condition=spec["condition"], references=spec["references"],
+        alignment=alignment_name(spec["options"].get("alignment")), runs=tuple(runs),
     )  # fmt: skip
 
 

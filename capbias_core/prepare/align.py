@@ -1,10 +1,21 @@
-"""Vocabulary alignment: human words that a captioner never uses become `<unk>` (LIC section 4)."""
+"""Vocabulary alignment: what becomes of human words that a captioner never uses.
+
+Constant (LIC section 4): they become `<unk>`. Contextual (the paper on DBAC, section 4.2, Eq. 9): the nearest word that
+the captioner uses, where its cosine distance is below delta, else `<unk>`. Special tokens such as `<gender>` stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
-from capbias_core.types import UNKNOWN_TOKEN
+import numpy as np
+
+from capbias_core.types import UNKNOWN_TOKEN, Vectors
+
+DELTA = 0.4
+# Rows of the table of distances at a time, so that large vocabularies fit in memory.
+ROWS = 4096
 
 
 def vocabulary(captions: Iterable[str]) -> frozenset[str]:
@@ -12,10 +23,98 @@ def vocabulary(captions: Iterable[str]) -> frozenset[str]:
     return frozenset(word for caption in captions for word in caption.split())
 
 
-def align_captions(captions: Iterable[str], known: frozenset[str]) -> list[str]:
-    """Masked captions in which every word outside `known` is `<unk>` (constant alignment).
+def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping[str, str] | None = None) -> list[str]:
+    """Masked captions in which every word outside `known` is the word that `near` has for it, or `<unk>`.
+
+    near: empty for constant alignment. Special tokens stay.
 
     >>> align_captions(["a <gender> with an ocarina"], frozenset("a an <gender> with".split()))
     ['a <gender> with an <unk>']
+    >>> align_captions(["a <gender> on a seat"], frozenset("a on chair".split()), {"seat": "chair"})
+    ['a <gender> on a chair']
     """
-    return [" ".join(word if word in known else UNKNOWN_TOKEN for word in caption.split()) for caption in captions]
+    near = near or {}
+    return [" ".join(_aligned(word, known, near) for word in caption.split()) for caption in captions]
+
+
+def _aligned(word: str, known: frozenset[str], near: Mapping[str, str]) -> str:
+    return word if word in known or word.startswith("<") else near.get(word, UNKNOWN_TOKEN)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """For each word outside a vocabulary, the word in it whose vector is nearest, and the cosine distance in [0, 2].
+
+    Words without a vector are left out.
+    """
+
+    nearest: dict[str, str]
+    distance: dict[str, float]
+
+    def within(self, delta: float) -> dict[str, str]:
+        """Word -> nearest word, of the words whose distance is below delta."""
+        return {word: other for word, other in self.nearest.items() if self.distance[word] < delta}
+
+
+def neighbours(words: Collection[str], known: frozenset[str], vectors: Vectors) -> Neighbours:
+    """The nearest known word of each word that is not known: one product of matrices for the table of distances.
+
+    words, known: special tokens take no part. vectors: a word without one, or with one of length 0, takes no part. Of
+    known words that are equally near, the first by name is taken.
+    """
+    places = {word: place for place, word in enumerate(vectors.words)}
+    sides = [sorted(_plain(words) - known), sorted(_plain(known))]
+    table = _unit(vectors.matrix)
+    rows, columns = ([word for word in side if word in places and table[places[word]].any()] for side in sides)
+    if not rows or not columns:
+        return Neighbours({}, {})
+    of_known = table[[places[word] for word in columns]].T  # (d, known)
+    nearest, distance = {}, {}
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        similar = table[[places[word] for word in part]] @ of_known  # (rows, known)
+        best = similar.argmax(axis=1)
+        nearest |= {word: columns[place] for word, place in zip(part, best, strict=True)}
+        distance |= dict(zip(part, (1 - similar.max(axis=1)).tolist(), strict=True))
+    return Neighbours(nearest, distance)
+
+
+def _plain(words: Collection[str]) -> set[str]:
+    return {word for word in words if not word.startswith("<")}
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    """(n, d) rows of length 1; a row of length 0 stays."""
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How the human words become the captioner's: words of `known` stay, those of `near` are substituted by a word,
+    the others become `<unk>`."""
+
+    known: frozenset[str]
+    near: dict[str, str] = field(default_factory=dict)
+
+    def captions(self, captions: Iterable[str]) -> list[str]:
+        """Masked captions after alignment."""
+        return align_captions(captions, self.known, self.near)
+
+    def counts(self, captions: Iterable[str]) -> np.ndarray:
+        """(n, 3) integers: the words of each masked caption, those substituted by a word, those that became `<unk>`."""
+        return np.array([self._counted(caption.split()) for caption in captions], dtype=int).reshape(-1, 3)
+
+    def _counted(self, words: list[str]) -> tuple[int, int, int]:
+        outside = [word for word in words if word not in self.known and not word.startswith("<")]
+        substituted = sum(word in self.near for word in outside)
+        return len(words), substituted, len(outside) - substituted
+
+
+# (human words, known words) -> Alignment
+Aligner = Callable[[Collection[str], frozenset[str]], Alignment]
+
+
+def constant(words: Collection[str], known: frozenset[str]) -> Alignment:
+    """Every human word outside the known ones becomes `<unk>`."""
+    return Alignment(known)

@@ -51,7 +51,8 @@ def answer_page() -> None:
 
 def _describe(comparison: Comparison) -> str:
     sets = f"{len(comparison.runs)} captioner{'s' if len(comparison.runs) > 1 else ''}"
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {sets}"
+    alignment = f", {comparison.alignment}" if comparison.alignment else ""
+    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {sets}{alignment}"
 
 
 def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:

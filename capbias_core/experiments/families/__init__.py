@@ -39,9 +39,14 @@ class Family:
 FAMILIES = {
     family.name: family
     for family in (
-        Family("attack", "LIC", attacked=True, seeded=True, seconds=0.5),
+        Family("attack", "LIC", attacked=True, seeded=True, options=("alignment",), seconds=0.5),
         Family("counting", "ratio and error", seconds=0.3),
         Family("cooccurrence", "BA and DBA", objects=True, compares=True),
+        Family(
+            "quality", "caption quality and its gaps", compares=True, in_process=False, options=("tokenizer",),
+            seconds=60.0,
+        ),
+        Family("vocabulary", "vocabulary size", seconds=0.3),
         Family("captions", "scores and words of each caption", attacked=True),
     )
 }

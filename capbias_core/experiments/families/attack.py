@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
@@ -9,10 +11,13 @@ from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.crew import Crew, caption_lists
 from capbias_core.experiments.plan import TEST_SHARE, WITH_REFERENCES
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
+from capbias_core.experiments.vectors import aligned_condition, aligner, alignment_method
 from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.prepare import balanced_split
 
 FEW_IMAGES = 2000
+# Metrics of the model's captions alone, on which the alignment of human captions has no effect.
+MODEL_ONLY = ("LIC_M", "SC")
 
 
 def run(job: Job) -> Outcome:
@@ -27,7 +32,9 @@ def run(job: Job) -> Outcome:
     splits = [balanced_split(y, k, seed, TEST_SHARE[spec.condition], images) for seed in spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
-    crew = Crew(spec, k, y, tuple(images), job.progress, len(splits) * (len(model_lists) + len(human_lists)))
+    fits = len(splits) * (len(model_lists) + len(human_lists))
+    align = aligner(job.workspace, spec.options.get("alignment"))
+    crew = Crew(spec, k, y, tuple(images), job.progress, fits, align=align)
     model = crew.held_out(model_lists, splits, "the model's captions")
     reference = crew.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
     return _outcome(job, model, reference, splits)
@@ -58,13 +65,16 @@ def estimates_of(model: HeldOut, reference: HeldOut | None) -> dict[str, Estimat
 
 def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
+    alignment = job.spec.options.get("alignment")
     method = f"{train}/{test} balanced images; std over seeds; 95% image bootstrap, 1000 draws"
     if reference is not None:
-        method += "; references aligned by <unk>"
+        method += f"; {alignment_method(alignment)}"
     if job.spec.merge_masks:
         method += "; runs of masks merged"
     found = estimates_of(model, reference)
-    results = [job.result(name, own, test, method) for name, own in found.items()]
+    rows = [job.result(name, own, test, method) for name, own in found.items()]
+    results = [row if row.metric in MODEL_ONLY else replace(row, condition=aligned_condition(row.condition, alignment))
+               for row in rows]  # fmt: skip
     arrays = {"model": held_out_bytes(model)}
     if reference is not None:
         arrays["human"] = held_out_bytes(reference)

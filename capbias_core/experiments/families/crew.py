@@ -13,7 +13,8 @@ from capbias_core.attackers.base import probabilities
 from capbias_core.experiments.families.base import Progress
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.metrics import HeldOut
-from capbias_core.prepare import align_captions, child_seed, vocabulary
+from capbias_core.prepare import child_seed, vocabulary
+from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Split
 
@@ -61,15 +62,16 @@ class Crew:
     """Trains the attackers of one run and counts how many are done.
 
     y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). balanced: read equally many captions of every value.
+    (k is then not read). balanced: read equally many captions of every value. align: how human words become the
+    model's; see experiments.vectors.aligner.
     """
 
     def __init__(
         self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int,
-        balanced: bool = True,
+        balanced: bool = True, align: Aligner = constant,
     ):  # fmt: skip
         self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
-        self.balanced = balanced
+        self.balanced, self.align = balanced, align
         self.attacker = load_attacker(spec.attacker)
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
@@ -110,21 +112,23 @@ class Crew:
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).
 
-        align_to: the model's captions; words outside their training vocabulary become <unk> before training.
+        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
         """
-        known = (
-            [vocabulary(text for own in align_to for text in _texts(own, split.train)) for split in splits]
-            if align_to
-            else []
-        )
+        alignments = self._alignments(lists, splits, align_to) if align_to else []
         for index, captions in enumerate(lists):
             corpus = None if align_to else self.attacker.corpus(captions.masked)
             for number, split in enumerate(splits):
                 if align_to:
-                    corpus = self.attacker.corpus(align_captions(captions.masked, known[number]))
+                    corpus = self.attacker.corpus(alignments[number].captions(captions.masked))
                 fitted = self.fit(corpus, captions, split.train, (split.seed, FIT, index), what)
                 test = self.even(captions.having(split.test))
                 yield index, split, test, fitted.logits(corpus, captions.rows(test))
+
+    def _alignments(self, lists: list[CaptionList], splits: list[Split], align_to: list[CaptionList]):
+        """For each split, the Alignment of the words of these captions to those of the model's training captions."""
+        words = vocabulary(text for own in lists for text in own.masked)
+        known = [vocabulary(text for own in align_to for text in _texts(own, split.train)) for split in splits]
+        return [self.align(words, own) for own in known]
 
 
 def _texts(captions: CaptionList, images: np.ndarray) -> list[str]:
