@@ -13,7 +13,7 @@ A word that the model never uses beside a value has no b of the model; it adds 0
 >>> import numpy as np
 >>> human = Tally.of(np.array([10, 5, 5, 4, 3, 1.0]), 2, 1)  # word and values: 3 and 1
 >>> model = Tally.of(np.array([10, 5, 5, 4, 4, 0.0]), 2, 1)
->>> float(bias_amplification(human, model, human))
+>>> float(bias_amplification(human, model, (human, model)))
 0.25
 """
 
@@ -24,11 +24,12 @@ import numpy as np
 from capbias_core.metrics.base import Tally
 
 
-def bias_amplification(human: Tally, model: Tally, whole: Tally) -> np.ndarray:
-    """Pairs of the two sides, (..., K, L), to (...) values. whole: the human side that decides which pairs count."""
+def bias_amplification(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+    """Pairs of the two sides, (..., K, L), to (...) values. whole: both sides on all images; the
+    human one decides which pairs count."""
     n_values, n_tasks = human.pair.shape[-2:]
     of_human, of_model = _share(human.pair), _share(model.pair)
-    change = np.where(_share(whole.pair) > 1 / n_values, of_model - of_human, 0.0)
+    change = np.where(_share(whole[0].pair) > 1 / n_values, of_model - of_human, 0.0)
     return np.nan_to_num(change).sum(axis=(-2, -1)) / n_tasks
 
 

@@ -51,7 +51,7 @@ def evidence_of(
     value by image id. objects: text such as `cat|dog` by image id, or None.
     """
     images = sorted(set(human["image_id"].unique()) & set(model["image_id"].unique()))
-    sides = [_Side(frame, images, attribute) for frame in (human, model)]
+    sides = [Side(frame, images, attribute) for frame in (human, model)]
     ways = {
         "BA": lambda: _ba(sides, images, attribute),
         "DBA_G": lambda: _dba_g(sides, images, objects),
@@ -74,9 +74,9 @@ def evidence_of(
     return found, notes
 
 
-def _ba(sides: list[_Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:
+def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:
     words, least = _words(sides[0], attribute)
-    found = _evidence(sides, images, words, lambda side: side.named(side.encoded.with_words(words)))
+    found = counts_of(sides, images, words, lambda side: side.named(side.encoded.with_words(words)))
     return found, (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that stand beside each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}). Captions that name no or "
@@ -84,13 +84,13 @@ def _ba(sides: list[_Side], images: list[str], attribute: Attribute) -> tuple[Co
     )
 
 
-def _dba_g(sides: list[_Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
-    names, on_image = _objects_of(images, objects)
-    found = _evidence(sides, images, names, lambda side: side.named(on_image[side.image]))
+def _dba_g(sides: list[Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
+    names, on_image = objects_of(images, objects)
+    found = counts_of(sides, images, names, lambda side: side.named(on_image[side.image]))
     return found, f"{len(names)} objects that the images show. Captions that name no or several values do not count."
 
 
-def _dba_o(sides: list[_Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
+def _dba_o(sides: list[Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
     table = object_names()
     kept = np.flatnonzero(named_objects(sides[0].encoded, table).sum(axis=0) > 0)
     if not len(kept):
@@ -99,15 +99,15 @@ def _dba_o(sides: list[_Side], images: list[str], labels: pd.Series, attribute: 
             f"names of objects such as {', '.join(list(table)[:3])}",
             "Check them.",
         )
-    label = _one_hot(labels[images], attribute)
-    found = _evidence(
+    label = one_hot(labels[images], attribute)
+    found = counts_of(
         sides, images, [list(table)[place] for place in kept],
         lambda side: (label[side.image], named_objects(side.encoded, table)[:, kept], slice(None)),
     )  # fmt: skip
     return found, f"{len(kept)} objects that human captions name."
 
 
-class _Side:
+class Side:
     """The captions of one side on the images that both have."""
 
     def __init__(self, frame: pd.DataFrame, images: list[str], attribute: Attribute):
@@ -125,7 +125,7 @@ class _Side:
         return self.values, tasks, self.only_one
 
 
-def _evidence(sides: list[_Side], images: list[str], tasks: Sequence[str], read: Callable) -> Cooccurrence:
+def counts_of(sides: list[Side], images: list[str], tasks: Sequence[str], read: Callable) -> Cooccurrence:
     counts = []
     for side in sides:
         values, task, kept = read(side)
@@ -133,9 +133,14 @@ def _evidence(sides: list[_Side], images: list[str], tasks: Sequence[str], read:
     return Cooccurrence(tuple(images), values.shape[1], tuple(tasks), *counts)
 
 
-def _words(human: _Side, attribute: Attribute) -> tuple[list[str], int]:
+def least_captions(human: Side) -> int:
+    """In how many human captions a word must stand to count: 100 of COCO's, in proportion less of fewer."""
+    return max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
+
+
+def _words(human: Side, attribute: Attribute) -> tuple[list[str], int]:
     """Task words of the human captions, and how often each must stand beside each value."""
-    least = max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
+    least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
     pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
     have = [place for place, value in enumerate(attribute.values) if attribute.words[value]]
@@ -150,7 +155,7 @@ def _words(human: _Side, attribute: Attribute) -> tuple[list[str], int]:
     return words, least
 
 
-def _objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
+def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
     """Objects that annotations name on these images, without `person`, and (images, objects) booleans."""
     lists = objects.reindex(images).fillna("").str.split("|")
     exploded = lists.explode().str.strip()
@@ -170,7 +175,7 @@ def _objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_a
     return list(names), matrix
 
 
-def _one_hot(labels: pd.Series, attribute: Attribute) -> csr_array:
+def one_hot(labels: pd.Series, attribute: Attribute) -> csr_array:
     place = {value: column for column, value in enumerate(attribute.values)}
     column = labels.map(place).to_numpy(dtype=int)
     return csr_array(

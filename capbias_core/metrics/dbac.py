@@ -1,0 +1,69 @@
+"""DBAC, directional bias amplification in captioning (the DBAC paper, section 4, Eq. 5-8; after Wang & Russakovsky,
+ICML 2021).
+
+    DBAC = (w_M - w_H) / (w_M + w_H + eps)
+    w = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the attribute a guessed
+    w = Q(attacker(masked caption), t) * P(a) / P(t)    for T->A: task words masked, the task words t guessed
+
+Q: accuracy, or 1 / cross-entropy. P: shares of captions, over the whole caption set of a side (model M, human H).
+Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie attribute and task words together more
+than the human ones do, beyond how often it uses the words.
+
+The paper leaves open how w of many pairs becomes one number. Two readings, both here:
+
+- the equations: Q over the held-out captions with the task word t; w of each pair (a, t) as above; their mean, with the
+  number of held-out captions with a and t as weight (`pair_weight`);
+- the authors' code: for each held-out caption the attacker's probability of the truth (of T->A the product over the
+  task words, there or not) times the share of captions with the same pattern of task words over the share with the same
+  value (T->A the other way round); their mean (`pattern_weight`).
+
+>>> import numpy as np
+>>> pairs = np.array([[3.0, 1.0], [1.0, 3.0]])  # captions by value and task word
+>>> ratio = np.array([[0.5, 0.5], [0.5, 0.5]]) / 0.5
+>>> human = pair_weight(np.array([0.75, 0.75]), pairs, ratio)
+>>> model = pair_weight(np.array([1.0, 0.5]), pairs, ratio)
+>>> float(human), float(model), float(dbac(model, human))
+(0.75, 0.75, 0.0)
+>>> round(float(dbac(np.array(0.9), np.array(0.6))), 3)
+0.2
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+EPSILON = 1e-12
+
+
+def dbac(model: np.ndarray, human: np.ndarray) -> np.ndarray:
+    """(...) weights w_M and w_H, 0 or more, to (...) values in [-1, 1]."""
+    return (model - human) / (model + human + EPSILON)
+
+
+def accuracy(right: np.ndarray, captions: np.ndarray) -> np.ndarray:
+    """(..., L) captions guessed right and captions, by task word, to (..., L) shares; nan where there are none."""
+    with np.errstate(invalid="ignore"):
+        return right / captions
+
+
+def inverse_cross_entropy(losses: np.ndarray, captions: np.ndarray) -> np.ndarray:
+    """(..., L) summed -log probabilities of the truth (nats) and captions to (..., L) in (0, inf); nan for none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return captions / losses
+
+
+def pair_weight(quality: np.ndarray, pairs: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+    """The reading of the equations.
+
+    quality: (..., L) of each task word. pairs: (..., K, L) held-out captions by value and task word. ratio: (K, L),
+    P(t) / P(a) or its inverse. Returns (...); nan where no caption has a task word.
+    """
+    weights = np.nan_to_num(quality[..., None, :] * ratio) * pairs
+    with np.errstate(invalid="ignore"):
+        return weights.sum(axis=(-2, -1)) / pairs.sum(axis=(-2, -1))
+
+
+def pattern_weight(weighted: np.ndarray, captions: np.ndarray) -> np.ndarray:
+    """The reading of the authors' code: (...) sums over captions of probability times ratio, and captions, to (...)."""
+    with np.errstate(invalid="ignore"):
+        return weighted / captions

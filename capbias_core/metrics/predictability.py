@@ -1,0 +1,62 @@
+"""DPA, directional predictability amplification (Tokas, Nair & Kerner, NeurIPS 2025), and leakage of labels (Wang et
+al., ICCV 2019).
+
+    DPA     = (q_M - q_H) / (q_M + q_H)
+    leakage = q_M - q_H
+
+q: quality of an attacker that guesses labels from labels on items that it did not train on: objects that captions
+name from the labelled value (A->T), or the value that captions name from the objects on the image (T->A). q_M: of the
+model's labels; q_H: of the human ones, of which as many are flipped at random as differ from the model's, so that a
+less exact model does not look less biased. Quality: accuracy, 1 / cross-entropy, or 1 / mean squared error. DPA:
+Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy; lower is better. Above 0: more of one can be guessed from the
+other than from the human captions.
+
+>>> import numpy as np
+>>> truth = np.array([[1.0], [0.0], [1.0], [1.0]])
+>>> model, human = np.array([[0.9], [0.1], [0.8], [0.7]]), np.array([[0.9], [0.1], [0.2], [0.7]])
+>>> accuracy(model, truth), accuracy(human, truth)
+(1.0, 0.75)
+>>> round(predictability(1.0, 0.75), 4), predictability(1.0, 0.75, normalised=False)
+(0.1429, 0.25)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+SMALLEST = 1e-12
+
+
+def predictability(model: float, human: float, normalised: bool = True) -> float:
+    """Qualities of both sides to DPA (normalised), or leakage."""
+    return (model - human) / (model + human) if normalised else model - human
+
+
+def accuracy(shares: np.ndarray, truth: np.ndarray) -> float:
+    """(n, L) probabilities and 0 or 1: share of the labels guessed right at 0.5."""
+    return float(((shares > 0.5) == (truth > 0.5)).mean())
+
+
+def cross_entropy(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """(n, L) probabilities and 0 or 1 to (n, L) losses in nats."""
+    shares = np.clip(shares, SMALLEST, 1 - SMALLEST)
+    return -(truth * np.log(shares) + (1 - truth) * np.log(1 - shares))
+
+
+def inverse_cross_entropy(shares: np.ndarray, truth: np.ndarray) -> float:
+    """1 / mean loss."""
+    return float(1 / cross_entropy(shares, truth).mean())
+
+
+def inverse_squared_error(shares: np.ndarray, truth: np.ndarray) -> float:
+    """1 / mean squared error."""
+    return float(1 / np.square(shares - truth).mean())
+
+
+def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Human labels (n, L) of 0 or 1, in each column as many flipped at random as differ from the model's."""
+    flipped = human.copy()
+    for column, count in enumerate((human != model).sum(axis=0)):
+        places = rng.permutation(len(human))[:count]
+        flipped[places, column] = 1 - flipped[places, column]
+    return flipped
