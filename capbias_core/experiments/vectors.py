@@ -19,7 +19,7 @@ from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load.files import readable
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
-from capbias_core.prepare.align import DELTA, Aligner, Alignment, constant, neighbours, vocabulary
+from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
 from capbias_core.types import Vectors
 
 VECTORS = "vectors"
@@ -145,14 +145,21 @@ def aligner(workspace: Workspace, option: dict | None) -> Aligner:
     if not option:
         return constant
     frame = workspace.frame(option["vectors"])
-    asked = frozenset(frame["word"])
-    vectors = _vectors(frame)
 
     def contextual(words: Collection[str], known: frozenset[str]) -> Alignment:
-        _check_looked_up({*words, *known}, asked, option)
-        return Alignment(known, neighbours(words, known, vectors).within(option["delta"]))
+        return Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
 
     return contextual
+
+
+def neighbours_of(workspace: Workspace, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+    """For each word the nearest known word by a run's option `alignment`, whatever its delta. Errors: as `aligner`."""
+    return _neighbours(workspace.frame(option["vectors"]), option, words, known)
+
+
+def _neighbours(frame: pd.DataFrame, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+    _check_looked_up({*words, *known}, frozenset(frame["word"]), option)
+    return neighbours(words, known, _vectors(frame))
 
 
 def aligned_captions(
