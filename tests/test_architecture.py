@@ -14,7 +14,7 @@ CORE = ROOT / "capbias_core"
 ROOMS = (
     ("types", "errors", "attributes"),
     ("load", "prepare"),
-    ("attackers",),
+    ("attackers", "language"),
     ("metrics",),
     ("aggregate",),
     ("explain",),
@@ -25,7 +25,7 @@ ROOMS = (
 )
 ORDER = {room: place for place, row in enumerate(ROOMS) for room in row}
 
-HEAVY = {"torch", "captum", "transformers", "ultralytics", "distributed", "sklearn"}
+HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytics", "distributed", "sklearn"}
 
 
 def imported_modules(source: str, package: str = "capbias_core") -> set[str]:

@@ -125,6 +125,31 @@ def get_attribute(name: str) -> Attribute:
     raise unknown_name("attribute", name, known)
 
 
+@cache
+def _shipped_forms() -> dict[str, tuple[tuple[str, ...], ...]]:
+    tables = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.toml"))]
+    return {table["name"]: tuple(map(tuple, table.get("forms", ()))) for table in tables}
+
+
+def word_forms(attribute: Attribute, neutral: str = "person") -> tuple[tuple[str, ...], ...]:
+    """Rows of words that say the same of each value and, last, of nobody's; the first row stands for all other words.
+
+    Of a shipped attribute with such a table, else the first word of each value and the neutral one. Raises CapbiasError
+    where a value has no words.
+    """
+    silent = [value for value in attribute.values if not attribute.words.get(value)]
+    if silent:
+        raise CapbiasError(
+            f"{attribute.name}, which has no words for {', '.join(silent)}",
+            "an attribute whose every value captions can name",
+            "Leave this metric out for this attribute.",
+        )
+    shipped = known_attributes().get(attribute.name)
+    same = shipped is not None and shipped.values == attribute.values
+    rows = _shipped_forms()[attribute.name] if same else ()
+    return rows or ((*(attribute.words[value][0] for value in attribute.values), neutral),)
+
+
 def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:
     """An attribute that is only a column of labels: no words are masked."""
     note = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -214,6 +214,8 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
     families = {METRICS[name].family.replace("difference", "attack") for name in expand_metrics(request.metrics)}
+    for name in sorted(families & {family.name for family in FAMILIES.values() if family.freezes}):
+        request = replace(request, options=FAMILIES[name].module.freeze(workspace, request.options, attribute))
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
     conditions = _conditions(workspace, items, references, where, attribute) if references else {}

@@ -7,6 +7,7 @@ from capbias_core.metrics.base import Cooccurrence, HeldOut, Metric, Naming, Par
 from capbias_core.metrics.bias_amplification import bias_amplification
 from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.error import error
+from capbias_core.metrics.gender_score_rows import GENDER_SCORE_FAMILIES, GENDER_SCORE_ROWS
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.ratio import ratio
 from capbias_core.metrics.sentence_classification import sentence_classification
@@ -81,6 +82,7 @@ METRICS = {
             explanation="How much more than in the human captions the labelled value goes with the objects that "
             "captions name.",
         ),
+        *GENDER_SCORE_ROWS,
     )
 }  # fmt: skip
 
@@ -93,6 +95,7 @@ FAMILIES = {
     "error": ("error",),
     "ba": ("BA",),
     "dba": ("DBA_G", "DBA_O"),
+    **GENDER_SCORE_FAMILIES,
 }
 
 

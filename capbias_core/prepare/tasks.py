@@ -102,6 +102,11 @@ def object_names() -> dict[str, tuple[tuple[str, ...], ...]]:
     }
 
 
+def phrases(names: Iterable[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Further names, each with the phrases that name it (itself and its plural), as `object_names` gives them."""
+    return {" ".join(words): tuple(_forms(words)) for words in map(tokenize, names) if words}
+
+
 def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
     """A phrase and its plural by rule."""
     *first, last = phrase

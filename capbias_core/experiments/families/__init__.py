@@ -16,8 +16,9 @@ class Family:
     title: what its runs give, in a few words. attacked: it trains the attacker that was asked for. seeded: once for
     each seed that was asked for. objects: it reads the objects of images, where they are known. compares: it needs
     the references of the same images. in_process: light enough for the web server's process (what an attacker needs is
-    said in ATTACKERS). options: the keys of `Request.options` that its numbers depend on. seconds: rough, two cores, a
-    set of 15,000 captions; the fits of an attacker come on top.
+    said in ATTACKERS). options: the keys of `Request.options` that its numbers depend on. freezes: `freeze` of its file
+    turns options that name files into ones that name their content. seconds: rough, two cores, a set of 15,000
+    captions; the fits of an attacker come on top.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Family:
     compares: bool = False
     in_process: bool = True
     options: tuple[str, ...] = ()
+    freezes: bool = False
     seconds: float = 1.0
 
     @property
@@ -43,10 +45,34 @@ FAMILIES = {
         Family("counting", "ratio and error", seconds=0.3),
         Family("cooccurrence", "BA and DBA", objects=True, compares=True),
         Family(
-            "quality", "caption quality and its gaps", compares=True, in_process=False, options=("tokenizer",),
-            seconds=60.0,
+            "quality",
+            "caption quality and its gaps",
+            compares=True,
+            in_process=False,
+            options=("tokenizer",),
+            seconds=40.0,
         ),
         Family("vocabulary", "vocabulary size", seconds=0.3),
+        Family("combinations", "Multi", objects=True, compares=True),
+        Family("predictability", "DPA", seeded=True, objects=True, compares=True, seconds=20.0),
+        Family("dbac", "DBAC", attacked=True, seeded=True, objects=True, compares=True, options=("alignment",)),
+        Family("alignment", "vocabulary alignment", compares=True, options=("alignment",), seconds=40.0),
+        Family(
+            "object_cooccurrence", "objects and values named together", objects=True,
+            options=("objects_from", "object_words"),
+        ),
+        Family("naming", "values named, over the human captions", compares=True),
+        Family(
+            "object_distance", "Gender Object Distance", objects=True, in_process=False, freezes=True, seconds=100.0,
+            options=("objects_from", "object_words", "sentence_encoder", "forms"),
+        ),
+        Family(
+            "gender_score", "Gender Score", objects=True, in_process=False, freezes=True, seconds=900.0,
+            options=(
+                "objects_from", "object_words", "confidence", "language_model", "masked_model", "sentence_encoder",
+                "forms",
+            ),
+        ),
         Family("captions", "scores and words of each caption", attacked=True),
     )
 }

@@ -1,0 +1,53 @@
+"""Runs of the family 'object_cooccurrence': captions that name an object and a value, over the set and by object."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capbias_core.aggregate import Estimate
+from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.gendered import (
+    Gendered,
+    Label,
+    Sums,
+    Ways,
+    counted,
+    gendered,
+    method,
+    note,
+    object_rows,
+    set_rows,
+    share_ways,
+    stored_estimates,
+    sums_bytes,
+)
+from capbias_core.experiments.plan import attribute_from
+from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
+from capbias_core.types import Attribute
+
+METRIC = "object_gender_cooccurrence"
+
+
+def run(job: Job) -> Outcome:
+    """Counts of captions that name one value and have an object."""
+    named = gendered(job.frame, job.attribute, job.objects(), job.spec.options)
+    data = named.with_objects()
+    sums = cooccurrence(data, job.attribute)
+    label = Label(job.attribute.name, job.spec.model, "", job.spec.condition, method(data))
+    arrays = {"objects": frame_bytes(object_rows(sums, label)), "counts": sums_bytes(sums)}
+    return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)),))
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The ratios and counts over the set again, by metric and direction."""
+    return stored_estimates(workspace.array(run.run_id, "counts"), _ways(attribute_from(run.spec["attribute"])))
+
+
+def cooccurrence(data: Gendered, attribute: Attribute) -> Sums:
+    """Captions by the value that they name, over the set and beside each object."""
+    once = np.ones(data.confidence.nnz)
+    return counted(data, data.value, once, _ways(attribute), len(attribute.values))
+
+
+def _ways(attribute: Attribute) -> Ways:
+    return share_ways(METRIC, f"{METRIC}_count", attribute)

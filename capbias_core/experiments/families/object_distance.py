@@ -1,0 +1,55 @@
+"""Runs of the family 'object_distance': Gender Object Distance of captions, under a sentence encoder."""
+
+from __future__ import annotations
+
+from capbias_core.aggregate import Estimate
+from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.gendered import (
+    IMAGE,
+    Label,
+    gendered,
+    method,
+    note,
+    object_rows,
+    set_rows,
+    stored_estimates,
+    sums_bytes,
+)
+from capbias_core.experiments.families.variants import frozen_forms, score_sums, score_ways, similarities, texts_of
+from capbias_core.experiments.models import model_option, model_path
+from capbias_core.experiments.plan import attribute_from
+from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
+from capbias_core.prepare.variants import FORMS_METHOD
+from capbias_core.types import Attribute
+
+METRIC = "gender_object_distance"
+
+
+def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
+    """The options with the encoder by its content, and the words that are put in each other's place."""
+    encoder = model_option(workspace, "sentence_encoder", options.get("sentence_encoder"))
+    return options | {"sentence_encoder": encoder, "forms": frozen_forms(attribute)}
+
+
+def run(job: Job) -> Outcome:
+    """The cosine of every variant of a caption and every object beside it."""
+    from capbias_core.language.sentences import SentenceEncoder
+
+    options = job.spec.options
+    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
+    data = named.with_objects()
+    texts = texts_of(data, job.attribute, options["forms"])
+    job.progress(0.0, "loading the sentence encoder")
+    encoder = SentenceEncoder(model_path(job.workspace, options["sentence_encoder"]))
+    cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
+    sums = score_sums(data, cosines, score_ways(METRIC, job.attribute))
+    name = options["sentence_encoder"]["name"]
+    label = Label(job.attribute.name, job.spec.model, name, job.spec.condition, method(data, f"; {FORMS_METHOD}"))
+    arrays = {"objects": frame_bytes(object_rows(sums, label)), "scores": sums_bytes(sums)}
+    return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)),))
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The values over the set again, by metric and direction."""
+    ways = score_ways(METRIC, attribute_from(run.spec["attribute"]))
+    return stored_estimates(workspace.array(run.run_id, "scores"), ways)

