@@ -13,7 +13,9 @@ from capbias_core.experiments.plan import Request, RunSpec, attribute_from, expe
 from capbias_core.experiments.read import comparisons
 from capbias_core.experiments.store import ACTIVE, Item
 from capbias_core.metrics import METRICS
-from capbias_core.present.figures import interval_chart
+from capbias_core.prepare.treebank import default_tokenizer
+from capbias_core.present.figures import best_first, interval_chart
+from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import answer, duration, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
@@ -22,9 +24,11 @@ from pages.ui.running import progress
 
 ASKED = {
     "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
-    "dba": "DBA_G and DBA_O",
+    "dba": "DBA_G and DBA_O", "quality": "caption quality (BLEU-4, CIDEr, METEOR, ROUGE-L)",
+    "performance_gap": "caption quality by group", "vocabulary": "vocabulary size",
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
+COMPARING = ("ba", "dba", "quality", "performance_gap")
 NO_REFERENCES = "none"
 
 
@@ -82,14 +86,16 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     )  # fmt: skip
     objects = [item.name for item in engine.workspace.items("objects", collection)]
     shown = side.selectbox("Objects of the images", objects, key="objects", bind="query-params") if objects[1:] else ""
-    if human == NO_REFERENCES and {"ba", "dba"} & set(metrics):
-        note("BA and DBA compare with human captions: choose some, or load them on the Data page.")
+    comparing = [ASKED[name] for name in metrics if name in COMPARING]
+    if human == NO_REFERENCES and comparing:
+        note(f"Human captions are needed for {'; '.join(comparing)}: choose some, or load them on the Data page.")
     if not _has_words(table, attribute):
         metrics = [name for name in metrics if name not in ("ratio", "error")]
     return Request(
         collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
         metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
         seeds=int(seeds), merge_masks=merge, words=words, objects=shown,
+        options={"tokenizer": default_tokenizer()},
     )  # fmt: skip
 
 
@@ -133,8 +139,12 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         own = rows[rows["run_id"].isin(ids)]
         ranks = cached.ranking(engine.folder, ids, best.metric).ranks
         _headline(engine, collection, own, best)
-    _table(rows, ranks, collection)
-    _chart(engine, rows, specs)
+    groups = of_groups(rows)
+    _table(rows, rows[~groups & ~of_gaps(rows)], ranks, collection)
+    gaps = "performance_gap" in request.metrics
+    if gaps:
+        _gaps(rows)
+    _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
     for line in dict.fromkeys(item for run in measured.values() for item in run.notes):
         note(line)
@@ -147,8 +157,22 @@ def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
 
 
-def _table(rows: pd.DataFrame, ranks: dict, collection: str) -> None:
-    table = scores_table(rows, ranks)
+def _gaps(rows: pd.DataFrame) -> None:
+    """Caption quality by group, where it was measured."""
+    table = gap_table(rows)
+    if table.empty:
+        return
+    st.subheader("Caption quality by group")
+    st.dataframe(table, hide_index=True, alt="Caption quality of each group, and the difference")
+    note(
+        "Higher is better; a difference of 0 means that captions of both groups' images resemble the human ones alike. "
+        "The groups' images differ too, so a difference alone does not show where it comes from."
+    )
+
+
+def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str) -> None:
+    """Captioners by metric. rows: everything, to take away."""
+    table = scores_table(shown, ranks)
     event = st.dataframe(
         table, hide_index=True, on_select="rerun", selection_mode="single-row", key="scores_table",
         alt="Scores of each captioner",
@@ -177,9 +201,10 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     shown = rows[(rows["metric"] == metric) & (rows["condition"] == condition) & rows["value"].notna()]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec["attribute"]
     ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric).ranks
-    figure = interval_chart(shown, metric, attribute_from(attribute), ranks)
+    best, first = best_first(metric, ranks)
+    figure = interval_chart(shown, metric, attribute_from(attribute), best)
     st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
-    note(f"{METRICS[metric].explanation} {ties(ranks)}")
+    note(f"{METRICS[metric].explanation} {first if len(ranks) > 1 else ''} {ties(ranks)}")
     note(attribute["note"])
 
 

@@ -52,6 +52,12 @@ class Estimate:
         return percentiles(self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED)))
 
 
+def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:
+    """The intervals of estimates that share their sums, from one bootstrap."""
+    draws = resampled_sums(next(iter(estimates.values())).sums, BOOTSTRAP_SEED)
+    return {name: percentiles(own.shown(draws)) for name, own in estimates.items()}
+
+
 def quotient(sums: np.ndarray) -> np.ndarray:
     """(..., 2) or (..., 4) sums to (...) values: num / den, or num / den - num / den."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -95,14 +101,16 @@ def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Es
     return _of_seen(model, sums, seed_values, scale)
 
 
-def comparison(compare: Callable[[Tally, Tally, Tally], np.ndarray], evidence: Cooccurrence, scale: float) -> Estimate:
+def comparison(
+    compare: Callable[[Tally, Tally, tuple[Tally, Tally]], np.ndarray], evidence: Cooccurrence, scale: float
+) -> Estimate:
     """The estimate of a metric that compares the counts of both sides.
 
     Which pairs count, and with which sign, is decided once, on all images: decided anew in every draw of a bootstrap,
     from noisier counts, it would shift the draws away from the value.
     """
     n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
-    whole = Tally.of(evidence.human.sum(axis=0), evidence.n_values, n_tasks)
+    whole = tuple(Tally.of(side.sum(axis=0), evidence.n_values, n_tasks) for side in (evidence.human, evidence.model))
 
     def of(sums: np.ndarray) -> np.ndarray:
         sides = sums[..., :columns], sums[..., columns:]

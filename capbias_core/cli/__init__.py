@@ -13,6 +13,10 @@ from collections.abc import Sequence
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attributes import known_attributes
+from capbias_core.cli import alignment
+from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
+from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
+from capbias_core.cli.attributes import attributes
 from capbias_core.cli.consistency import EXAMPLE as CONSISTENCY_EXAMPLE
 from capbias_core.cli.consistency import add_arguments as add_consistency_arguments
 from capbias_core.cli.consistency import consistency
@@ -25,6 +29,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.ingest import DEFAULT_COLLECTION
 from capbias_core.load import normalise_image_id
 from capbias_core.metrics import FAMILIES, METRICS
+from capbias_core.prepare.treebank import TOKENIZERS, default_tokenizer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +60,17 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m capbias_core", description="Societal bias in image captions, from a terminal.", epilog=CODES
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_import, _add_list, _add_score, _add_explain, _add_consistency, _add_export, _add_demo):
+    for add in (
+        _add_import,
+        _add_list,
+        _add_score,
+        _add_explain,
+        _add_consistency,
+        _add_align,
+        _add_attributes,
+        _add_export,
+        _add_demo,
+    ):
         add(commands)
     return parser
 
@@ -84,7 +99,7 @@ def _add_inputs(command, captions: str) -> None:
     _several(command, "--captions", "FILE", captions)
     labels = "table of labels, one row an image (score: not needed for age, which is derived from --references)"
     command.add_argument("--attributes", metavar="FILE", help=labels)
-    text = f"a shipped attribute ({shipped}), a TOML file, or a column of labels"
+    text = f"a shipped attribute ({shipped}), one of the workspace, a TOML file, or a column of labels"
     command.add_argument("--attribute", required=True, help=text)
     command.add_argument("--attribute-column", metavar="COLUMN", default="", help="the column of labels, if not found")
     _several(command, "--values", None, "the labels of a column to compare (default: all)")
@@ -113,8 +128,8 @@ SCORE_EXAMPLE = """\
   python -m capbias_core score --collection "my captions" --captions sat --attribute gender --metric lic
 
 Files are read into a workspace of their own, which is removed afterwards. A captioner is called as its file is,
-without the ending. One row a number; LIC, its parts and error are x100, ratio is plain. Where a run fails, the
-numbers of the others are written and the exit code is 1."""
+without the ending. One row a number; LIC, its parts, error and caption quality are x100, ratio is plain. Where a run
+fails, the numbers of the others are written and the exit code is 1."""
 
 
 def _add_score(commands) -> None:
@@ -126,7 +141,10 @@ def _add_score(commands) -> None:
     command.add_argument("--objects", metavar="FILE", help=objects)
     metrics = ", ".join(dict.fromkeys([*FAMILIES, *METRICS]))
     _several(command, "--metric", None, f"one or more of: {metrics} (default: {' '.join(DEFAULT_METRICS)})")
+    tokens = "for caption quality: ptb as COCO's evaluation (needs Java), or plain (default here: %(default)s)"
+    command.add_argument("--tokenizer", choices=tuple(TOKENIZERS), default=default_tokenizer(), help=tokens)
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+    alignment.add_score_arguments(command)
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
 
@@ -159,19 +177,31 @@ def _add_consistency(commands) -> None:
     add_consistency_arguments(_command(commands, "consistency", consistency, text, CONSISTENCY_EXAMPLE))
 
 
+def _add_attributes(commands) -> None:
+    text = "list the attributes that are known, print one's file, or check a file of your own"
+    add_attributes_arguments(_command(commands, "attributes", attributes, text, ATTRIBUTES_EXAMPLE))
+
+
+def _add_align(commands) -> None:
+    text = "show what vocabulary alignment does to human captions, at every delta, as CSV"
+    alignment.add_arguments(_command(commands, "align", alignment.align, text, alignment.EXAMPLE))
+
+
 IMPORT_EXAMPLE = """\
   python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   python -m capbias_core import sat.json --kind captions --trained-on-references yes
-  python -m capbias_core import instances_val2014.json --kind objects"""
+  python -m capbias_core import instances_val2014.json --kind objects
+  python -m capbias_core import glove.6B.300d.txt --kind vectors"""
 
 
 def _add_import(commands) -> None:
     text = "read a file, report on it, and keep it in the workspace"
     command = _command(commands, "import", import_file, text, IMPORT_EXAMPLE)
-    command.add_argument("file", metavar="FILE", nargs="?", help="captions, a table of labels, or objects of images")
+    command.add_argument("file", metavar="FILE", nargs="?", help="captions, labels, objects, or word vectors")
     derived = "instead of FILE: derive the labels of --attribute from these kept human captions"
     command.add_argument("--from-references", metavar="NAME", help=derived)
-    command.add_argument("--kind", required=True, choices=("captions", "references", "attributes", "objects"))
+    kinds = ("captions", "references", "attributes", "objects", "vectors")
+    command.add_argument("--kind", required=True, choices=kinds)
     command.add_argument("--name", help="its name (default: the file's, without the ending)")
     command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")
     _add_columns(command)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.metrics.alignment_rows import ALIGNMENT_FAMILIES, ALIGNMENT_ROWS
 from capbias_core.metrics.base import Cooccurrence, HeldOut, Metric, Naming, Parts, Tally
 from capbias_core.metrics.bias_amplification import bias_amplification
 from capbias_core.metrics.directional import object_to_value, value_to_object
+from capbias_core.metrics.directional_rows import DIRECTIONAL_FAMILIES, DIRECTIONAL_ROWS
 from capbias_core.metrics.error import error
 from capbias_core.metrics.gender_score_rows import GENDER_SCORE_FAMILIES, GENDER_SCORE_ROWS
 from capbias_core.metrics.lic import lic
+from capbias_core.metrics.quality_rows import QUALITY_FAMILIES, QUALITY_ROWS
 from capbias_core.metrics.ratio import ratio
 from capbias_core.metrics.sentence_classification import sentence_classification
 
@@ -83,6 +86,9 @@ METRICS = {
             "captions name.",
         ),
         *GENDER_SCORE_ROWS,
+        *QUALITY_ROWS,
+        *DIRECTIONAL_ROWS,
+        *ALIGNMENT_ROWS,
     )
 }  # fmt: skip
 
@@ -95,7 +101,10 @@ FAMILIES = {
     "error": ("error",),
     "ba": ("BA",),
     "dba": ("DBA_G", "DBA_O"),
+    **ALIGNMENT_FAMILIES,
+    **DIRECTIONAL_FAMILIES,
     **GENDER_SCORE_FAMILIES,
+    **QUALITY_FAMILIES,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,17 +84,22 @@ class Parts:
     denominator: np.ndarray
 
 
+def no_neutral(k: int) -> float:
+    """For metrics of which no value means no bias, such as caption quality: nan."""
+    return math.nan
+
+
 @dataclass(frozen=True)
 class Metric:
     """What a metric is, for the pages and the contract test.
 
     family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
     captioner minus references, on the same images and splits), 'cooccurrence' (reads a Cooccurrence: `compare`, of
-    the human Tally, the model's, and the human one of all images, which decides the pairs' signs, gives (...) values),
+    the human Tally, the model's, and both of all images, which decide the pairs' signs, gives (...) values),
     or another family of runs, whose file says how `function`, the metric's pure function, is applied.
     scale: shown value = scale * quantity.
-    neutral: shown value that means no bias by this metric, given K values. better: 'lower', or 'neutral' where
-    the nearest to neutral is best.
+    neutral: shown value that means no bias by this metric, given K values; `no_neutral` where none does. better:
+    'lower', 'higher', or 'neutral' where the nearest to neutral is best.
     """
 
     name: str
@@ -105,7 +111,7 @@ class Metric:
     range: tuple[float, float]
     source: str
     parts: Callable[..., Parts] | None = None
-    compare: Callable[[Tally, Tally, Tally], np.ndarray] | None = None
+    compare: Callable[[Tally, Tally, tuple[Tally, Tally]], np.ndarray] | None = None
     function: Callable | None = None
     of: str = ""
     explanation: str = ""

@@ -4,15 +4,17 @@ CIDEr (Vedantam et al., CVPR 2015), as COCO's evaluation computes them; LIC's Ta
     BLEU-4  = min(1, exp(1 - r / c)) * (p_1 * p_2 * p_3 * p_4)^(1/4)
     ROUGE-L = (1 + b^2) * P * R / (R + b^2 * P), b = 1.2
     CIDEr   = 10 * mean over n = 1..4 and references of cos(tf-idf of n-grams) * exp(-(difference of lengths)^2 / 72)
+    METEOR  = P * R / (0.85 * P + 0.15 * R) * (1 - 0.6 * (chunks / matched words)^0.2)
 
 p_n: clipped share of the candidate's n-grams that a reference has; c and r: summed lengths of the candidates and of
-the nearest references. P and R: longest common subsequence over the candidate's and a reference's length, the best
-reference for each. METEOR: an F-mean of matched words (exact, stems, synonyms, paraphrases) with a penalty for broken
-order, by its authors' Java program. Range [0, 1], CIDEr's Range [0, 10]; all shown x100, higher is better.
+the nearest references. P and R of ROUGE-L: longest common subsequence over the candidate's and a reference's length,
+the best reference for each; of METEOR: weighted words that match (exactly, by stem, as synonym, as paraphrase) over
+those of the candidate and of its best reference, matched by its authors' Java program; chunks: runs of matched words.
+Range [0, 1], CIDEr's Range [0, 10]; all shown x100, higher is better.
 
-BLEU-4 belongs to a set: its counts are summed over captions before the quotient is taken. The others are means of
-captions; CIDEr weighs n-grams by how rare they are among the references of all images given, so it depends on which.
-A good caption here is one that resembles what people wrote, with whatever bias that has.
+BLEU-4 and METEOR belong to a set: their counts are summed over captions before a quotient is taken. The other two are
+means over captions; CIDEr weighs n-grams by how rare they are among the references of all images given, so it depends
+on which. A good caption here is one that resembles what people wrote, with whatever bias that has.
 
 >>> exact = bleu_counts([["a man rides a horse"]], ["a man rides a horse"])
 >>> other = bleu_counts([["a man rides a horse"]], ["a man rides a cow"])  # 4/5, 3/4, 2/3 and 1/2
@@ -33,12 +35,16 @@ import numpy as np
 
 from capbias_core.prepare.java import has_java, java
 
-__all__ = ["bleu4", "bleu_counts", "cider", "has_java", "meteor", "rouge_l"]
+__all__ = ["bleu4", "bleu_counts", "cider", "has_java", "meteor", "meteor_counts", "meteor_of", "rouge_l"]
 
 N = 4
 # pycocoevalcap's: no logarithm of 0, no division by 0.
 TINY, SMALL = 1e-15, 1e-9
 BLOCK = 500
+# METEOR 1.5 for English: weight of recall, of fragmentation and its power, of content words, of the kinds of match.
+ALPHA, GAMMA, BETA, DELTA = 0.85, 0.6, 0.2, 0.75
+WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
+WORDS, CHUNKS, MATCHED = slice(0, 2), 20, slice(21, 23)
 
 # (share done): reported now and then; may raise to stop.
 Report = Callable[[float], None]
@@ -108,23 +114,51 @@ def cider(references: Sequence[list[str]], candidates: Sequence[str], report: Re
 
 
 def meteor(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
-    """METEOR (English) of each caption, (n,) in [0, 1]. references, candidates: as in `bleu_counts`, tokenized or not.
+    """METEOR (English) of each caption by itself, (n,) in [0, 1]. Arguments and errors: as in `meteor_counts`.
 
-    Raises CapbiasError where there is no Java. Starting it takes about 8 seconds.
+    A set's METEOR is not their mean, but `meteor_of` the summed counts.
+    """
+    return meteor_of(meteor_counts(references, candidates, report))
+
+
+def meteor_counts(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+    """What METEOR counts of each caption and its best reference, (n, 23).
+
+    Words of both and function words of both; for each of four kinds of match content words of both and function words
+    of both; chunks, 0 where they are the same words in the same order; matched words of both. references, candidates:
+    as in `bleu_counts`, tokenized or not. Raises CapbiasError where there is no Java. Its start takes 8 seconds.
     """
     from pycocoevalcap.meteor import meteor as package
 
     jar = Path(package.__file__).with_name(package.METEOR_JAR)
     asked = [_meteor_line(own, candidate) for own, candidate in zip(references, candidates, strict=True)]
-    values: list[str] = []
+    lines: list[str] = []
     with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:
         for start in range(0, len(asked), BLOCK):
-            block = asked[start : start + BLOCK]
-            counts = ask(block, len(block))
-            line = " ||| ".join(["EVAL", *counts])
-            values += ask([line], len(block) + 1)[:-1]  # the last one is of the block as a whole
-            report(min(1.0, (start + BLOCK) / len(asked)))
-    return np.array(values, dtype=float)
+            lines += ask(asked[start : start + BLOCK], len(asked[start : start + BLOCK]))
+            report(len(lines) / len(asked))
+    counts = np.array([line.split() for line in lines], dtype=float).reshape(len(lines), 23)
+    counts[_unbroken(counts), CHUNKS] = 0
+    return counts
+
+
+def _unbroken(counts: np.ndarray) -> np.ndarray:
+    """(n, 23) to (n,): every word of both matches, in one run."""
+    return (counts[:, CHUNKS] == 1) & (counts[:, MATCHED] == counts[:, WORDS]).all(axis=1)
+
+
+def meteor_of(sums: np.ndarray) -> np.ndarray:
+    """Counts (..., 23) of `meteor_counts`, of a caption or summed, to METEOR (...); nan for no caption at all."""
+    words, function = sums[..., WORDS], sums[..., 2:4]  # (..., 2): the candidate's, the reference's
+    matches = sums[..., 4:20].reshape(*sums.shape[:-1], 4, 2, 2)  # (..., kind, content or function, whose)
+    kinds = DELTA * matches[..., 0, :] + (1 - DELTA) * matches[..., 1, :]
+    length = DELTA * (words - function) + (1 - DELTA) * function
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision, recall = np.moveaxis((WEIGHTS[:, None] * kinds).sum(axis=-2) / length, -1, 0)
+        mean = 1 / ((1 - ALPHA) / precision + ALPHA / recall)
+        broken = sums[..., CHUNKS] / sums[..., MATCHED].mean(axis=-1)
+        value = np.nan_to_num(mean * (1 - GAMMA * broken**BETA))
+    return np.where(words.any(axis=-1), value, np.nan)
 
 
 def _meteor_line(references: list[str], candidate: str) -> str:

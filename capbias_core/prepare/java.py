@@ -15,8 +15,8 @@ from capbias_core.errors import CapbiasError
 # For one block of lines, and for Java to start: METEOR reads its paraphrases for 8 seconds first.
 SECONDS = 300.0
 
-# Lines to so many answers: ask(lines, answers), or ask(lines, answers, last=True) where none follow and the program waits
-# for their end.
+# Lines to so many answers: ask(lines, answers), or ask(lines, answers, last=True) where none follow and the program
+# waits for their end.
 Ask = Callable[..., list[str]]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 import pandas as pd
 
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.sentence import rank_text
+from capbias_core.present.sentence import BETTER, rank_text
 from capbias_core.types import Attribute
 
 ROW_HEIGHT = 34
@@ -18,7 +19,8 @@ MARGINS = 96
 def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]]):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
-    rows: results of one metric, one row a captioner. The rank, tied where it is a span, stands at the right.
+    rows: results of one metric, one row a captioner. The rank, tied where it is a span, stands at the right; see
+    `best_first`.
     """
     import plotly.graph_objects as go
 
@@ -27,9 +29,10 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
     low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
     names = [escape(name) for name in rows["model"]]
     hover = [
-        f"{metric} {value:.2f} [{a:.2f}, {b:.2f}] 95% over images"
-        + (f"<br>±{spread:.2f} std over {seeds} seeds" if pd.notna(spread) else "")
-        for value, a, b, spread, seeds in zip(rows["value"], low, high, rows["spread"], rows["seeds"], strict=True)
+        f"{metric} {row.value:,.2f}"
+        + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] 95% over images" if pd.notna(row.ci_low) else "")
+        + (f"<br>±{row.spread:.2f} std over {row.seeds} seeds" if pd.notna(row.spread) else "")
+        for row in rows.itertuples()
     ]
     figure = go.Figure(
         go.Scatter(
@@ -44,13 +47,25 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
             figure.add_annotation(
                 x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
             )
+    if math.isfinite(neutral):
+        _neutral_line(figure, neutral, "chance" if METRICS[metric].family == "attack" else "neutral")
+    return _finished(figure, f"{metric} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
+
+
+def _neutral_line(figure, neutral: float, name: str) -> None:
     figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
     figure.add_annotation(
-        x=neutral, y=1.0, yref="paper", yanchor="bottom", showarrow=False,
-        text=f"{'chance' if METRICS[metric].family == 'attack' else 'neutral'} {neutral:g}", font={"color": GREY},
+        x=neutral, y=1.0, yref="paper", yanchor="bottom", showarrow=False, text=f"{name} {neutral:g}",
+        font={"color": GREY},
     )  # fmt: skip
-    arrow = "← lower is better" if METRICS[metric].better == "lower" else "nearest to neutral is best"
-    return _finished(figure, f"{metric} ({arrow})", len(rows), right=90)
+
+
+def best_first(metric: str, ranks: dict[str, tuple[int, int]]) -> tuple[dict[str, tuple[int, int]], str]:
+    """Ranks counted from the best end (from the lowest as they are, unless higher is better), and which end it is."""
+    if METRICS[metric].better != "higher":
+        return ranks, "Rank 1 is the lowest."
+    last = len(ranks) + 1
+    return {model: (last - worst, last - best) for model, (best, worst) in ranks.items()}, "Rank 1 is the highest."
 
 
 def _finished(figure, title: str, rows: float, right: int):

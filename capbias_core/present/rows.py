@@ -5,6 +5,7 @@ Every text is escaped. Colours suit both themes.
 
 from __future__ import annotations
 
+import math
 from html import escape
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ import pandas as pd
 
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import interval, number, rank_text
+from capbias_core.present.sentence import BETTER, interval, number, rank_text
 from capbias_core.types import Attribute
 
 STYLE = f"""<style>
@@ -43,17 +44,25 @@ def interval_rows(
     rows = rows.sort_values("value", ascending=False)
     neutral = METRICS[metric].neutral(len(attribute.values))
     low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
-    scale = _Scale(min(neutral, low.min()), max(neutral, high.max()))
+    drawn = [neutral] if math.isfinite(neutral) else []
+    scale = _Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
     name = "chance" if METRICS[metric].family == "attack" else "neutral"
     cells = [
         _interval_row(row, a, b, scale, neutral, ranks if len(ranks) > 1 else {}, row["model"] == answered)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
     ]
-    axis = (
-        f'<span></span><div class="cb-axis"><span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span></div>'
-        '<span class="cb-small">[95% interval]</span><span></span>'
-    )
+    mark = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>' if drawn else _better(metric)
+    axis = f'<span></span><div class="cb-axis">{mark}</div><span class="cb-small">[95% interval]</span><span></span>'
     return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
+
+
+def _neutral_mark(scale: _Scale, neutral: float) -> str:
+    return f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
+
+
+def _better(metric: str) -> str:
+    """Which way is better, where no value is neutral."""
+    return f'<span style="left:50%">{BETTER[METRICS[metric].better]}</span>'
 
 
 def _interval_row(row: pd.Series, low: float, high: float, scale: _Scale, neutral: float, ranks, answered: bool) -> str:
@@ -64,7 +73,7 @@ def _interval_row(row: pd.Series, low: float, high: float, scale: _Scale, neutra
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
         f'<div class="cb-bar" title="{escape(title)}">'
-        f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>'
+        f"{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
         f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{rank}</span>'

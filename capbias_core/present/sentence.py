@@ -77,6 +77,9 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}
+
+
 def rank_text(best: int, worst: int) -> str:
     """`3`, or `1–2` for a tie."""
     return str(best) if best == worst else f"{best}–{worst}"

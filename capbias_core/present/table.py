@@ -78,6 +78,8 @@ def value_text(row: dict) -> str:
     """
     if pd.isna(row["value"]):
         return "not defined"
+    if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
+        return f"{row['value']:,.0f}"  # a count, such as the size of a vocabulary
     fine = row["scale"] != 100 or (row["metric"] in METRICS and METRICS[row["metric"]].family == "cooccurrence")
 
     def rounded(value: float) -> str:

@@ -1,0 +1,28 @@
+"""Difference in performance between the groups of a protected attribute (Hirota et al., CVPR 2022, section 3.1).
+
+    gap = value of the second group - value of the first      (two groups)
+    gap = largest value of a group - smallest                 (more)
+
+The value is any metric of caption quality on the images of one group. Range [-1, 1], or that of the metric (CIDEr
+[-10, 10]), shown x100; of more than two groups never below 0. The neutral point is 0: the captions of both groups are
+as good. The largest of several values minus the smallest is above 0 by chance alone, the more so the smaller the
+groups: with more than two, an interval above 0 shows no difference. A gap does not say where it comes from: the groups'
+images differ too, and so do the words that people wrote about them.
+
+>>> import numpy as np
+>>> round(float(performance_gap(np.array([0.30, 0.25]))), 2)
+-0.05
+>>> round(float(performance_gap(np.array([0.3, 0.2, 0.7]))), 2)
+0.5
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def performance_gap(values: np.ndarray) -> np.ndarray:
+    """Values of the groups (..., K) to their gap (...); nan where a group has none."""
+    if values.shape[-1] == 2:
+        return values[..., 1] - values[..., 0]
+    return values.max(axis=-1) - values.min(axis=-1)
