@@ -30,12 +30,12 @@ NO_JAVA = "METEOR is left out: this machine has no Java, in which it is written.
 
 
 def run(job: Job) -> Outcome:
-    """The human captions of the images that both sides have, aligned at every delta."""
+    """The human captions of the captioner's images, aligned at every delta to the words of all its captions."""
     option = job.spec.options.get("alignment")
     if not option:
         raise CapbiasError("constant alignment", "word vectors", "Choose contextual alignment with a vector file.")
-    human, model = images_of_both(job.references(), job.frame)
-    known = vocabulary(job.masked(model["caption"]))
+    human = of_same_images(job.references(), job.frame)
+    known = vocabulary(job.masked(job.frame["caption"]))
     masked = job.masked(human["caption"])
     near = neighbours_of(job.workspace, option, vocabulary(masked), known)
     evidence = sweep(human["image_id"], masked, known, near, {*DELTAS, option["delta"]}, job.progress)
@@ -59,14 +59,14 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     return {(name, ""): found for name, found in estimates_of(own, False).items()}
 
 
-def images_of_both(human: pd.DataFrame, model: pd.DataFrame) -> list[pd.DataFrame]:
-    """The captions of the images that both sides have. Raises CapbiasError where there are none."""
-    both = set(human["image_id"]) & set(model["image_id"])
-    if not both:
+def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
+    """The human captions of the captioner's images. Raises CapbiasError where there are none."""
+    own = human[human["image_id"].isin(set(model["image_id"]))]
+    if own.empty:
         raise CapbiasError(
             "human captions of none of the captioner's images", "captions of the same images", "Check the image ids."
         )
-    return [frame[frame["image_id"].isin(both)] for frame in (human, model)]
+    return own
 
 
 def sweep(
