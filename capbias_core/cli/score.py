@@ -65,6 +65,8 @@ def _lacks(name: str, spec: RunSpec) -> str:
         return f"{attribute.name} has no words that captions could name"
     if name == "ratio" and len(attribute.values) != 2:
         return f"{attribute.name} has {len(attribute.values)} values, and a ratio is of two"
+    if spec.family == "alignment" and not spec.options:
+        return "word vectors are needed (--alignment contextual --vectors FILE)"
     if name == "DBA_G" and not spec.objects:
         return "the objects of the images are not known (--objects, or a column objects in the table of attributes)"
     return "" if not needs_references(name) or spec.references else f"no labelled image of {spec.model} has references"

@@ -19,6 +19,7 @@ from capbias_core.experiments.plan import (
     suggested_details,
 )
 from capbias_core.experiments.store import Item, Workspace
+from capbias_core.experiments.vectors import look_up_new_words
 from capbias_core.load import (
     read_attributes,
     read_captions,
@@ -74,9 +75,14 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
 def keep_captions(
     workspace: Workspace, offered: Offered, name: str, collection: str, source: str, trained: bool | None = None
 ) -> Item:
-    """Keep a caption set or references. trained: whether the model was trained on these references (None: not said)."""
+    """Keep a caption set or references. trained: whether the model was trained on these references (None: not said).
+
+    Its new words are looked up in the collection's word vectors.
+    """
     details = {"trained_on_references": trained} if offered.kind == "captions" else {}
-    return workspace.keep(offered.kind, name, offered.frame, collection, source, details)
+    item = workspace.keep(offered.kind, name, offered.frame, collection, source, details)
+    look_up_new_words(workspace, item.collection)
+    return item
 
 
 def keep_attributes(
