@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import holds_labels, known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import holds_labels, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments import own_attributes
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import (
     DEFAULT_COLLECTION,
@@ -120,7 +121,7 @@ def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     right.dataframe(offered.frame.head(8), hide_index=True, alt="First rows as they will be kept")
     for warning in offered.report.warnings:
         note(f"⚠ {warning}")
-    mapped = _mapping(offered) if kind == "attributes" else {}
+    mapped = _mapping(offered, own_attributes.known(engine.workspace)) if kind == "attributes" else {}
     _keep(engine, offered, path, collection, mapped)
 
 
@@ -140,12 +141,11 @@ def _columns(found, kind: str) -> dict[str, str | None]:
     return chosen
 
 
-def _mapping(offered: Offered) -> dict:
+def _mapping(offered: Offered, known: dict[str, Attribute]) -> dict:
     """Which column is which protected attribute, and what each label in it becomes."""
     st.markdown("**Protected attributes**")
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
     mapped: dict = {}
-    known = known_attributes()
     for column in [name for name in offered.frame.columns if name != "image_id"]:
         counts = offered.frame[column].value_counts()
         if len(counts) > MOST_LABELS or len(counts) < 2:
@@ -226,22 +226,22 @@ def _derive(engine: Engine) -> None:
         return
     st.divider()
     st.subheader("Labels from human captions")
-    rules = [name for name, attribute in known_attributes().items() if attribute.derived]
+    rules = {name: own for name, own in own_attributes.known(engine.workspace).items() if own.derived}
     left, right = st.columns(2, gap="large")
     place = left.selectbox(
         "Human captions", range(len(human)), key="derive_from",
         format_func=lambda place: f"{human[place].name} ({human[place].collection}, {human[place].images:,} images)",
     )  # fmt: skip
-    name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else rules[0]
+    name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else next(iter(rules))
     if st.button(f"Derive {name} labels from these captions", key="derive"):
         st.session_state["deriving"] = (human[place].hash, name)
     if st.session_state.get("deriving") == (human[place].hash, name):
         with errors():
-            _derived(engine, human[place], name)
+            _derived(engine, human[place], rules[name])
 
 
-def _derived(engine: Engine, references: Item, name: str) -> None:
-    found = cached.derived(str(engine.folder), references, name)
+def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
+    found, name = cached.derived(str(engine.folder), references, attribute), attribute.name
     left, right = st.columns(2, gap="large")
     counts = {**found.counts, "neither" if len(found.counts) == 2 else "none": found.neither}
     table = pd.DataFrame({"label": list(counts), "images": list(counts.values())})

@@ -243,7 +243,7 @@ BAD = {
     ),
     "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
     "wrong attribute": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a shipped attribute (age"
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a known attribute (age"
     ),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
     "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),

@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.types import Attribute
+from capbias_core.types import UNKNOWN_TOKEN, Attribute
 
 FOLDER = Path(__file__).parent
+KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
 
 
 def read_attribute(path: Path) -> Attribute:
     """An attribute from a TOML file. Raises CapbiasError for a file that is not one."""
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CapbiasError(
-            f"{Path(path).name}, which cannot be read ({error})",
-            "a TOML file with name, values and [words]",
-            "See capbias_core/attributes/gender.toml for an example.",
-        ) from None
-    return _checked(data, Path(path).name)
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(Path(path).name, error) from None
+    return parse_attribute(text, Path(path).name)
+
+
+def parse_attribute(text: str, source: str) -> Attribute:
+    """An attribute from the text of a TOML file. source: what the text is called in errors.
+
+    Raises CapbiasError, with the line where the text is no TOML.
+    """
+    try:
+        return _checked(tomllib.loads(text), source)
+    except tomllib.TOMLDecodeError as error:
+        end = f"at line {len(text.splitlines())}, where the text ends"
+        raise _unreadable(source, str(error).replace("at end of document", end)) from None
+
+
+def _unreadable(source: str, error: object) -> CapbiasError:
+    return CapbiasError(
+        f"{source}, which cannot be read ({error})",
+        "a TOML file with name, values and [words]",
+        "Compare it with a shipped attribute: the Attributes page, or `python -m capbias_core attributes gender`.",
+    )
 
 
 def _checked(data: dict, source: str) -> Attribute:
+    stray = [key for key in data if key not in KEYS]
+    if stray:
+        raise CapbiasError(
+            f"{source} with {', '.join(stray)}", f"only {', '.join(KEYS)}", "Check the spelling, and that every "
+            "list of words stands under [words].",
+        )  # fmt: skip
     values = data.get("values")
-    if not isinstance(values, list) or len(values) < 2 or len(set(map(str, values))) < len(values):
+    texts = [str(value).strip() for value in values] if isinstance(values, list) else []
+    if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):
         raise CapbiasError(
             f"{source} with values = {values!r}",
             "a list of two or more different values",
@@ -103,21 +128,64 @@ def _precedence(table: object, values: tuple[str, ...], words: dict, source: str
 
 
 def _special(token: str, source: str) -> str:
-    if not re.fullmatch(r"<\w+>", token):
+    if not re.fullmatch(r"<\w+>", token) or token == UNKNOWN_TOKEN:
         raise CapbiasError(f"{source} with mask_token = {token!r}", "one word in <>, such as <gender>", "Rename it.")
     return token
 
 
+@dataclass(frozen=True)
+class AttributeFile:
+    """A TOML file of an attribute. attribute: None where it is not one that can be used, and fault says why."""
+
+    name: str
+    path: Path
+    shipped: bool
+    attribute: Attribute | None
+    fault: CapbiasError | None = None
+
+
 @cache
-def known_attributes() -> dict[str, Attribute]:
-    """The attributes that ship with capbias, by name."""
-    attributes = [read_attribute(path) for path in sorted(FOLDER.glob("*.toml"))]
-    return {attribute.name: attribute for attribute in attributes}
+def shipped_files() -> tuple[AttributeFile, ...]:
+    """The attributes that ship with capbias."""
+    attributes = {path: read_attribute(path) for path in sorted(FOLDER.glob("*.toml"))}
+    return tuple(AttributeFile(own.name, path, True, own) for path, own in attributes.items())
 
 
-def get_attribute(name: str) -> Attribute:
-    """The shipped attribute called `name`, or the one in the TOML file at that path."""
-    known = known_attributes()
+def attribute_files(folder: Path | None = None) -> list[AttributeFile]:
+    """The shipped attributes, then those of a folder of a user's own; a file that cannot be used is there too."""
+    found = list(shipped_files())
+    for path in sorted(folder.glob("*.toml")) if folder is not None else ():
+        found.append(_file(path, {own.name.lower() for own in found if own.attribute}))
+    return found
+
+
+def _file(path: Path, taken: set[str]) -> AttributeFile:
+    try:
+        attribute = read_attribute(path)
+        if attribute.name.lower() in taken:
+            raise name_taken(attribute.name, path.name)
+    except CapbiasError as fault:
+        return AttributeFile(path.stem, path, False, None, fault)
+    return AttributeFile(attribute.name, path, False, attribute)
+
+
+def name_taken(name: str, source: str) -> CapbiasError:
+    """The error for an attribute that is called as another one is, by whom numbers could not be told apart."""
+    return CapbiasError(
+        f"{source} with the name {name!r}, which another attribute has",
+        "a name of its own, so that its numbers are not taken for the other's",
+        f'Write another name in the file, such as name = "my {name}".',
+    )
+
+
+def known_attributes(folder: Path | None = None) -> dict[str, Attribute]:
+    """The attributes that ship with capbias, and those in a folder of a user's own, by name."""
+    return {own.name: own.attribute for own in attribute_files(folder) if own.attribute}
+
+
+def get_attribute(name: str, folder: Path | None = None) -> Attribute:
+    """The attribute called `name` (shipped, or in the folder), or the one in the TOML file at that path."""
+    known = known_attributes(folder)
     if name in known:
         return known[name]
     if name.endswith(".toml"):

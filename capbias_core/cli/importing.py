@@ -9,11 +9,12 @@ import pandas as pd
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
-from capbias_core.cli.source import known_collection, opened
+from capbias_core.cli.source import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.store import checked_name
+from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
 
@@ -34,12 +35,14 @@ def import_file(args) -> int:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
     path, overrides = Path(args.file), _overrides(args.map or ())
     name, collection = checked_name(args.name or path.stem), checked_name(args.collection)
+    if args.kind == VECTORS:
+        return _import_vectors(args, path, name, collection)
     with opened(args, make=not args.dry_run) as workspace:
         columns = {"image_id": args.image_id_column, "caption": args.caption_column}
         offered = ingest.offer(workspace, path, args.kind, collection, columns)
         show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
         warn([offered.report])
-        attributes = _mapped_attributes(offered.frame, args.attribute, overrides) if args.kind == "attributes" else {}
+        attributes = _mapped_attributes(offered.frame, args, overrides) if args.kind == "attributes" else {}
         for attribute, details in attributes.items():
             show(f"{attribute} (column {details['column']}): {_mapping_line(details)}")
             show(dropped_line(offered.frame, details))
@@ -54,6 +57,19 @@ def import_file(args) -> int:
             ingest.keep_captions(workspace, offered, name, collection, path.name, trained)
     if not args.dry_run:
         print(f"kept: {args.kind} {name} in the collection {collection}")
+    return DONE
+
+
+def _import_vectors(args, path: Path, name: str, collection: str) -> int:
+    """How many words of the captions have a vector, then the file's place and those vectors (unless --dry-run)."""
+    with opened(args, make=not args.dry_run) as workspace:
+        offered = offer_vectors(workspace, path, collection)
+        show(to_text(pd.DataFrame(offered.lines(), columns=["", ""])).strip("\n"))
+        if args.dry_run:
+            print("nothing was kept (--dry-run)")
+            return DONE
+        keep_vectors(workspace, offered, name, collection)
+    print(f"kept: the place of the vectors {name} in the collection {collection}")
     return DONE
 
 
@@ -80,9 +96,9 @@ def _asked_rule(args) -> Attribute:
         options = ", ".join("FILE" if name == "file" else "--" + name.replace("_", "-") for name in stray)
         raise CapbiasError(f"{options} with --from-references", "one or the other", "Leave one out.")
     asked = args.attribute or []
-    rule = derivable(asked[0]) if len(asked) == 1 else None
+    rule = derivable(asked[0], own_folder(args)) if len(asked) == 1 else None
     if rule is None:
-        known = ", ".join(name for name, attribute in known_attributes().items() if attribute.derived)
+        known = ", ".join(name for name, own in known_attributes(own_folder(args)).items() if own.derived)
         raise CapbiasError(
             f"--from-references with --attribute {' '.join(asked) or 'left out'}",
             f"one attribute with a rule for it: {known}, or a TOML file with [derived]",
@@ -98,10 +114,11 @@ def _check_kind(args) -> None:
             raise CapbiasError(f"{name} with {args.kind}", f"{name} with {kind}", "Leave it out.")
 
 
-def _mapped_attributes(frame: pd.DataFrame, asked: list[str] | None, overrides: dict) -> dict[str, dict]:
+def _mapped_attributes(frame: pd.DataFrame, args, overrides: dict) -> dict[str, dict]:
     """The attributes asked for (NAME or NAME=COLUMN) with their mappings; else the shipped ones with a column."""
-    pairs = [item.partition("=")[::2] for item in asked or _columns_present(frame)]
-    details = dict(mapped(frame, name, column, overrides=overrides) for name, column in pairs)
+    pairs = [item.partition("=")[::2] for item in args.attribute or _columns_present(frame)]
+    own = {"overrides": overrides, "folder": own_folder(args)}
+    details = dict(mapped(frame, name, column, **own) for name, column in pairs)
     for name in set(overrides) - set(details):
         raise unknown_name("attribute in --map", name, details)
     return details

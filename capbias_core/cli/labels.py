@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -18,18 +19,20 @@ SHOWN_DROPPED = 10
 
 
 def mapped(
-    frame: pd.DataFrame, name: str, column: str = "", values: Sequence[str] | None = None, overrides=None
-) -> tuple[str, dict]:
+    frame: pd.DataFrame, name: str, column: str = "", values: Sequence[str] | None = None, overrides=None,
+    folder: Path | None = None,
+) -> tuple[str, dict]:  # fmt: skip
     """The name of the attribute meant, and its mapping as it is kept with the table.
 
     column: its column, or '' to find it. values: the labels to compare, where the name is a column's.
-    overrides: attribute -> {raw label: value or None}, in place of what is suggested.
+    overrides: attribute -> {raw label: value or None}, in place of what is suggested. folder: attributes of the
+    user's own.
     """
     raw = {item: dict.fromkeys(frame[item]) for item in frame.columns if item != "image_id"}
     if column and column not in raw:
         raise unknown_name("column", column, raw)
-    attribute, column = find_attribute(name, list(raw), raw, column)
-    if not (name in known_attributes() or name.endswith(".toml")):
+    attribute, column = find_attribute(name, list(raw), raw, column, folder)
+    if not (name in known_attributes(folder) or name.endswith(".toml")):
         attribute = _of_labels(name, column, tuple(dict.fromkeys(values or attribute.values)))
     elif values:
         raise CapbiasError(f"--values with {name}", "--values with a column of labels", "Leave --values out.")
@@ -38,10 +41,10 @@ def mapped(
     return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | own)
 
 
-def derivable(name: str) -> Attribute | None:
+def derivable(name: str, folder: Path | None = None) -> Attribute | None:
     """The attribute of this name, where its labels can be derived from human captions."""
-    shipped = name in known_attributes() or name.endswith(".toml")
-    attribute = get_attribute(name) if shipped else None
+    known = name in known_attributes(folder) or name.endswith(".toml")
+    attribute = get_attribute(name, folder) if known else None
     return attribute if attribute and attribute.derived else None
 
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from capbias_core.attributes import known_attributes
+from capbias_core.cli.alignment import alignment_options, check_alignment
 from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
 from capbias_core.cli.terminal import say, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
+from capbias_core.experiments.own_attributes import attribute_folder
 from capbias_core.experiments.plan import Request
 from capbias_core.experiments.store import Workspace, checked_name, default_folder
 from capbias_core.load import detect
@@ -25,6 +28,7 @@ FILES = "files"
 def inputs(args, metrics: Sequence[str]) -> Iterator[tuple[Workspace, Request]]:
     """A workspace and what is asked of it by name: of a collection, or of files in one that is removed afterwards."""
     _check_form(args)
+    check_alignment(args)
     if args.collection:
         with opened(args) as workspace:
             collection = known_collection(workspace, args.collection)
@@ -36,7 +40,7 @@ def inputs(args, metrics: Sequence[str]) -> Iterator[tuple[Workspace, Request]]:
 
 
 def _check_form(args) -> None:
-    derived = derivable(args.attribute) and not args.attributes and not args.collection
+    derived = derivable(args.attribute, own_folder(args)) and not args.attributes and not args.collection
     if bool(args.attributes) == bool(args.collection) and not derived:
         raise CapbiasError(
             "both --attributes and --collection" if args.attributes else "neither --attributes nor --collection",
@@ -47,14 +51,25 @@ def _check_form(args) -> None:
         got = f"--attribute-column {args.attribute_column} without --attributes"
         raise CapbiasError(got, "a table of labels that has the column", "Name it with --attributes, or leave it out.")
     of_files = ("image_id_column", "caption_column", "attribute_column", "values")
-    stray = [name for name in (of_files if args.collection else ("workspace",)) if getattr(args, name)]
+    own = known_attributes(own_folder(args)).keys() - known_attributes().keys()
+    of_workspace = () if args.attribute in own else ("workspace",)
+    stray = [name for name in (of_files if args.collection else of_workspace) if getattr(args, name)]
     if stray:
         options = ", ".join("--" + name.replace("_", "-") for name in stray)
         raise CapbiasError(
             f"{options} {'with a collection' if args.collection else 'with files'}",
-            "options of files (columns, values) with --attributes, --workspace with --collection",
+            "options of files (columns, values) with --attributes, --workspace with --collection or with an attribute "
+            "of your own in it",
             "Leave it out.",
         )
+
+
+def own_folder(args) -> Path | None:
+    """Where attributes of the user's own are. Files alone are read without a workspace, unless one is named."""
+    of_files = hasattr(args, "attributes") and not args.collection
+    if args.workspace or not of_files:
+        return attribute_folder(Path(args.workspace) if args.workspace else default_folder())
+    return None
 
 
 @contextmanager
@@ -81,7 +96,7 @@ def _request(
     """All captions where none is named, the newest table with the attribute, references where a metric needs them."""
     items = workspace.items(collection=collection)
     tables = {name: item.name for item in items for name in item.details.get("attributes", ())}
-    if attribute not in tables and derivable(attribute):
+    if attribute not in tables and derivable(attribute, own_folder(args)):
         raise CapbiasError(
             f"attribute {attribute!r}, which no table of the collection {collection!r} holds",
             f"one of: {', '.join(tables) or 'none'}; or human captions, from which its labels are derived",
@@ -97,7 +112,7 @@ def _request(
         collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
         _only(human, collection) if any(map(needs_references, metrics)) else "", args.attacker, args.seeds,
         args.merge_masks, objects=getattr(args, "objects", None) or "" if args.collection else "",
-        options=_options(args),
+        options=_options(args) | alignment_options(workspace, collection, args),
     )  # fmt: skip
 
 
@@ -131,7 +146,7 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
     columns = _columns(args, [*labels, *(path for _, _, path in human + texts)])
     tables = [ingest.offer(workspace, path, "attributes", FILES, columns[path]) for path in labels]
     reports = [table.report for table in tables]
-    rule = derivable(args.attribute)
+    rule = derivable(args.attribute, own_folder(args))
     try:
         if rule and not args.attribute_column and not any(holds(table.frame, rule) for table in tables):
             reports.append(_keep_derived(workspace, rule, columns, args))
@@ -178,7 +193,8 @@ def _columns(args, paths: list[Path]) -> dict[Path, dict[str, str]]:
 
 
 def _keep_labels(workspace: Workspace, offered: ingest.Offered, args) -> str:
-    attribute, details = mapped(offered.frame, args.attribute, args.attribute_column, args.values)
+    given = args.attribute, args.attribute_column, args.values
+    attribute, details = mapped(offered.frame, *given, folder=own_folder(args))
     ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, offered.report.file, {attribute: details})
     say(dropped_line(offered.frame, details))
     return attribute

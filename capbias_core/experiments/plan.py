@@ -129,13 +129,13 @@ def _tupled(value):
 
 
 def find_attribute(
-    name: str, columns, raw: dict[str, dict[str, int]], column: str | None = None
+    name: str, columns, raw: dict[str, dict[str, int]], column: str | None = None, folder: Path | None = None
 ) -> tuple[Attribute, str]:
-    """The attribute meant by a name (shipped, a TOML file, or a column) and the column that holds it.
+    """The attribute meant by a name (shipped, of the folder, a TOML file, or a column) and the column that holds it.
 
-    raw: column -> {raw label: count}. column: where the user says it is.
+    raw: column -> {raw label: count}. column: where the user says it is. folder: attributes of the user's own.
     """
-    known = known_attributes()
+    known = known_attributes(folder)
     if name in known or name.endswith(".toml"):
         attribute = known[name] if name in known else read_attribute(Path(name))
         if column:
@@ -154,7 +154,7 @@ def find_attribute(
     if name not in columns:
         raise CapbiasError(
             f"attribute {name!r}",
-            f"a shipped attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
+            f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
             "Check the spelling.",
         )
     return plain_attribute(name, tuple(sorted(label for label in raw[name] if label))), name

@@ -6,10 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.attributes import get_attribute
-from capbias_core.experiments import ingest, read
+from capbias_core.experiments import ingest, own_attributes, read
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.explain.what_if import StoredAttackers
+from capbias_core.prepare.trial import Trial
+from capbias_core.types import Attribute
 
 SETS = 40
 
@@ -48,7 +49,20 @@ def captions(folder: str, digest: str) -> pd.DataFrame:
     return Workspace(folder).frame(digest)
 
 
-@st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs={Item: lambda item: (*vars(item).values(),)[:5]})
-def derived(folder: str, references: Item, attribute: str) -> ingest.Derived:
-    """Labels of a shipped attribute by the words of kept human captions; callers only read."""
-    return ingest.derive(Workspace(folder), references, get_attribute(attribute))
+# derived is no field of an attribute, and does not show in its repr.
+KEYS = {
+    Item: lambda item: (item.collection, item.kind, item.name, item.hash),
+    Attribute: lambda attribute: (repr(attribute), attribute.derived),
+}
+
+
+@st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs=KEYS)
+def derived(folder: str, references: Item, attribute: Attribute) -> ingest.Derived:
+    """Labels of an attribute by the words of kept human captions; callers only read."""
+    return ingest.derive(Workspace(folder), references, attribute)
+
+
+@st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)
+def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
+    """What the words of an attribute find in one kept caption set."""
+    return own_attributes.trial(Workspace(folder), item, attribute)

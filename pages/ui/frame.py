@@ -14,6 +14,7 @@ ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
 PAGES = (
     ("app.py", "Answer", "balance"),
     ("pages/1_Data.py", "Data", "upload_file"),
+    ("pages/9_Attributes.py", "Attributes", "tune"),
     ("pages/2_Scores.py", "Scores", "bar_chart"),
     ("pages/3_Captions.py", "Captions", "notes"),
     ("pages/4_Runs.py", "Runs", "pending_actions"),

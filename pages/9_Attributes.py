@@ -1,0 +1,148 @@
+"""Attributes: read one, copy it, edit it, try its words on the kept captions, keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.attributes import AttributeFile, attribute_files
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.own_attributes import attribute_folder, check, delete, keep, tables_with
+from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
+from capbias_core.types import Attribute
+from pages.ui import cached
+from pages.ui.base import errors, note, page, plain, show_error
+
+NEW = "a new one"
+EMPTY = """\
+name = "my attribute"
+title = "my attribute (who labelled it, which values)"
+values = ["first value", "second value"]
+mask_token = "<mask>"
+columns = ["my_column"]
+note = "Say what the labels cannot say."
+
+# The words by which captions name each value; they are masked. Leave [words] empty where captions do not name it.
+[words]
+"first value" = []
+"second value" = []
+"""
+
+
+def main() -> None:
+    engine = page("Attributes")
+    if said := st.session_state.pop("attribute_said", None):
+        st.success(plain(said))
+    note(
+        "An attribute says which values are compared, and by which words captions name each value: those words are "
+        "masked before an attacker reads a caption. Choose one to read, or edit it and keep it under a name of its own."
+    )
+    chosen, text = _editor(engine)
+    left, right, _ = st.columns([1, 1, 4])
+    if left.button("Check", type="primary", width="stretch", key="check"):
+        st.session_state["checked"] = text
+    if st.session_state.get("checked") != text:
+        right.empty()
+        note("Check says what the text holds, or what is wrong with it, and tries its words on the kept captions.")
+    else:
+        _checked(engine, text, right)
+    _kept(engine, chosen)
+
+
+def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
+    """The attribute that was chosen, None for a new one, and the text as edited."""
+    every = attribute_files(attribute_folder(engine.workspace))
+    files = {one.path.name if one.fault else one.name: one for one in every}
+    if kept := st.session_state.pop("attribute_kept", None):
+        st.session_state["pick"] = kept
+
+    titles = {name: f"{name} (shipped)" for name, one in files.items() if one.shipped}
+    titles |= {name: f"{name} (cannot be used)" for name, one in files.items() if one.fault}
+    left, _ = st.columns([1, 2])
+    name = left.selectbox(
+        "Start from", [*files, NEW], format_func=lambda name: titles.get(name, name), key="pick", bind="query-params"
+    )
+    chosen = files.get(name)
+    if chosen and chosen.fault:
+        show_error(chosen.fault)
+    start = _text(chosen.path) if chosen else EMPTY
+    # The text in the key: what is kept under the name meanwhile is shown, and an edit is not lost before.
+    text = st.text_area("The attribute, as TOML", start, height=420, key=f"toml_{name}_{hash(start)}")
+    return chosen, text
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _checked(engine: Engine, text: str, place) -> None:
+    """What the text holds and finds, and the button that keeps it; or the one error."""
+    try:
+        attribute = check(text)
+    except CapbiasError as error:
+        show_error(error)
+        note("Nothing was kept.")
+        return
+    if place.button("Keep", width="stretch", key="keep_attribute"):
+        with errors():
+            keep(engine.workspace, text)
+            st.session_state["attribute_kept"] = attribute.name
+            st.session_state["attribute_said"] = (
+                f"Kept {attribute.name}. On the Data page a column can be mapped to it"
+                + (", or its labels derived from human captions." if attribute.derived else ".")
+            )
+            st.rerun()
+    st.html(lines_block(attribute_lines(attribute)))
+    _tried(engine, attribute)
+
+
+def _tried(engine: Engine, attribute: Attribute) -> None:
+    """The words of the attribute in every kept caption set."""
+    st.subheader("Its words in the kept captions")
+    items = [item for item in engine.workspace.items() if item.kind in ("captions", "references")][::-1]
+    if not attribute.masked_words:
+        note("It has no words, so no caption is masked.")
+        return
+    if not items:
+        note("No captions are kept yet: load some on the Data page to try the words on them.")
+        return
+    found = [(item, cached.trial(str(engine.folder), item, attribute)) for item in items]
+    rows = [{"captions of": item.name, "collection": item.collection} | trial_row(trial) for item, trial in found]
+    st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Captions that name each value")
+    left, _ = st.columns([1, 2])
+    place = left.selectbox(
+        "Words and examples of", range(len(found)), key="tried",
+        format_func=lambda place: f"{found[place][0].name} ({found[place][0].collection})",
+    )  # fmt: skip
+    trial = found[place][1]
+    note(f"Words found, with the number of captions: {words_text(trial)}.")
+    st.dataframe(examples_table(trial), hide_index=True, alt="Captions as written and as an attacker reads them")
+
+
+def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
+    """For an attribute of the user's own: who uses it, and a button that deletes it."""
+    if chosen is None or chosen.shipped:
+        return
+    st.divider()
+    tables = tables_with(engine.workspace, chosen.name) if chosen.attribute else []
+    if tables:
+        names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
+        note(
+            f"Columns are mapped to {chosen.name} in {names}. They keep the words that they were mapped with: after an "
+            "edit, load and map the table again. Finished runs keep theirs."
+        )
+    with st.popover(plain(f"Delete {chosen.name}"), icon=":material/delete:"):
+        note(f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes.")
+        if st.button("Delete for good", type="primary", key="delete_attribute"):
+            with errors():
+                delete(engine.workspace, chosen.path)
+                st.session_state["attribute_said"] = f"Deleted {chosen.name}."
+                st.session_state["attribute_kept"] = "gender"
+                st.rerun()
+
+
+with errors():
+    main()

@@ -1,0 +1,191 @@
+"""Attributes of the user's own: checked, kept in the workspace, tried on captions, used by commands, deleted."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.attributes import FOLDER, attribute_files, known_attributes
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import ingest, own_attributes
+from capbias_core.experiments.store import Workspace
+from capbias_core.prepare.trial import try_attribute
+from capbias_core.types import Attribute
+
+OWN = """\
+name = "mood"
+values = ["calm", "loud"]
+mask_token = "<mood>"
+[words]
+calm = ["quiet", "still"]
+loud = ["noisy"]
+[derived]
+precedence = ["loud", "calm"]
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch) -> Workspace:
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return Workspace(tmp_path / "home")
+
+
+def test_a_kept_attribute_is_known_beside_the_shipped_ones(workspace):
+    own_attributes.keep(workspace, OWN)
+    known = own_attributes.known(workspace)
+    assert set(known) == set(known_attributes()) | {"mood"} and "mood" not in known_attributes()
+    assert known["mood"].words == {"calm": ("quiet", "still"), "loud": ("noisy",)}
+    own_attributes.keep(workspace, OWN.replace('"noisy"', '"noisy", "shouting"'))
+    assert own_attributes.known(workspace)["mood"].words["loud"] == ("noisy", "shouting")
+    assert [path.name for path in own_attributes.attribute_folder(workspace).iterdir()] == ["mood.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        (OWN.replace('"mood"', '"Gender"', 1), "the name 'Gender', which another attribute has"),
+        (OWN.replace('name = "mood"\n', ""), "without a name"),
+        (OWN.replace('"mood"', '"../mood"', 1), "the name '../mood'"),
+        (OWN.replace('"mood"', '"mood.toml"', 1), "the name 'mood.toml'"),
+        (OWN.replace('["calm", "loud"]', '["calm"]', 1), "values = ['calm']"),
+        (OWN.replace('["calm", "loud"]', '["calm", ""]', 1), "values = ['calm', '']"),
+        (OWN.replace("[words]", "[word]"), "with word"),
+        (OWN.replace("<mood>", "<unk>"), "mask_token = '<unk>'"),
+        (OWN.replace('"still"]', '"still"'), "(at line 6"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_leaves_nothing(workspace, text, got):
+    with pytest.raises(CapbiasError) as caught:
+        own_attributes.keep(workspace, text)
+    assert got in caught.value.got and caught.value.remedy
+    assert not own_attributes.attribute_folder(workspace).exists()
+
+
+def test_files_that_cannot_be_used_are_named_and_do_not_hide_the_others(workspace):
+    folder = own_attributes.attribute_folder(workspace)
+    own_attributes.keep(workspace, OWN)
+    (folder / "gender.toml").write_text((FOLDER / "gender.toml").read_text())
+    (folder / "zzz.toml").write_text("values = [")
+    assert set(own_attributes.known(workspace)) == set(known_attributes()) | {"mood"}
+    faults = {one.path.name: one.fault.got for one in attribute_files(folder) if one.fault}
+    assert set(faults) == {"gender.toml", "zzz.toml"}
+    assert "which another attribute has" in faults["gender.toml"] and "at line 1" in faults["zzz.toml"]
+
+
+def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
+    own_attributes.keep(workspace, OWN)
+    path = own_attributes.attribute_folder(workspace) / "mood.toml"
+    human = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a quiet day", "Noisy!"]})
+    item = workspace.keep("references", "human", human, "c", "t")
+    attribute = own_attributes.known(workspace)["mood"]
+    derived = ingest.derive(workspace, item, attribute)
+    assert derived.counts == {"calm": 1, "loud": 1}
+    table = ingest.keep_derived(workspace, derived)
+    with pytest.raises(CapbiasError, match="mapped in mood from human in c"):
+        own_attributes.delete(workspace, path)
+    own_attributes.keep(workspace, OWN.replace('"noisy"', '"shouting"'))
+    assert workspace.item("attributes", table.name, "c").details["attributes"]["mood"]["attribute"]["words"] == {
+        "calm": ["quiet", "still"], "loud": ["noisy"]
+    }, "a later edit does not reach what was mapped"  # fmt: skip
+    workspace.delete(table)
+    own_attributes.delete(workspace, path)
+    assert not path.exists()
+    with pytest.raises(CapbiasError, match="gone already"):
+        own_attributes.delete(workspace, FOLDER / "gender.toml")
+
+
+def test_words_are_tried_by_hand():
+    attribute = Attribute("m", "m", ("calm", "loud"), {"calm": ("quiet", "still"), "loud": ("noisy",)}, "<m>")
+    captions = ["A quiet, still day", "a NOISY bus", "a quiet noisy bus", "a bus", "quiet"]
+    trial = try_attribute(captions, attribute)
+    assert trial.captions == 5 and trial.named == {"calm": 3, "loud": 2} and (trial.several, trial.none) == (1, 1)
+    assert list(trial.words.items()) == [("quiet", 3), ("noisy", 2), ("still", 1)]
+    assert trial.examples == (("A quiet, still day", "a <m> <m> day"), ("a NOISY bus", "a <m> bus"))
+
+
+def test_words_that_no_caption_has():
+    trial = try_attribute(["a dog"], Attribute("m", "m", ("a", "b"), {"a": ("x",), "b": ("y",)}))
+    assert trial.named == {"a": 0, "b": 0} and trial.none == 1 and trial.words == {} and trial.examples == ()
+
+
+# the command line
+
+
+def files(folder):
+    labels = ["quiet", "noisy"] * 20
+    rows = "".join(f"{n},{'calm' if own == 'quiet' else 'loud'}\n" for n, own in enumerate(labels))
+    (folder / "labels.csv").write_text("image_id,mood\n" + rows)
+    captions = [{"image_id": n, "caption": f"a {own} {'tree' if n % 3 else 'bus'}"} for n, own in enumerate(labels)]
+    for name in ("model", "human"):
+        (folder / f"{name}.json").write_text(json.dumps(captions))
+    return ["score", "--captions", "model.json", "--attribute", "mood", "--metric"]
+
+
+def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp_path, capsys):
+    own_attributes.keep(workspace, OWN)
+    ask = [*files(tmp_path), "error", "--attributes", "labels.csv"]
+    assert cli.main(ask) == 2, "without a workspace mood is a column, and a column has no words"
+    assert "mood has no words" in capsys.readouterr().err
+    assert cli.main([*ask, "--workspace", str(workspace.folder)]) == 0
+    assert ",mood,model,error," in capsys.readouterr().out
+
+
+def test_score_of_files_derives_labels_by_the_rule_of_ones_own(workspace, tmp_path, capsys):
+    own_attributes.keep(workspace, OWN)
+    more = ["error", "--references", "human.json", "--workspace", str(workspace.folder)]
+    assert cli.main([*files(tmp_path), *more]) == 0
+    assert "mood derived from human.json: calm 20, loud 20; neither 0, left out" in capsys.readouterr().err
+
+
+def test_import_maps_and_derives_ones_own(workspace, tmp_path, capsys):
+    own_attributes.keep(workspace, OWN)
+    files(tmp_path)
+    assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "mood"]) == 0
+    assert "mood (column mood): calm from calm; loud from loud" in capsys.readouterr().out
+    assert cli.main(["import", "human.json", "--kind", "references"]) == 0
+    derive = ["import", "--kind", "attributes", "--attribute", "mood", "--from-references", "human"]
+    assert cli.main(derive) == 0
+    table = workspace.item("attributes", "mood from human", "my captions")
+    assert table.details["attributes"]["mood"]["attribute"]["words"]["loud"] == ["noisy"]
+
+
+def test_attributes_are_listed_printed_and_checked(workspace, tmp_path, capsys):
+    own_attributes.keep(workspace, OWN)
+    assert cli.main(["attributes"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in ("gender", "race", "age", "emotion", "mood"))
+    assert cli.main(["attributes", "mood"]) == 0
+    assert capsys.readouterr().out == OWN
+    assert cli.main(["attributes", "gender"]) == 0
+    (tmp_path / "copy.toml").write_text(capsys.readouterr().out)
+    assert cli.main(["attributes", "--check", "copy.toml"]) == 0
+    printed = capsys.readouterr()
+    assert "<gender> stands for each of the 67 words" in printed.out and "cannot be kept" in printed.err
+    files(tmp_path)
+    cli.main(["import", "model.json", "--kind", "captions"])
+    (tmp_path / "own.toml").write_text(OWN)
+    capsys.readouterr()
+    assert cli.main(["attributes", "--check", "own.toml", "--collection", "my captions"]) == 0
+    out = capsys.readouterr().out
+    assert "noisy 20, quiet 20" in out and "a <mood> bus" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--check", "broken.toml"], "(at line 2"),
+        (["--check", "one.toml"], "a list of two or more different values"),
+        (["--check", "missing.toml"], "missing.toml"),
+        (["nothing"], "attribute 'nothing'"),
+        (["gender", "--check", "one.toml"], "NAME with --check"),
+        (["--collection", "x"], "--collection without --check"),
+    ],
+)
+def test_bad_input_of_the_command_is_one_message(workspace, tmp_path, capsys, more, message):
+    (tmp_path / "broken.toml").write_text('name = "x"\nvalues = [')
+    (tmp_path / "one.toml").write_text('name = "x"\nvalues = ["a"]')
+    assert cli.main(["attributes", *more]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: Got ") and message in err and err.count("error:") == 1
