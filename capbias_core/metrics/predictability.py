@@ -6,10 +6,10 @@ al., ICCV 2019).
 
 q: quality of an attacker that guesses labels from labels on items that it did not train on: objects that captions
 name from the labelled value (A->T), or the value that captions name from the objects on the image (T->A). q_M: of the
-model's labels; q_H: of the human ones, of which as many are flipped at random as differ from the model's, so that a
-less exact model does not look less biased. Quality: accuracy, 1 / cross-entropy, or 1 / mean squared error. DPA:
-Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy; lower is better. Above 0: more of one can be guessed from the
-other than from the human captions.
+model's labels; q_H: of the human ones, of which as many are taken away and added at random as the model misses and
+adds, so that a less exact model, or one that says less, does not look less biased. Quality: accuracy, 1 / cross-entropy,
+or 1 / mean squared error. DPA: Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy; lower is better. Above 0: more
+of one can be guessed from the other than from the human captions.
 
 >>> import numpy as np
 >>> truth = np.array([[1.0], [0.0], [1.0], [1.0]])
@@ -54,9 +54,15 @@ def inverse_squared_error(shares: np.ndarray, truth: np.ndarray) -> float:
 
 
 def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Human labels (n, L) of 0 or 1, in each column as many flipped at random as differ from the model's."""
-    flipped = human.copy()
-    for column, count in enumerate((human != model).sum(axis=0)):
-        places = rng.permutation(len(human))[:count]
-        flipped[places, column] = 1 - flipped[places, column]
-    return flipped
+    """Human labels (n, L) of 0 or 1 that differ from themselves as often as the model's differ from them.
+
+    In each column as many labels are taken away at random as the model misses, and as many are added as it adds: so
+    they are as common as the model's, too.
+    """
+    changed = human.copy()
+    for column in range(human.shape[1]):
+        for there in (1, 0):
+            own = np.flatnonzero(human[:, column] == there)
+            count = int((model[own, column] != there).sum())
+            changed[rng.permutation(own)[:count], column] = 1 - there
+    return changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ OBJECTS_FILE = Path(__file__).resolve().parents[2] / "assets" / "objects.toml"
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
 COMMON_WORDS = 1000
+OBJECT_TOKEN = "<object>"
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,19 @@ def _places(encoded: Encoded, phrase: tuple[str, ...]) -> np.ndarray:
         same = encoded.caption[start + step] == encoded.caption[start]
         start = start[same & (encoded.codes[start + step] == code)]
     return start
+
+
+def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:
+    """Captions as an attacker reads them that guesses objects: each phrase that names one becomes the object token.
+
+    The longest phrase that begins at a word is taken (DBAC section 4.1).
+
+    >>> mask_objects(["A man with a tennis racket."], {"tennis racket": (("tennis", "racket"),)})
+    ['a man with a <object>']
+    """
+    phrases = sorted({" ".join(phrase) for own in names.values() for phrase in own}, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\S)(?:{'|'.join(map(re.escape, phrases))})(?!\S)")
+    return [pattern.sub(OBJECT_TOKEN, " ".join(tokenize(caption))) for caption in captions]
 
 
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:

@@ -53,9 +53,9 @@ class Job:
         """The labels of these images as places of the attribute's values."""
         return label_codes(images, self.labels, self.attribute)
 
-    def result(self, name: str, found: Estimate, n: int, method: str, direction: str = "") -> Result:
-        """A row of the results table. n: captions or images that the value rests on."""
-        low, high = found.interval()
+    def result(self, name: str, found: Estimate, n: int, method: str, direction: str = "", interval=None) -> Result:
+        """A row of the results table. n: captions or images that the value rests on. interval: where it is known."""
+        low, high = interval or found.interval()
         return Result(
             attribute=self.attribute.name, model=self.spec.model, metric=name, value=found.value,
             encoder=self.spec.attacker, direction=direction, condition=self.spec.condition, spread=found.spread,

@@ -58,7 +58,9 @@ def run(job: Job) -> Outcome:
             f"{least_captions(sides[0])} human captions or more. Chance alone keeps Multi above 0."
         )
         for (name, way), found in _estimates(direction, own).items():
-            results.append(job.result(name, found, int(own.model[:, 0].sum()), method, way))
+            # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
+            interval = (None, None) if name == "Multi_variance" else None
+            results.append(job.result(name, found, int(own.model[:, 0].sum()), method, way, interval))
     arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes))
 
@@ -81,7 +83,7 @@ def _estimates(direction: str, evidence: Cooccurrence) -> dict[tuple[str, str], 
 def _named(sides: list[Side], images: list[str], job: Job) -> Cooccurrence:
     """A->T: labelled values, and objects that captions name."""
     table = object_names()
-    label = one_hot(job.labels[images], job.attribute)
+    label = one_hot(job.codes(images), len(job.attribute.values))
     named = [named_objects(side.encoded, table) for side in sides]
     names, combined = combinations(list(table), named, least_captions(sides[0]))
     return counts_of(sides, images, names, lambda side: (label[side.image], combined[sides.index(side)], slice(None)))

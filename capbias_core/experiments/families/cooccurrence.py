@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, npz
+from capbias_core.experiments.families.base import Job, Outcome, label_codes, npz
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
@@ -99,7 +99,7 @@ def _dba_o(sides: list[Side], images: list[str], labels: pd.Series, attribute: A
             f"names of objects such as {', '.join(list(table)[:3])}",
             "Check them.",
         )
-    label = one_hot(labels[images], attribute)
+    label = one_hot(label_codes(images, labels, attribute), len(attribute.values))
     found = counts_of(
         sides, images, [list(table)[place] for place in kept],
         lambda side: (label[side.image], named_objects(side.encoded, table)[:, kept], slice(None)),
@@ -175,12 +175,10 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     return list(names), matrix
 
 
-def one_hot(labels: pd.Series, attribute: Attribute) -> csr_array:
-    place = {value: column for column, value in enumerate(attribute.values)}
-    column = labels.map(place).to_numpy(dtype=int)
-    return csr_array(
-        (np.ones(len(column), dtype=np.int32), (np.arange(len(column)), column)), (len(column), len(place))
-    )
+def one_hot(codes: np.ndarray, k: int) -> csr_array:
+    """(n,) places of values to (n, k) booleans."""
+    n = len(codes)
+    return csr_array((np.ones(n, dtype=np.int32), (np.arange(n), codes)), shape=(n, k))
 
 
 def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estimate]:
