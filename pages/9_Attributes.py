@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import AttributeFile, attribute_files
+from capbias_core.attributes import AttributeFile, attribute_files, parse_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.own_attributes import attribute_folder, check, delete, keep, tables_with
+from capbias_core.experiments.own_attributes import SOURCE, attribute_folder, delete, keep, tables_with
 from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.types import Attribute
 from pages.ui import cached
@@ -59,15 +59,14 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
     if kept := st.session_state.pop("attribute_kept", None):
         st.session_state["pick"] = kept
 
-    titles = {name: f"{name} (shipped)" for name, one in files.items() if one.shipped}
-    titles |= {name: f"{name} (cannot be used)" for name, one in files.items() if one.fault}
-    left, _ = st.columns([1, 2])
-    name = left.selectbox(
-        "Start from", [*files, NEW], format_func=lambda name: titles.get(name, name), key="pick", bind="query-params"
-    )
+    left, right = st.columns([1, 2], vertical_alignment="bottom")
+    name = left.selectbox("Start from", [*files, NEW], key="pick", bind="query-params")
     chosen = files.get(name)
-    if chosen and chosen.fault:
-        show_error(chosen.fault)
+    with right:
+        if chosen and chosen.fault:
+            show_error(chosen.fault)
+        elif chosen and chosen.shipped:
+            note(f"{name} comes with capbias and stays as it is. To keep an edit, change its line name = … too.")
     start = _text(chosen.path) if chosen else EMPTY
     # The text in the key: what is kept under the name meanwhile is shown, and an edit is not lost before.
     text = st.text_area("The attribute, as TOML", start, height=420, key=f"toml_{name}_{hash(start)}")
@@ -81,7 +80,7 @@ def _text(path: Path) -> str:
 def _checked(engine: Engine, text: str, place) -> None:
     """What the text holds and finds, and the button that keeps it; or the one error."""
     try:
-        attribute = check(text)
+        attribute = parse_attribute(text, SOURCE)
     except CapbiasError as error:
         show_error(error)
         note("Nothing was kept.")

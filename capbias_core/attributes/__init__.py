@@ -174,7 +174,7 @@ def name_taken(name: str, source: str) -> CapbiasError:
     return CapbiasError(
         f"{source} with the name {name!r}, which another attribute has",
         "a name of its own, so that its numbers are not taken for the other's",
-        f'Write another name in the file, such as name = "my {name}".',
+        f'Write another name, such as name = "my {name}".',
     )
 
 
