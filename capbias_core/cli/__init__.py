@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment
+from capbias_core.cli import alignment, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_import,
         _add_list,
         _add_score,
+        _add_text,
         _add_explain,
         _add_consistency,
         _add_align,
@@ -137,15 +138,20 @@ def _add_score(commands) -> None:
     command = _command(commands, "score", score, text, SCORE_EXAMPLE)
     _add_inputs(command, "files of captions; with --collection, names of caption sets (default: all)")
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
-    objects = "objects of the images: COCO instances, or a table with image_id and objects (cat|dog); or their name"
-    command.add_argument("--objects", metavar="FILE", help=objects)
+    kept = "objects of the images: COCO instances, or a table with image_id and objects (cat|dog); or their name"
+    command.add_argument("--objects", metavar="FILE", help=kept)
     metrics = ", ".join(dict.fromkeys([*FAMILIES, *METRICS]))
     _several(command, "--metric", None, f"one or more of: {metrics} (default: {' '.join(DEFAULT_METRICS)})")
     tokens = "for caption quality: ptb as COCO's evaluation (needs Java), or plain (default here: %(default)s)"
     command.add_argument("--tokenizer", choices=tuple(TOKENIZERS), default=default_tokenizer(), help=tokens)
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
     alignment.add_score_arguments(command)
+    objects.add_arguments(command)
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
+
+
+def _add_text(commands) -> None:
+    text.add_arguments(_command(commands, "text", text.text, "values and objects in plain texts, as CSV", text.EXAMPLE))
 
 
 EXPLAIN_EXAMPLE = """\

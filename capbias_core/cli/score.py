@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from capbias_core.cli.objects import lacking, with_objects
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs, needs_references
 from capbias_core.cli.terminal import checked_output, say, write_output
@@ -26,6 +27,8 @@ def score(args) -> int:
         specs = _worth_running(plan(workspace, request), request)
         rows = run_all(workspace, specs, request.collection)
         frame = workspace.results([spec.run_id for spec in specs])
+        if args.per_object:
+            frame = with_objects(frame, workspace, specs)
         code = outcome(rows)
         if len(frame):
             write_output(to_csv(ordered(frame, request.captions, wanted)), output)
@@ -69,6 +72,8 @@ def _lacks(name: str, spec: RunSpec) -> str:
         return "word vectors are needed (--alignment contextual --vectors FILE)"
     if name == "DBA_G" and not spec.objects:
         return "the objects of the images are not known (--objects, or a column objects in the table of attributes)"
+    if lack := lacking(name, spec, attribute):
+        return lack
     return "" if not needs_references(name) or spec.references else f"no labelled image of {spec.model} has references"
 
 

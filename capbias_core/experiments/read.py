@@ -14,7 +14,9 @@ from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
 from capbias_core.experiments.vectors import alignment_name
 from capbias_core.explain.what_if import StoredAttackers
-from capbias_core.types import Attribute
+from capbias_core.types import RESULT_COLUMNS, Attribute
+
+OF_OBJECTS = ("object_cooccurrence", "object_distance", "word_distance", "gender_score")
 
 
 def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
@@ -38,6 +40,14 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
         and (family is None or run.spec["family"] == family)
     ]
+
+
+def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """What a finished run measured for each object (its name is the condition), in RESULT_COLUMNS; empty for runs of
+    other families."""
+    if run.spec["family"] not in OF_OBJECTS:
+        return pd.DataFrame(columns=list(RESULT_COLUMNS))
+    return bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
 
 
 def spec_of(run: RunRow) -> RunSpec:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from capbias_core.language.files import unreadable
+from capbias_core.language.files import quietly, unreadable
 
 BATCH = 64
 LONGEST = 512  # tokens; the rest of a longer text is not read
@@ -20,6 +20,7 @@ class CausalModel:
     """A causal language model of a folder, on the GPU where there is one. Raises CapbiasError where it is none."""
 
     def __init__(self, path: str):
+        quietly()
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
             model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)

@@ -95,6 +95,13 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     return whole.hexdigest()
 
 
+def quietly() -> None:
+    """No progress bars of transformers on a terminal that shows its own."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
 def unreadable(what: str, path: str, error: Exception) -> CapbiasError:
     """The error for files that no model can be made of."""
     first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

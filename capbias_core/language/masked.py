@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import unreadable
+from capbias_core.language.files import quietly, unreadable
 
 BATCH = 64
 LONGEST = 512
@@ -21,6 +21,7 @@ class MaskedModel:
     """A masked language model of a folder, on the GPU where there is one. Raises CapbiasError where it is none."""
 
     def __init__(self, path: str):
+        quietly()
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
             model = AutoModelForMaskedLM.from_pretrained(path, local_files_only=True)
@@ -33,9 +34,7 @@ class MaskedModel:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model = model.to(self.device).eval()
 
-    def word_probability(
-        self, places: Sequence[tuple[str, str, str]], tick: Tick = lambda share: None
-    ) -> np.ndarray:
+    def word_probability(self, places: Sequence[tuple[str, str, str]], tick: Tick = lambda share: None) -> np.ndarray:
         """(n,) probability of each word at its place; places: (text before, word, text after).
 
         A word of several pieces has as many masks, and the geometric mean of its pieces' probabilities.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from capbias_core.language.files import unreadable
+from capbias_core.language.files import quietly, unreadable
 
 BATCH = 64
 TEXTS_A_TICK = 512
@@ -21,6 +21,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, path: str):
+        quietly()
         try:
             from sentence_transformers import SentenceTransformer
 
@@ -34,9 +35,7 @@ class SentenceEncoder:
         parts = []
         for start in range(0, len(distinct), TEXTS_A_TICK):
             part = distinct[start : start + TEXTS_A_TICK]
-            parts.append(
-                self.model.encode(part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
-            )
+            parts.append(self.model.encode(part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False))
             tick(min(1.0, (start + TEXTS_A_TICK) / len(distinct)))
         place = {text: row for row, text in enumerate(distinct)}
         return np.concatenate(parts)[[place[text] for text in texts]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
 
 Forms = Sequence[Sequence[str]]
+WORD = "{word}"
 FORMS_METHOD = "each caption with the words of every value and with neutral ones"
 
 
@@ -34,8 +35,22 @@ def variants(caption: str, attribute: Attribute, value: int, forms: Forms) -> Va
     words = set(attribute.words[attribute.values[value]])
     spans = [(token, start, end) for token, start, end in tokens_with_spans(caption) if token in words]
     rows = [_row(token, value, forms) for token, _, _ in spans]
-    found = [_version(caption, spans, [row[place] for row in rows]) for place in range(len(attribute.values) + 1)]
-    return Variants(tuple("".join(parts) for parts in found), tuple(found))
+    return _joined(_version(caption, spans, [row[place] for row in rows]) for place in range(len(forms[0])))
+
+
+def led_variants(text: str, lead: str, forms: Forms) -> Variants:
+    """The versions of a text that names no value: behind a lead such as `a {word} says:`, with each value's word.
+
+    >>> led_variants("I love my dog.", "a {word} says:", [["woman", "man", "person"]]).texts[0]
+    'a woman says: I love my dog.'
+    """
+    before, _, after = lead.partition(WORD)
+    return _joined((before, word, f"{after} {text}") for word in forms[0])
+
+
+def _joined(places: Iterable[tuple[str, str, str]]) -> Variants:
+    places = tuple(places)
+    return Variants(tuple("".join(parts) for parts in places), places)
 
 
 def _row(token: str, value: int, forms: Forms) -> Sequence[str]:

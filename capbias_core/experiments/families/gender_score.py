@@ -28,7 +28,14 @@ from capbias_core.experiments.families.gendered import (
     stored_estimates,
     sums_bytes,
 )
-from capbias_core.experiments.families.variants import Texts, frozen_forms, score_sums, score_ways, similarities, texts_of
+from capbias_core.experiments.families.variants import (
+    Texts,
+    frozen_forms,
+    score_sums,
+    score_ways,
+    similarities,
+    texts_of,
+)
 from capbias_core.experiments.models import KINDS, model_option, model_path
 from capbias_core.experiments.plan import attribute_from
 from capbias_core.experiments.store import RunRow, Workspace, frame_bytes

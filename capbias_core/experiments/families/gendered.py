@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ NEUTRAL = "neutral"
 # The paper's: objects that a detector is less sure of are left out, and of the others the three surest stay.
 LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
 CONFIDENCE = 0.5
-OBJECT_OPTIONS = ("objects_from", "object_words")
+FEWEST = 10  # captions, for an interval
 
 Ways = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
 
@@ -33,33 +33,39 @@ Ways = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
 class Gendered:
     """Captions whose words name one value of the attribute, and their objects.
 
-    image: (n,) place in images. captions: (n,) as written. value: (n,) place of the value. confidence: (n, L) sparse, a
-    detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or several values. found:
-    in words, where the objects come from.
+    image: (n,) place in images. captions: (n,) as written. named: (n,) place of the value that the words name, -1 for
+    none. value: (n,) that which counts, the same unless labels were given (see experiments/texts.py). confidence:
+    (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
+    several values. found: in words, where the objects come from.
     """
 
     images: tuple[str, ...]
     image: np.ndarray
     captions: np.ndarray
+    named: np.ndarray
     value: np.ndarray
     objects: tuple[str, ...]
     confidence: csr_array
     others: int
     found: str
 
+    def having(self, which: np.ndarray) -> Gendered:
+        """Only these captions, (n,) booleans, and their images."""
+        kept = np.flatnonzero(which)
+        places, image = np.unique(self.image[kept], return_inverse=True)
+        own = {name: getattr(self, name)[kept] for name in ("captions", "named", "value", "confidence")}
+        return replace(self, images=tuple(self.images[place] for place in places), image=image, **own)
+
     def with_objects(self) -> Gendered:
-        """Only the captions that have an object, and their images. Raises CapbiasError where there is none."""
-        kept = np.flatnonzero(np.diff(self.confidence.indptr))
-        if not len(kept):
+        """Only the captions that have an object. Raises CapbiasError where there is none."""
+        having = np.diff(self.confidence.indptr) > 0
+        if not having.any():
             raise CapbiasError(
                 f"captions none of which names one value and has an object ({self.found})",
                 "captions such as `a man with a dog`",
                 "Load objects of the images, or name words that count as objects.",
             )
-        places, image = np.unique(self.image[kept], return_inverse=True)
-        images = tuple(self.images[place] for place in places)
-        return Gendered(images, image, self.captions[kept], self.value[kept], self.objects, self.confidence[kept],
-                        self.others, self.found)  # fmt: skip
+        return self.having(having)
 
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -70,13 +76,15 @@ class Gendered:
 
 
 def gendered(
-    frame: pd.DataFrame, attribute: Attribute, objects: pd.Series | None, options: dict, usual: str = CAPTION
-) -> Gendered:
+    frame: pd.DataFrame, attribute: Attribute, objects: pd.Series | None, options: dict, usual: str = CAPTION,
+    keep_all: bool = False,
+) -> Gendered:  # fmt: skip
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. options: `objects_from`,
     'image' or 'caption' (default: usual, and the caption where there are no objects of images); `object_words`,
-    further words that count where a caption has them. Raises CapbiasError for an attribute without words.
+    further words that count where a caption has them. keep_all: also captions that name no or several values. Raises
+    CapbiasError for an attribute without words.
     """
     if not attribute.words:
         raise CapbiasError(
@@ -85,7 +93,8 @@ def gendered(
     source, sure = _source(objects, options, usual), float(options.get("confidence", CONFIDENCE))
     encoded = encode(frame["caption"])
     named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
-    kept = np.flatnonzero(named.sum(axis=1) == 1)
+    one = named.sum(axis=1) == 1
+    kept = np.flatnonzero(one | keep_all)
     parts = [
         _of_images(frame["image_id"], objects, sure) if source == IMAGE else _of_captions(encoded, object_names(), sure)
     ]
@@ -94,9 +103,10 @@ def gendered(
         parts.append(_of_captions(encoded, further, sure))
     names, confidence = _joined(parts)
     image, images = pd.factorize(frame["image_id"].to_numpy(dtype=object)[kept])
+    value = np.where(one, named.argmax(axis=1), -1)[kept]
     where = "objects of the image" if source == IMAGE else "objects that the caption names"
     return Gendered(
-        tuple(images), image, frame["caption"].to_numpy(dtype=object)[kept], named[kept].argmax(axis=1), names,
+        tuple(images), image, frame["caption"].to_numpy(dtype=object)[kept], value, value, names,
         csr_array(confidence[kept]), len(frame) - len(kept), where,
     )  # fmt: skip
 
@@ -259,9 +269,9 @@ def set_rows(sums: Sums, label: Label) -> list[Result]:
     return [_row(key, own, 0, sums.n, label, label.condition) for key, own in found.items()]
 
 
-def method(data: Gendered, further: str = "") -> str:
+def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
     """In words, what rows of a run rest on."""
-    return f"captions that name one value, with {data.found}{further}; 95% image bootstrap, 1000 draws"
+    return f"{which}, with {data.found}{further}; 95% image bootstrap, 1000 draws"
 
 
 def note(data: Gendered, naming_one: int) -> str:
@@ -273,7 +283,10 @@ def note(data: Gendered, naming_one: int) -> str:
 
 
 def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
-    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS; condition is the object."""
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS; condition is the object.
+
+    There is no interval for an object of fewer than 10 captions, where a bootstrap says too little of chance.
+    """
     found = column_intervals(sums.by_object, len(sums.objects), sums.ways)
     rows = [
         _row(key, own, place, int(sums.n_by_object[place]), label, sums.objects[place]).row()
@@ -286,7 +299,7 @@ def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
 
 def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, condition: str) -> Result:
     low, high = own.low[place], own.high[place]
-    defined = bool(np.isfinite(low))
+    defined = bool(np.isfinite(low)) and n >= FEWEST
     return Result(
         attribute=label.attribute, model=label.model, metric=key[0], value=float(own.value[place]),
         encoder=label.encoder, direction=key[1], condition=condition, n=n, method=label.method,

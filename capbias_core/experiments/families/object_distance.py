@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from capbias_core.aggregate import Estimate
-from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.base import Job, Outcome, Progress
 from capbias_core.experiments.families.gendered import (
     IMAGE,
+    Gendered,
     Label,
+    Sums,
     gendered,
     method,
     note,
@@ -15,7 +17,14 @@ from capbias_core.experiments.families.gendered import (
     stored_estimates,
     sums_bytes,
 )
-from capbias_core.experiments.families.variants import frozen_forms, score_sums, score_ways, similarities, texts_of
+from capbias_core.experiments.families.variants import (
+    Texts,
+    frozen_forms,
+    score_sums,
+    score_ways,
+    similarities,
+    texts_of,
+)
 from capbias_core.experiments.models import model_option, model_path
 from capbias_core.experiments.plan import attribute_from
 from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
@@ -33,20 +42,26 @@ def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
 
 def run(job: Job) -> Outcome:
     """The cosine of every variant of a caption and every object beside it."""
-    from capbias_core.language.sentences import SentenceEncoder
-
     options = job.spec.options
     named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
     data = named.with_objects()
     texts = texts_of(data, job.attribute, options["forms"])
-    job.progress(0.0, "loading the sentence encoder")
-    encoder = SentenceEncoder(model_path(job.workspace, options["sentence_encoder"]))
-    cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
-    sums = score_sums(data, cosines, score_ways(METRIC, job.attribute))
+    path = model_path(job.workspace, options["sentence_encoder"])
+    sums = distances(data, texts, path, job.attribute, job.progress)
     name = options["sentence_encoder"]["name"]
     label = Label(job.attribute.name, job.spec.model, name, job.spec.condition, method(data, f"; {FORMS_METHOD}"))
     arrays = {"objects": frame_bytes(object_rows(sums, label)), "scores": sums_bytes(sums)}
     return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)),))
+
+
+def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress) -> Sums:
+    """Sums of the cosines under the sentence encoder in this folder."""
+    from capbias_core.language.sentences import SentenceEncoder
+
+    progress(0.0, "loading the sentence encoder")
+    encode = SentenceEncoder(path).encode
+    cosines = similarities(data, texts, encode, lambda share: progress(share, "reading captions"))
+    return score_sums(data, cosines, score_ways(METRIC, attribute))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -12,7 +12,7 @@ from capbias_core.experiments.families.gendered import Gendered, Sums, Ways, dir
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
 from capbias_core.metrics.object_distance import object_distance
-from capbias_core.prepare.variants import Forms, Variants, variants
+from capbias_core.prepare.variants import Forms, Variants, led_variants, variants
 from capbias_core.types import Attribute
 
 Tick = Callable[[float], None]
@@ -32,13 +32,14 @@ def frozen_forms(attribute: Attribute) -> list[list[str]]:
     return [list(row) for row in word_forms(attribute)] if all(map(attribute.words.get, attribute.values)) else []
 
 
-def texts_of(data: Gendered, attribute: Attribute, forms: Forms) -> Texts:
-    """Every caption said of each value and, last, with neutral words. Raises CapbiasError where a value has no words."""
+def texts_of(data: Gendered, attribute: Attribute, forms: Forms, lead: str = "") -> Texts:
+    """Every caption said of each value and, last, with neutral words. lead: what stands before a text that names no
+    value. Raises CapbiasError where a value has no words."""
     forms = forms or word_forms(attribute)
-    found = tuple(
-        variants(caption, attribute, value, forms) for caption, value in zip(data.captions, data.value, strict=True)
-    )
-    return coded(found)
+    return coded([
+        variants(caption, attribute, value, forms) if value >= 0 else led_variants(caption, lead, forms)
+        for caption, value in zip(data.captions, data.named, strict=True)
+    ])  # fmt: skip
 
 
 def coded(found: Sequence[Variants]) -> Texts:
