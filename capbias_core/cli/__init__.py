@@ -22,6 +22,8 @@ from capbias_core.cli.consistency import add_arguments as add_consistency_argume
 from capbias_core.cli.consistency import consistency
 from capbias_core.cli.explain import explain
 from capbias_core.cli.importing import import_file
+from capbias_core.cli.known_answer import EXAMPLE as KNOWN_EXAMPLE
+from capbias_core.cli.known_answer import known_answer
 from capbias_core.cli.score import DEFAULT_METRICS, score
 from capbias_core.cli.show import FORMATS, export, list_kept, run_demo
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
@@ -67,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_text,
         _add_explain,
         _add_consistency,
+        _add_known_answer,
         _add_align,
         _add_attributes,
         _add_export,
@@ -223,6 +226,14 @@ def _add_list(commands) -> None:
     text = "list what is kept, and the runs with their status"
     command = _command(commands, "list", list_kept, text, "  python -m capbias_core list --json")
     command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_known_answer(commands) -> None:
+    text = "measure caption sets whose answer is known: which metrics see a bias that is in the language alone"
+    command = _command(commands, "known-answer", known_answer, text, KNOWN_EXAMPLE)
+    command.add_argument("--times", type=_positive, default=100, help="times as large as in the paper (default: 100)")
+    command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+    command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
 
 def _add_export(commands) -> None:
