@@ -16,7 +16,13 @@ PAPERS = {
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
 # Metrics that a paper measures by another protocol than the one that has this name here.
-OTHER_PROTOCOL = {("dbac", "LIC"), ("dbac", "LIC_M"), ("dbac", "LIC_D")}
+OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR")}
+# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals.
+OTHER_NAME = {("dbac", "LIC_H"): "LIC_D", ("dbac", "METEOR"): "METEOR_aligned"}
+# Metrics for which constant alignment is what is measured without a condition.
+CONSTANT = {("dbac", name): "constant" for name in ("LIC_H", "DBAC_H")}
+# Directions that the text says and the tables do not.
+DIRECTION = {("dbac", "DBAC_H"): "A->T"}
 WITH_REFERENCES = "with_references"
 UNMASKED = "original"
 
@@ -43,7 +49,8 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
 
     Same: attribute, metric and direction, the captioner by name (see `name_key`), and the condition, where `original`
-    is none and LIC with references for a part of the images stands beside LIC. Where a value of the printed encoder
+    (and for LIC_H and DBAC_H `constant`) is none and LIC with references for a part of the images stands beside LIC.
+    Where a value of the printed encoder
     and condition was measured, others are left out. Further columns: captioner, measured_encoder, measured_condition,
     measured_value, measured_ci_low.. (in the printed row's scale), and holds: whether the measured 95% interval holds
     the printed value, `yes` or `no`, or why that is not decided.
@@ -56,8 +63,17 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(pairs, columns=columns)
 
 
+def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
+    """Paper and table beside whose numbers most measured values stand; the first where nothing was measured."""
+    beside = beside_measured(printed, measured)
+    counts = beside["measured_value"].notna().groupby([beside["paper"], beside["table"]], sort=False).sum()
+    return counts.idxmax()
+
+
 def _key(row: dict) -> tuple:
-    return (name_key(row["model"]), *(name_key(row[name]) for name in ("attribute", "metric", "direction")))
+    named = row["paper"], row["metric"]
+    metric, direction = OTHER_NAME.get(named, row["metric"]), row["direction"] or DIRECTION.get(named, "")
+    return tuple(map(name_key, (row["model"], row["attribute"], metric, direction)))
 
 
 def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
@@ -69,12 +85,12 @@ def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]
 
 
 def _condition(row: dict) -> str:
-    return "" if row["condition"] == UNMASKED else name_key(row["condition"])
+    none = (UNMASKED, CONSTANT.get((row["paper"], row["metric"])))
+    return "" if row["condition"] in none else name_key(row["condition"])
 
 
 def _conditions_meet(row: dict, own: dict) -> bool:
-    allowed = {_condition(row)} | ({name_key(WITH_REFERENCES)} if _condition(row) == "" else set())
-    return _condition(own) in allowed
+    return _condition(own) in (_condition(row), _condition(row) + name_key(WITH_REFERENCES))
 
 
 def _same_encoder(row: dict, own: dict) -> bool:

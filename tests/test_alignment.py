@@ -1,0 +1,500 @@
+"""Vocabulary alignment: vector files, the nearest word, runs that use it, the sweep over delta, the command line."""
+
+import gzip
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.attributes import plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import ingest
+from capbias_core.experiments.families import alignment as family
+from capbias_core.experiments.plan import Request, mapping_details, plan
+from capbias_core.experiments.published import beside_measured
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace, bytes_frame
+from capbias_core.experiments.vectors import (
+    aligned_captions,
+    alignment_name,
+    alignment_option,
+    keep_vectors,
+    looked_up,
+    offer_vectors,
+)
+from capbias_core.load.published import published_results
+from capbias_core.load.vectors import read_vectors
+from capbias_core.metrics.caption_quality import has_java
+from capbias_core.prepare.align import Alignment, neighbours
+from capbias_core.types import RESULT_COLUMNS, Result, Vectors
+
+ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
+
+
+def silent(share: float, text: str) -> None:
+    """Progress that nobody watches."""
+
+
+# vector files, written by hand
+
+
+def glove(rows: dict) -> bytes:
+    return "".join(f"{word} {' '.join(map(str, own))}\n" for word, own in rows.items()).encode()
+
+
+def fasttext(rows: dict) -> bytes:
+    """With a first line, and a space at the end of every row, as fastText writes."""
+    head = f"{len(rows)} {len(next(iter(rows.values())))}\n"
+    return head.encode() + glove(rows).replace(b"\n", b" \n")
+
+
+def tabbed(rows: dict) -> bytes:
+    return glove(rows).replace(b" ", b"\t")
+
+
+def word2vec(rows: dict, end: bytes = b"\n") -> bytes:
+    """The binary form; word2vec ends a row with a line break, gensim with nothing."""
+    parts = [f"{len(rows)} {len(next(iter(rows.values())))}\n".encode()]
+    for word, own in rows.items():
+        parts += [word.encode(), b" ", struct.pack(f"<{len(own)}f", *own), end]
+    return b"".join(parts)
+
+
+FORMATS = {
+    "glove.txt": glove, "fasttext.vec": fasttext, "tabs.txt": tabbed, "word2vec.bin": word2vec,
+    "gensim.bin": lambda rows: word2vec(rows, b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_vectors(tmp_path, name, packed):
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    data = FORMATS[name](ROWS)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = read_vectors(path, {"naïve", "cat", "dog"})
+    assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
+    assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
+
+
+def test_words_with_spaces_are_passed_over_and_the_first_of_two_rows_counts(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("a 1 2\n. . . 5 6\nat x@y.z 3 4\ncat 7 8\ncat 9 9\n\n")
+    found = read_vectors(path, {"cat", "at", "."})
+    assert found.words == ("cat",) and found.matrix.tolist() == [[7, 8]]
+
+
+BAD = {
+    "fewer numbers": (b"a 1 2 3\nb 1 2\n", "line 2: a row of another dimension"),
+    "more numbers": (b"a 1 2\nb 1 2 3\n", "line 2: a row of another dimension"),
+    "another dimension than the first line says": (b"2 3\na 1 2\nb 1 2\n", "line 2: a row of another dimension"),
+    "not a number": (b"a 1 2\nb 3 4\ncat 1 x\n", r"line 3: not a number \(x\)"),
+    "infinite": (b"a 1 2\ncat inf 2\n", "line 2: not a number"),
+    "infinite in binary": (word2vec({"cat": [1, float("nan")]}), "row 1: not a number"),
+    "no word in common": (b"dog 1 2\n", "a vector for none of the 1 words"),
+    "cut text": (b"5 2\ncat 1 2\n", "with 1 rows. Expected 5 rows"),
+    "cut binary": (word2vec(ROWS)[:-8], "with 2 rows. Expected 3 rows"),
+    "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
+    "captions": (b'[{"image_id": 1, "caption": "a cat"}]', "not a vector file"),
+    "a table": (b"image_id,gender\n1,Female\n", "not a vector file"),
+    "empty": (b"", "not a vector file"),
+    "an image": (bytes(range(256)) * 9, "not a vector file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_vector_file_is_one_clear_message(tmp_path, name):
+    data, message = BAD[name]
+    path = tmp_path / "v.txt"
+    path.write_bytes(data)
+    with pytest.raises(CapbiasError, match=message):
+        read_vectors(path, {"cat"})
+
+
+def test_vectors_of_another_dimension_are_refused(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_bytes(glove(ROWS))
+    with pytest.raises(CapbiasError, match="a vector file of another dimension: 3 numbers a word. Expected 2"):
+        read_vectors(path, {"cat"}, dimension=2)
+    with pytest.raises(CapbiasError, match="does not exist"):
+        read_vectors(tmp_path / "none.txt", {"cat"})
+    with pytest.raises(CapbiasError, match="a folder"):
+        read_vectors(tmp_path, {"cat"})
+
+
+def test_rows_that_no_caption_needs_are_not_kept_nor_their_numbers_read(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("".join(f"w{place} broken 2\n" if place else "a 1 2\n" for place in range(2000)) + "cat 3 4\n")
+    assert read_vectors(path, {"cat"}).matrix.tolist() == [[3, 4]]
+
+
+# the nearest word
+
+# On a circle, so that the cosine distance is 1 - cos of the difference of angles.
+ANGLES = {"chair": 0, "table": 90, "seat": 30, "bench": 60, "sofa": 53, "opposite": 180}
+
+
+def at_angles(angles: dict[str, float], length: float = 1.0) -> Vectors:
+    rad = np.deg2rad(list(angles.values()))
+    return Vectors(tuple(angles), (length * np.column_stack([np.cos(rad), np.sin(rad)])).astype(np.float32))
+
+
+def test_the_nearest_word_and_its_distance_by_hand():
+    found = neighbours({"seat", "sofa", "opposite", "ocarina", "<gender>"}, frozenset(["chair", "table", "a"]),
+                       at_angles(ANGLES))  # fmt: skip
+    # 30 degrees from chair: 1 - cos 30 = 0.134. 37 from table: 0.201. opposite: 90 from table, 180 from chair: 1.
+    assert found.nearest == {"seat": "chair", "sofa": "table", "opposite": "table"}
+    assert found.distance["seat"] == pytest.approx(1 - np.sqrt(3) / 2, abs=1e-6)
+    assert found.distance["sofa"] == pytest.approx(1 - np.cos(np.deg2rad(37)), abs=1e-6)
+    assert found.distance["opposite"] == pytest.approx(1, abs=1e-6)
+    assert found.within(0.4) == {"seat": "chair", "sofa": "table"}
+    assert found.within(0.15) == {"seat": "chair"} and found.within(0.0) == {}
+
+
+def test_the_distance_must_be_below_delta():
+    vectors = Vectors(("human", "model"), np.array([[1, 0], [0, 1]], dtype=np.float32))
+    found = neighbours({"human"}, frozenset(["model"]), vectors)
+    assert found.distance == {"human": 1.0} and found.within(1.0) == {} and found.within(1.1) == {"human": "model"}
+
+
+def test_captions_after_alignment_by_hand():
+    near = neighbours({"seat", "sofa"}, frozenset(["chair", "table"]), at_angles(ANGLES)).within(0.15)
+    own = Alignment(frozenset(["a", "on", "chair", "table"]), near)
+    captions = ["a <gender> on a seat", "sofa <unk> seat", ""]
+    # sofa is 0.201 from table, which is not below 0.15; special tokens stay although the captioner has none.
+    assert own.captions(captions) == ["a <gender> on a chair", "<unk> <unk> chair", ""]
+    assert own.counts(captions).tolist() == [[5, 1, 0], [3, 1, 1], [0, 0, 0]]
+
+
+def test_words_without_a_vector_or_with_one_of_length_0_have_no_neighbour():
+    vectors = Vectors(("none", "model", "null"), np.array([[0, 0], [0, 1], [0, 0]], dtype=np.float32))
+    assert neighbours({"none", "other"}, frozenset(["model", "null"]), vectors).nearest == {}
+    assert neighbours({"x"}, frozenset(["y"]), vectors).nearest == {}
+
+
+def test_the_product_of_matrices_equals_word_by_word(monkeypatch):
+    monkeypatch.setattr("capbias_core.prepare.align.ROWS", 7)
+    rng = np.random.default_rng(1)
+    words = [f"h{place}" for place in range(40)] + [f"m{place}" for place in range(25)]
+    vectors = Vectors(tuple(words), rng.normal(size=(65, 6)).astype(np.float32))
+    found = neighbours(words[:40], frozenset(words[40:]), vectors)
+    for place, word in enumerate(words[:40]):
+        own = vectors.matrix[place].astype(float)
+        distances = {
+            other: 1 - sum(a * b for a, b in zip(own, vectors.matrix[40 + at].astype(float), strict=True))
+            / (np.sqrt(sum(a * a for a in own)) * np.sqrt(sum(b * b for b in vectors.matrix[40 + at].astype(float))))
+            for at, other in enumerate(words[40:])
+        }  # fmt: skip
+        nearest = min(distances, key=distances.get)
+        assert found.nearest[word] == nearest and found.distance[word] == pytest.approx(distances[nearest], abs=1e-5)
+
+
+# runs
+
+
+def captions_of(texts: dict[str, str]) -> pd.DataFrame:
+    return pd.DataFrame({"image_id": list(texts), "caption_index": 0, "caption": list(texts.values())})
+
+
+ANGLES_OF_SET = {
+    "someone": 320, "here": 200, "spanner": 5, "wrench": 0, "whisk": 95, "spoon": 90, "unrelated": 270,
+}  # fmt: skip
+
+
+@pytest.fixture
+def tools(tmp_path) -> tuple[Workspace, Request, Path]:
+    """People write spanner (A) and whisk (B); the captioner only knows wrench and spoon, and says them at random."""
+    rng = np.random.default_rng(2)
+    labels = {f"{place}": "AB"[place % 2] for place in range(240)}
+    human = {image: f"someone {'spanner' if value == 'A' else 'whisk'} zzz" for image, value in labels.items()}
+    model = {image: f"someone {('wrench', 'spoon')[rng.integers(2)]} here" for image in labels}
+    workspace = Workspace(tmp_path / "workspace")
+    attribute = plain_attribute("group", ("A", "B"))
+    table = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
+    details = {"group": mapping_details(attribute, "label", {"A": "A", "B": "B"})}
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
+    workspace.keep("captions", "m", captions_of(model), "c", "test")
+    workspace.keep("references", "human", captions_of(human), "c", "test")
+    path = tmp_path / "my glove.txt"
+    path.write_bytes(glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET, 3).matrix.tolist(), strict=True))))
+    request = Request("c", ("m",), "labels", "group", ("lic",), "human", seeds=2)
+    return workspace, request, path
+
+
+def kept(workspace: Workspace, path: Path):
+    return keep_vectors(workspace, offer_vectors(workspace, path, "c"), path.stem, "c")
+
+
+def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], float]:
+    results = [row for spec in plan(workspace, request) for row in run_one(workspace, spec, silent).results]
+    return {(row.metric, row.condition): row.value for row in results}
+
+
+def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment(tools):
+    workspace, request, path = tools
+    constant = values(workspace, request)
+    item = kept(workspace, path)
+    found = values(workspace, replace(request, options={"alignment": alignment_option(item)}))
+    assert constant["LIC_D", ""] == pytest.approx(25, abs=1), "spanner and whisk both became <unk>"
+    # spanner -> wrench and whisk -> spoon tell A from B in every caption.
+    assert found["LIC_D", "contextual_glove"] > 80
+    assert found["LIC_M", ""] == constant["LIC_M", ""], "the model's captions are not aligned"
+    assert set(found) == {("LIC_M", ""), ("SC", "")} | {
+        (name, "contextual_glove") for name in ("LIC", "LIC_D", "SC_D", "leakage")
+    }
+    # Both are 5 degrees from theirs: 1 - cos 5 = 0.0038. Below that they are <unk> again.
+    near = values(workspace, replace(request, options={"alignment": alignment_option(item, 0.0035)}))
+    assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", ""])
+
+
+def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
+    workspace, request, path = tools
+    option = {"alignment": alignment_option(kept(workspace, path))}
+    (constant,), (contextual,) = plan(workspace, request), plan(workspace, replace(request, options=option))
+    (other,) = plan(workspace, replace(request, options={"alignment": option["alignment"] | {"delta": 0.3}}))
+    assert len({constant.run_id, contextual.run_id, other.run_id}) == 3
+    assert plan(workspace, replace(request, references="", options=option)) == plan(
+        workspace, replace(request, references="")
+    )
+
+
+def test_a_run_says_how_it_aligned_and_needs_the_large_file_no_more(tools):
+    workspace, request, path = tools
+    option = {"alignment": alignment_option(kept(workspace, path), 0.3)}
+    path.unlink()
+    (spec,) = plan(workspace, replace(request, options=option))
+    methods = {row.metric: row.method for row in run_one(workspace, spec, silent).results}
+    assert "nearest word of glove below a cosine distance of 0.3" in methods["LIC_D"]
+    assert alignment_name(option["alignment"]) == "contextual_glove_0.3" and alignment_name(None) == ""
+
+
+def test_aligned_captions_for_other_families(tools):
+    workspace, _, path = tools
+    option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
+    captions = ["someone spanner zzz <mask>"]
+    assert aligned_captions(captions, known, option, workspace) == ["someone wrench <unk> <mask>"]
+    assert aligned_captions(captions, known, None, workspace) == ["someone <unk> <unk> <mask>"]
+    with pytest.raises(CapbiasError, match="'ocarina', that were not looked up in glove"):
+        aligned_captions(["someone ocarina"], known, option, workspace)
+
+
+# what is kept
+
+
+def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
+    workspace, request, path = tools
+    item = kept(workspace, path)
+    assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
+    assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
+    (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
+    assert workspace.enqueue(spec.run_id, "c", {**vars(spec)}, "t") and workspace.claim(spec.run_id, "t")
+    assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
+    with pytest.raises(CapbiasError, match="a run is reading"):
+        workspace.delete(item)
+    workspace.finish(spec.run_id, "t", [], {}, ())
+    assert workspace.delete(item) == 1 and workspace.runs() == [] and path.exists()
+    with pytest.raises(CapbiasError, match="missing from the workspace"):
+        workspace.frame(item.hash)
+
+
+def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path):
+    workspace, request, path = tools
+    item = kept(workspace, path)
+    later = tmp_path / "later.csv"
+    later.write_text("image_id,caption\n1,someone unrelated ocarina\n")
+    ingest.keep_captions(workspace, ingest.offer(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    (again,) = workspace.items("vectors", "c")
+    assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
+    assert again.details["found"] == 7
+
+
+def test_a_changed_file_is_not_taken_for_the_same(tools, tmp_path):
+    workspace, request, path = tools
+    item = kept(workspace, path)
+    path.write_text("someone 1 2 3\nunrelated 1 2 3\n")
+    later = tmp_path / "later.csv"
+    later.write_text("image_id,caption\n1,someone unrelated\n")
+    ingest.keep_captions(workspace, ingest.offer(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    assert "unrelated" not in looked_up(workspace, item.hash)
+    assert kept(workspace, path).hash != item.hash and [own.name for own in workspace.items("vectors")] == ["my glove"]
+
+
+def test_vectors_need_captions_first(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_bytes(glove(ROWS))
+    with pytest.raises(CapbiasError, match="holds no captions"):
+        offer_vectors(Workspace(tmp_path / "w"), path, "c")
+
+
+@pytest.mark.parametrize("delta", [-0.1, 2.1, float("nan")])
+def test_a_delta_is_a_cosine_distance(tools, delta):
+    workspace, _, path = tools
+    with pytest.raises(CapbiasError, match="a cosine distance"):
+        alignment_option(kept(workspace, path), delta)
+
+
+# the sweep
+
+
+def test_the_sweep_by_hand(tools, monkeypatch):
+    """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
+    workspace, request, path = tools
+    monkeypatch.setattr(family, "has_java", lambda: False)
+    option = {"alignment": alignment_option(kept(workspace, path), 0.003)}
+    (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
+    outcome = run_one(workspace, spec, silent)
+    table = bytes_frame(outcome.arrays["sweep"]).set_index("delta")
+    assert list(table.index) == [0, 0.003, *family.DELTAS[1:]]
+    assert table["contextual"].tolist() == pytest.approx([0, 0] + [50] * 10), "one of two words outside"
+    assert table["unknown"].tolist() == pytest.approx([200 / 3, 200 / 3] + [100 / 3] * 10)
+    assert table["unknown_constant"].tolist() == pytest.approx([200 / 3] * 12)
+    assert (table["captions"] == 240).all() and (table["images"] == 240).all()
+    assert table["METEOR"].isna().all() and family.NO_JAVA in outcome.notes
+    found = {(row.metric, row.condition): row for row in outcome.results}
+    assert found["contextual_share", "contextual_glove"].value == pytest.approx(50)
+    assert found["unknown_share", "constant"].value == pytest.approx(200 / 3) and found["unknown_share", "constant"].n
+    assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
+
+
+def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
+    workspace, request, path = tools
+    monkeypatch.setattr(family, "has_java", lambda: False)
+    option = {"alignment": alignment_option(kept(workspace, path), 0.25)}
+    (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
+    outcome = run_one(workspace, spec, silent)
+    assert workspace.enqueue(spec.run_id, "c", {**vars(spec)}, "t") and workspace.claim(spec.run_id, "t")
+    workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, ())
+    again = family.estimates(workspace, workspace.run(spec.run_id))
+    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
+        {row.metric: row.value for row in outcome.results if row.condition == "contextual_glove_0.25"}
+    )
+
+
+@pytest.mark.skipif(not has_java(), reason="METEOR needs Java")
+def test_meteor_of_the_sweep(tools):
+    """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
+    spoon. Expected: METEOR of each pair of captions by itself."""
+    workspace, _, path = tools
+    human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
+    known = frozenset(["someone", "here", "wrench", "spoon"])
+    near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
+    found = family.sweep(pd.Series(list("aabbc")), human, known, near, [0.4], silent)
+    assert found[None].meteor[4] == found[0.4].meteor[4] == 1, "a caption that stays as it is"
+    assert len(set(found[None].meteor[:4])) == 1, "one of three words is left, whichever the others were"
+    assert len(set(found[0.4].meteor[:3])) == 1 and found[0.4].meteor[0] > 2 * found[0.4].meteor[3] > 0
+    table = family.sweep_table(found)
+    assert table["METEOR"].tolist() == pytest.approx([100 * found[0.4].meteor.mean()])
+    assert table["METEOR_constant"].tolist() == pytest.approx([100 * found[None].meteor.mean()])
+    assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
+
+
+# the command line
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    labels = {f"{place}": "AB"[place % 2] for place in range(80)}
+    pd.DataFrame({"image_id": list(labels), "group": list(labels.values())}).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    human = {image: f"someone {'spanner' if value == 'A' else 'whisk'}" for image, value in labels.items()}
+    model = {image: f"someone {('wrench', 'spoon')[int(image) // 2 % 2]}" for image in labels}
+    for name, texts in (("human", human), ("sat", model)):
+        captions_of(texts).drop(columns="caption_index").to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "glove.txt").write_bytes(
+        glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET).matrix.tolist(), strict=True)))
+    )
+    return tmp_path
+
+
+def score(files: Path, *extra: str) -> list[str]:
+    return [
+        "score", "--captions", str(files / "sat.csv"), "--attributes", str(files / "labels.csv"), "--attribute",
+        "group", "--references", str(files / "human.csv"), "--seeds", "1", *extra,
+    ]  # fmt: skip
+
+
+def test_score_with_contextual_alignment(files):
+    out = files / "out.csv"
+    vectors = ["--vectors", str(files / "glove.txt")]
+    assert cli.main(score(files, "--metric", "lic", "--alignment", "contextual", *vectors, "--output", str(out))) == 0
+    rows = pd.read_csv(out, keep_default_na=False).set_index(["metric", "condition"])
+    assert rows.loc[("LIC_D", "contextual_glove"), "value"] > 50
+    assert list(rows.columns) == [name for name in RESULT_COLUMNS if name not in ("metric", "condition")]
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("--vectors", "glove.txt"), "--vectors with constant alignment"),
+        (("--delta", "0.3"), "--delta with constant alignment"),
+        (("--alignment", "contextual"), "without --vectors"),
+        (("--alignment", "contextual", "--vectors", "labels.csv"), "not a vector file"),
+        (("--metric", "alignment"), "word vectors are needed"),
+    ],
+)
+def test_score_refuses_what_does_not_fit(files, capsys, monkeypatch, extra, message):
+    monkeypatch.chdir(files)
+    assert cli.main(score(files, *extra)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
+    monkeypatch.setattr("capbias_core.cli.alignment.has_java", lambda: False)
+    monkeypatch.setattr(family, "has_java", lambda: False)
+    options = ["--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt", "--delta", "0", "0.4"]
+    monkeypatch.chdir(files)
+    assert cli.main(["align", *options, "--output", "sweep.csv"]) == 0
+    table = pd.read_csv("sweep.csv")
+    assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
+    assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
+    assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
+    labels = ["--attributes", "labels.csv"]
+    assert cli.main(["align", *options, *labels]) == 2
+    assert "--attributes without --attribute" in capsys.readouterr().err
+    assert cli.main(["align", *options, *labels, "--attribute", "group"]) == 0
+    assert cli.main(["align", *options, "--attribute", "gendre"]) == 2
+    with pytest.raises(SystemExit):
+        cli.main(["align", *options, "--delta", "nan"])
+
+
+def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
+    monkeypatch.chdir(files)
+    home = ["--workspace", "w"]
+    assert cli.main(["import", "sat.csv", "--kind", "captions", *home]) == 0
+    assert cli.main(["import", "glove.txt", "--kind", "vectors", "--dry-run", *home]) == 0
+    assert Workspace("w").items("vectors") == []
+    assert cli.main(["import", "glove.txt", "--kind", "vectors", *home]) == 0
+    assert "3 of 3" in capsys.readouterr().out
+    assert cli.main(["import", "human.csv", "--kind", "references", *home]) == 0
+    assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "group", *home]) == 0
+    asked = ["--collection", "my captions", "--attribute", "group", "--metric", "LIC_D", "--seeds", "1", *home]
+    assert cli.main(["score", *asked, "--alignment", "contextual", "--delta", "0.2", "--output", "o.csv"]) == 0
+    assert pd.read_csv("o.csv")["condition"].tolist() == ["contextual_glove_0.2"]
+
+
+# beside the printed values
+
+
+def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same():
+    printed = published_results()
+    rows = [
+        ("LIC_D", "", 37.0, 100), ("LIC_D", "contextual_glove", 38.0, 100),
+        ("METEOR_aligned", "constant", 61.4, 100), ("METEOR_aligned", "contextual_glove_0.3", 62.0, 100),
+    ]  # fmt: skip
+    measured = pd.DataFrame([
+        Result(attribute="gender", model="sat", metric=metric, value=value, condition=condition, scale=scale,
+               ci_low=value - 1, ci_high=value + 1, spread=1.0).row() for metric, condition, value, scale in rows
+    ])  # fmt: skip
+    own = printed[(printed["paper"] == "dbac") & (printed["model"] == "sat") & printed["table"].isin(["7", "8b"])]
+    beside = beside_measured(own, measured).set_index(["metric", "condition"])
+    assert beside.loc[("LIC_H", "constant"), "measured_value"] == pytest.approx(0.37)
+    assert beside.loc[("LIC_H", "contextual_glove"), "measured_value"] == pytest.approx(0.38)
+    assert beside.loc[("LIC_H", "contextual_fasttext"), "holds"] == "not measured"
+    assert beside.loc[("METEOR", "constant"), "measured_value"] == pytest.approx(0.614)
+    assert beside.loc[("METEOR", "contextual_glove"), "holds"] == "not measured", "measured at another delta"
+    assert beside.loc[("LIC_H", "constant"), "holds"].startswith("another protocol")
