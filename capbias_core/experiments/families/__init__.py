@@ -67,6 +67,10 @@ FAMILIES = {
             options=("objects_from", "object_words", "sentence_encoder", "forms"),
         ),
         Family(
+            "word_distance", "Gender Object Distance of words", objects=True, in_process=False, freezes=True,
+            seconds=30.0, options=("objects_from", "object_words", "word_vectors", "forms"),
+        ),
+        Family(
             "gender_score", "Gender Score", objects=True, in_process=False, freezes=True, seconds=900.0,
             options=(
                 "objects_from", "object_words", "confidence", "language_model", "masked_model", "sentence_encoder",
