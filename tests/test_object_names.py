@@ -49,13 +49,7 @@ def test_words_agree_with_the_objects_released_with_the_captions(coco_bias):
     table = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str, keep_default_na=False)
     shown = dict(zip(table["image_id"], table["objects"].str.split("|"), strict=True))
     content = json.loads((coco_bias / "annotations" / "captions_subset.json").read_text())
-    pairs = (
-        ("computer", "laptop"),
-        ("iphone", "cell phone"),
-        ("disc", "frisbee"),
-        ("scooter", "motorcycle"),
-        ("van", "car"),
-    )
+    pairs = (("computer", "laptop"), ("iphone", "cell phone"), ("disc", "frisbee"), ("scooter", "motorcycle"))
     for word, name in pairs:
         images = {str(row["image_id"]) for row in content["annotations"] if word in row["caption"].lower().split()}
         own = [name in shown[image] for image in images if image in shown]
