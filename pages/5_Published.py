@@ -9,9 +9,11 @@ import streamlit as st
 
 from capbias_core.experiments.claims import CLAIMS, verdicts
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows
+from capbias_core.experiments.published import PAPERS, beside_measured, fullest_table, measured_rows
+from capbias_core.experiments.tradeoff import AGAINST, measured_points, printed_points
 from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
+from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from pages.ui.base import collection_picker, errors, note, page
 from pages.ui.running import progress
 
@@ -24,6 +26,7 @@ def main() -> None:
         printed = published_results()
         measured = _measured(engine)
         _table(printed, measured)
+        _tradeoff(printed, measured)
         _claims(printed, measured)
 
 
@@ -35,10 +38,15 @@ def _measured(engine: Engine) -> pd.DataFrame:
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
-    side = st.sidebar
-    paper = side.selectbox("Paper", list(PAPERS), format_func=PAPERS.get, key="paper", bind="query-params")
+    side, papers = st.sidebar, list(PAPERS)
+    fullest = fullest_table(printed, measured)
+    paper = side.selectbox(
+        "Paper", papers, index=papers.index(fullest[0]), format_func=PAPERS.get, key="paper", bind="query-params"
+    )
     rows = printed[printed["paper"] == paper]
-    table = side.selectbox("Table", list(dict.fromkeys(rows["table"])), key="printed_table", bind="query-params")
+    tables = list(dict.fromkeys(rows["table"]))
+    first = tables.index(fullest[1]) if paper == fullest[0] else 0
+    table = side.selectbox("Table", tables, index=first, key="printed_table", bind="query-params")
     rows = rows[rows["table"] == table]
     beside = beside_measured(rows, measured)
     headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")
@@ -52,6 +60,24 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     note(
         "Printed: as in the paper, ± its standard deviation over seeds (or 95% where it says so). Measured: value ± "
         "standard deviation over attacker seeds [95% interval over images], in the paper's unit."
+    )
+
+
+def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
+    """The LIC paper's Figure 3 with measured points."""
+    st.subheader("LIC against vocabulary size and BLEU-4")
+    points = printed_points(printed), measured_points(measured)
+    for place, against in zip(st.container(key="stacks").columns(2, gap="large"), AGAINST, strict=True):
+        with place:
+            chart = tradeoff_chart(*points, against)
+            if chart.data:
+                st.plotly_chart(
+                    chart, key=f"tradeoff_{against}", config={"displayModeBar": False}, alt=f"LIC against {against}"
+                )
+            note(tradeoff_note(*points, against))
+    note(
+        "Gender. Printed: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on the images with human "
+        "captions, vocabulary on all labelled images. So few captioners do not show that one thing causes the other."
     )
 
 

@@ -33,8 +33,10 @@ STYLE = f"""<style>
 def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Text for `beside_measured`: captioner, metric, what it was printed for, printed, measured, holds, with what.
 
-    Columns that say nothing in this table are left out. A value keeps the decimals that its metric is printed with.
+    Rows with a measured value come first. Columns that say nothing in this table are left out. A value keeps the
+    decimals that its metric is printed with.
     """
+    frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
     decimals = {metric: _decimals(group["value"]) for metric, group in frame.groupby("metric")}
     places = frame["metric"].map(decimals)
     table = pd.DataFrame({"captioner": frame["model"], "metric": frame["metric"]})

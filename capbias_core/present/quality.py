@@ -23,15 +23,17 @@ def of_gaps(rows: pd.DataFrame) -> pd.Series:
 
 
 def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a captioner and metric: its value in each group, what is subtracted, and the difference, as text.
+    """A row a metric and captioner, largest difference first: the value in each group and the difference, as text.
 
     rows: results that hold rows of groups and of gaps; empty where they hold none.
     """
+    order = {name: place for place, name in enumerate(METRICS)}
+    gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order))
     found = []
-    for row in rows[of_gaps(rows)].to_dict("records"):
+    for row in gaps.sort_values(["order", "value"], ascending=[True, False]).to_dict("records"):
         metric = row["metric"].removesuffix(GAP)
         own = rows[of_groups(rows) & (rows["run_id"] == row["run_id"]) & (rows["metric"] == metric)]
         groups = {group["condition"]: value_text(group) for group in own.to_dict("records")}
-        what = {"captioner": row["model"], "metric": METRICS[metric].title.partition(",")[0]}
+        what = {"metric": METRICS[metric].title.partition(",")[0], "captioner": row["model"]}
         found.append(what | groups | {f"difference ({row['method'].partition(';')[0]})": value_text(row)})
     return pd.DataFrame(found).fillna("")

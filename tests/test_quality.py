@@ -1,0 +1,542 @@
+"""Caption quality: by hand, against COCO's own evaluation code, by group, and on machines with and without Java."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.aggregate import Estimate, quotient
+from capbias_core.aggregate.bootstrap import resampled_sums
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate.groups import across_groups, by_group
+from capbias_core.aggregate.trend import r_squared, trend
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families.quality import estimates, gaps, overall, scored
+from capbias_core.experiments.plan import Request, mapping_details, plan
+from capbias_core.experiments.published import beside_measured, fullest_table
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.experiments.tradeoff import measured_points, printed_points
+from capbias_core.load.published import published_results
+from capbias_core.metrics.caption_quality import (
+    bleu4,
+    bleu_counts,
+    cider,
+    has_java,
+    meteor,
+    meteor_counts,
+    meteor_of,
+    rouge_l,
+)
+from capbias_core.metrics.performance_gap import performance_gap
+from capbias_core.metrics.vocabulary import vocabulary
+from capbias_core.prepare import java as java_room
+from capbias_core.prepare.treebank import PLAIN, PTB, default_tokenizer, quality_tokens
+from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.figures import best_first, interval_chart
+from capbias_core.present.published import beside_table
+from capbias_core.present.quality import gap_table, of_gaps, of_groups
+from capbias_core.present.rows import interval_rows
+from capbias_core.present.table import scores_table
+from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
+from capbias_core.types import RESULT_COLUMNS, Result
+
+GENDER = get_attribute("gender")
+QUALITY = ["bleu4", "cider", "meteor", "rouge_l"]
+needs_java = pytest.mark.skipif(not has_java(), reason="METEOR and the PTB tokenizer need Java")
+
+# image -> label, human captions, caption of the model
+IMAGES = {
+    "1": ("Female", ["a woman rides a horse on the beach", "a lady riding a brown horse"], "a woman riding a horse"),
+    "2": (
+        "Female",
+        ["a woman holds an umbrella in the rain", "woman under a red umbrella"],
+        "a woman with an umbrella",
+    ),
+    "3": ("Female", ["a girl eats a slice of pizza", "the girl is eating pizza at a table"], "a man eating pizza"),
+    "4": ("Male", ["a man plays tennis on a court", "a tennis player hits the ball"], "a man plays tennis on a court"),
+    "5": ("Male", ["a man in a suit and tie", "a man wearing a black suit"], "a man in a suit and a tie"),
+    "6": ("Male", ["two men stand near a truck", "men beside a large truck"], "a dog"),
+    "7": ("Male", ["a boy throws a baseball", "the boy is pitching a ball"], "a baseball player throws a ball"),
+}
+REFERENCES = [own[1] for own in IMAGES.values()]
+CANDIDATES = [own[2] for own in IMAGES.values()]
+GROUP = np.array([0, 0, 0, 1, 1, 1, 1])
+
+
+def coco(scorer, places=(0, 1, 2, 3, 4, 5, 6)):
+    """What one of pycocoevalcap's scorers says of these captions: (of the set, of each caption)."""
+    numbered = list(enumerate(places))
+    truth = {number: REFERENCES[place] for number, place in numbered}
+    return scorer.compute_score(truth, {number: [CANDIDATES[place]] for number, place in numbered})
+
+
+@pytest.fixture(scope="module")
+def meteor_table() -> np.ndarray:
+    """METEOR's counts of the captions above; Java's start takes most of this file's time."""
+    return meteor_counts(REFERENCES, CANDIDATES)
+
+
+# by hand
+
+
+def test_bleu_by_hand():
+    """Candidate 1 has 5 words, 2 has 2.
+
+    1: a dog runs in rain / a dog runs in the rain: 5 of 5 words, 3 of 4 pairs (not `in rain`), 2 of 3, 1 of 2.
+    2: a cat / a cat / the cat sleeps: 2 of 2 words, 1 of 1 pairs.
+    Sums: 7/7, 4/5, 2/3, 1/2; lengths 7 against 6 + 2 = 8.
+    """
+    counts = bleu_counts([["a dog runs in the rain"], ["a cat", "the cat sleeps"]], ["a dog runs in rain", "a cat"])
+    assert counts.tolist() == [[5, 3, 2, 1, 5, 4, 3, 2, 6], [2, 1, 0, 0, 2, 1, 0, 0, 2]]
+    expected = np.exp(1 - 8 / 7) * (1 * 4 / 5 * 2 / 3 * 1 / 2) ** 0.25
+    assert float(bleu4(counts.sum(axis=0))) == pytest.approx(expected, abs=1e-8)
+
+
+def test_bleu_counts_a_word_no_more_often_than_a_reference_has_it():
+    assert bleu_counts([["the cat", "the the dog"]], ["the the the"])[0, 0] == 2
+
+
+def test_bleu_of_no_caption_is_not_defined():
+    assert np.isnan(bleu4(np.zeros(9))) and np.isnan(meteor_of(np.zeros(23)))
+
+
+def test_rouge_by_hand():
+    """a man on a horse / a man rides a horse: `a man a horse`, 4 of 5 and 4 of 5: P = R = F = 0.8.
+
+    the dog / a big dog barks: 1 of 2, 1 of 4: (1 + 1.44) * 0.5 * 0.25 / (0.25 + 1.44 * 0.5) = 0.305 / 0.97.
+    """
+    found = rouge_l([["a man rides a horse"], ["a big dog barks"], ["x"]], ["a man on a horse", "the dog", "y"])
+    assert found == pytest.approx([0.8, 0.305 / 0.97, 0.0])
+
+
+def test_cider_by_hand():
+    """Two images, so a word of one of them weighs log 2.
+
+    `a b` against `a b`: words 1, pairs 1, no longer runs: 10 * (1 + 1) / 4 = 5. `c e` against `c d`: words 1/2, no
+    pair: 10 * 0.5 / 4 = 1.25. A word that both images have weighs nothing.
+    """
+    assert cider([["a b"], ["c d"]], ["a b", "c e"]) == pytest.approx([5.0, 1.25])
+    assert cider([["a b"], ["a d"]], ["a", "a d"])[0] == 0
+
+
+def test_cider_of_a_longer_caption_is_lowered():
+    """`a b a b` against `a b`: words at cosine 1, clipped to half; 3 pairs against 1: exp(-(2^2) / 72).
+
+    Words: (min(2, 1) + min(2, 1)) / (sqrt(8) * sqrt(2)) = 1/2. Pairs `a b` twice, `b a` once: 1 / sqrt(5).
+    """
+    expected = 10 * (0.5 + 1 / np.sqrt(5)) / 4 * np.exp(-4 / 72)
+    assert cider([["a b"], ["c d"]], ["a b a b", "x"])[0] == pytest.approx(expected)
+
+
+def test_vocabulary_counts_words_once():
+    assert vocabulary(["A dog runs.", "a DOG", "the cat's", ""]) == 6  # a dog runs the cat 's
+
+
+# against COCO's own code
+
+
+def test_each_metric_equals_cocos():
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    of_set, _ = coco(Bleu(4))
+    assert float(bleu4(bleu_counts(REFERENCES, CANDIDATES).sum(axis=0))) == pytest.approx(of_set[3], rel=1e-9)
+    for function, scorer in ((cider, Cider()), (rouge_l, Rouge())):
+        of_set, each = coco(scorer)
+        assert function(REFERENCES, CANDIDATES) == pytest.approx(each) and of_set == pytest.approx(np.mean(each))
+
+
+@needs_java
+def test_meteor_equals_cocos(meteor_table):
+    from pycocoevalcap.meteor.meteor import Meteor
+
+    scorer = Meteor()
+    try:
+        of_set, each = coco(scorer)
+    finally:
+        scorer.meteor_p.stdout.close()
+        scorer.meteor_p.stderr.close()
+    assert meteor_of(meteor_table) == pytest.approx(each, abs=1e-12)
+    assert float(meteor_of(meteor_table.sum(axis=0))) == pytest.approx(of_set, abs=1e-12)
+    assert of_set != pytest.approx(np.mean(each), abs=0.005), "METEOR of a set is not the mean of its captions"
+    assert each[3] == 1 and (meteor_of(meteor_table) <= 1).all()
+
+
+def test_bleu_of_a_resampled_set_is_recomputed_from_the_sums():
+    """The bootstrap's sums are those of the drawn captions: COCO's code on the drawn captions says the same."""
+    from pycocoevalcap.bleu.bleu import Bleu
+
+    drawn = np.array([3, 3, 0, 6, 4, 4, 1])
+    weights = np.bincount(drawn, minlength=len(CANDIDATES))
+    ours = bleu4(weights @ bleu_counts(REFERENCES, CANDIDATES))
+    assert float(ours) == pytest.approx(coco(Bleu(4), drawn)[0][3], rel=1e-9)
+
+
+@needs_java
+def test_ptb_tokens_are_cocos():
+    from pycocoevalcap.tokenizer import ptbtokenizer
+
+    texts = [
+        "A woman's dog, running!",
+        "Café (really) don't cannot...",
+        "two\nlines\u2028here",
+        "",
+        "O'Hare at 5 o'clock",
+    ]
+    found = quality_tokens(texts, PTB)
+    assert found[0] == "a woman 's dog running" and found[3] == "" and found[2] == "two lines here"
+    if os.access(Path(ptbtokenizer.__file__).parent, os.W_OK):
+        plain = {place: [{"caption": text}] for place, text in enumerate(texts) if "\u2028" not in text}
+        theirs = ptbtokenizer.PTBTokenizer().tokenize(plain)
+        assert {place: [found[place]] for place in plain} == theirs
+
+
+# groups
+
+
+def estimate_of(scores) -> Estimate:
+    scores = np.asarray(scores, dtype=float)
+    sums = np.column_stack([scores, np.ones(len(scores))])
+    return Estimate(tuple(map(str, range(len(scores)))), sums, np.zeros(0), 100, quotient)
+
+
+def test_the_gap_by_hand():
+    """Means of the groups 0.2 and 0.5; of three groups 0.2, 0.5 and 0.1."""
+    whole = estimate_of([0.1, 0.3, 0.4, 0.6, 0.1])
+    two = np.array([0, 0, 1, 1, 0])
+    assert [own.value for own in by_group(whole, np.array([0, 0, 1, 1, 2]), 3)] == pytest.approx([20, 50, 10])
+    assert across_groups(whole, np.array([0, 0, 1, 1, 2]), 3, performance_gap).value == pytest.approx(40)
+    assert across_groups(whole, two, 2, performance_gap).value == pytest.approx(100 * (0.5 - 0.5 / 3))
+    assert across_groups(whole, 1 - two, 2, performance_gap).value == pytest.approx(-100 * (0.5 - 0.5 / 3))
+
+
+def test_the_gaps_interval_is_that_of_resampled_images():
+    rng = np.random.default_rng(0)
+    scores, group = rng.random(300), rng.integers(0, 2, 300)
+    found = across_groups(estimate_of(scores), group, 2, performance_gap)
+    low, high = found.interval()
+    # Each image as its own column: the draws' weights, with which the means are taken anew.
+    weights = resampled_sums(np.eye(300), BOOTSTRAP_SEED)
+    means = [
+        (weights[:, group == place] @ scores[group == place]) / weights[:, group == place].sum(axis=1)
+        for place in (0, 1)
+    ]
+    draws = 100 * (means[1] - means[0])
+    error = 100 * np.sqrt(sum(scores[group == place].var() / (group == place).sum() for place in (0, 1)))
+    assert low < found.value < high
+    assert (low, high) == pytest.approx(np.percentile(draws, [2.5, 97.5]), abs=1e-9)
+    assert (high - low) == pytest.approx(2 * 1.96 * error, rel=0.1), "as wide as the textbook's"
+
+
+def test_a_group_without_images_leaves_the_gap_undefined():
+    found = across_groups(estimate_of([0.1, 0.2]), np.array([0, 0]), 2, performance_gap)
+    assert np.isnan(found.value) and found.interval() == (None, None)
+
+
+# runs
+
+
+def workspace_with(folder: Path) -> Request:
+    workspace = Workspace(folder)
+    table = pd.DataFrame({"image_id": [*IMAGES, "8"], "sex": [*(own[0] for own in IMAGES.values()), "Male"]})
+    details = mapping_details(GENDER, "sex", {value: value for value in GENDER.values})
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": {"gender": details}})
+    rows = [(image, 0, own[2]) for image, own in IMAGES.items()] + [("8", 0, "no reference for this one")]
+    columns = ["image_id", "caption_index", "caption"]
+    workspace.keep("captions", "mine", pd.DataFrame(rows, columns=columns), "c", "test")
+    human = [(image, place, text) for image, own in IMAGES.items() for place, text in enumerate(own[1])]
+    workspace.keep("references", "human", pd.DataFrame(human, columns=columns), "c", "test")
+    return Request("c", ("mine",), "labels", "gender", ("performance_gap", "vocabulary"), "human")
+
+
+def run_all(folder: Path, **options) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Every run's results as one table, and the notes."""
+    request = workspace_with(folder)
+    request.options.update(options)
+    found = [run_one(Workspace(folder), spec, lambda share, text: None) for spec in plan(Workspace(folder), request)]
+    notes = tuple(note for outcome in found for note in outcome.notes)
+    return pd.DataFrame([row.row() for outcome in found for row in outcome.results]), notes
+
+
+@needs_java
+def test_a_run_gives_values_groups_and_gaps(tmp_path, meteor_table, monkeypatch):
+    asked = []
+
+    def known(references, candidates, report):
+        asked.append(candidates)
+        return meteor_table
+
+    module = "capbias_core.experiments.families.quality"
+    monkeypatch.setitem(__import__(module, fromlist=["WAYS"]).WAYS, "meteor", (known, meteor_of, 0.5))
+    rows, notes = run_all(tmp_path, tokenizer=PTB)
+    assert asked == [CANDIDATES], "PTB tokens of plain words are those words, in the order of the images"
+    whole = rows[(rows["condition"] == "with_references")].set_index("metric")
+    assert set(whole.index) == {*QUALITY, *(f"{name}_gap" for name in QUALITY)}
+    assert whole.loc["meteor", "value"] == pytest.approx(100 * meteor_of(meteor_table.sum(axis=0)))
+    assert whole.loc["cider", "value"] == pytest.approx(100 * cider(REFERENCES, CANDIDATES).mean())
+    assert set(whole["n"]) == {7} and set(whole["scale"]) == {100}
+    women, men = (rows[rows["condition"] == value].set_index("metric") for value in GENDER.values)
+    assert (women.loc["bleu4", "n"], men.loc["bleu4", "n"]) == (3, 4)
+    for name in QUALITY:
+        assert whole.loc[f"{name}_gap", "value"] == pytest.approx(men.loc[name, "value"] - women.loc[name, "value"])
+    of_men = bleu4(bleu_counts(REFERENCES, CANDIDATES)[GROUP == 1].sum(axis=0))
+    assert men.loc["bleu4", "value"] == pytest.approx(100 * of_men)
+    assert "7 images with 2 to 2 references; PTB tokens" in whole.loc["bleu4", "method"]
+    assert whole.loc["cider_gap", "method"].startswith("Male minus Female")
+    assert rows[rows["metric"] == "vocabulary"]["value"].tolist() == [
+        vocabulary([*CANDIDATES, "no reference for this one"])
+    ]
+    assert any("7 labelled images with references (Female 3, Male 4" in note for note in notes)
+
+
+def test_without_java_the_rest_is_given_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
+    monkeypatch.setattr(java_room.subprocess, "Popen", lambda *given, **more: pytest.fail("something was started"))
+    assert not has_java() and default_tokenizer() == PLAIN
+    rows, notes = run_all(tmp_path, tokenizer=PLAIN)
+    assert "meteor" not in set(rows["metric"]) and {"bleu4", "cider", "rouge_l"} <= set(rows["metric"])
+    of_quality = rows[rows["metric"] != "vocabulary"]
+    assert of_quality["method"].str.contains("capbias's own tokens, not the PTB tokens").all()
+    assert any("METEOR left out" in note and "no Java" in note for note in notes)
+    with pytest.raises(CapbiasError, match="default-jre-headless"):
+        meteor([["a"]], ["a"])
+    with pytest.raises(CapbiasError, match="machine without Java"):
+        run_all(tmp_path / "again", tokenizer=PTB)
+
+
+def test_estimates_come_back_from_what_a_run_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
+    request = workspace_with(tmp_path)
+    request.options["tokenizer"] = PLAIN
+    workspace = Workspace(tmp_path)
+    (spec,) = [spec for spec in plan(workspace, request) if spec.family == "quality"]
+    outcome = run_one(workspace, spec, lambda share, text: None)
+    kept = type("Kept", (), {"array": lambda self, run_id, name: outcome.arrays[name]})()
+    row = type("Row", (), {"run_id": spec.run_id, "spec": {"attribute": spec.attribute}})()
+    found = estimates(kept, row)
+    values = {result.metric: result.value for result in outcome.results if result.condition == "with_references"}
+    assert {name: own.value for (name, _), own in found.items()} == pytest.approx(values)
+    assert found["cider", ""].images == tuple(IMAGES)
+
+
+def test_the_tokenizer_is_part_of_the_run(tmp_path):
+    request = workspace_with(tmp_path)
+    ids = []
+    for tokenizer in (PTB, PLAIN):
+        request.options["tokenizer"] = tokenizer
+        ids.append({spec.family: spec.run_id for spec in plan(Workspace(tmp_path), request)})
+    assert ids[0]["quality"] != ids[1]["quality"] and ids[0]["vocabulary"] == ids[1]["vocabulary"]
+
+
+def test_several_captions_of_an_image_are_drawn_together(monkeypatch):
+    monkeypatch.setattr(java_room.shutil, "which", lambda name: None)
+    frame = pd.DataFrame({"image_id": ["b", "a", "b"], "caption": ["a dog", "a cat", "a cow"]})
+    human = pd.DataFrame({"image_id": ["a", "b", "c"], "caption": ["a cat", "a dog", "of no captioned image"]})
+    found = scored(frame, human, lambda images: np.array([0, 1]), PLAIN, lambda share, text: None)
+    assert found.images == ("a", "b") and found.captions.tolist() == [1, 2]
+    assert found.sums["rouge_l"] == pytest.approx(np.array([[1, 1], [1.5, 2]]))
+    assert overall(found)["rouge_l"].value == pytest.approx(100 * 2.5 / 3)
+    assert gaps(found, 2)["rouge_l_gap"].value == pytest.approx(-25)
+
+
+def test_the_command_line_on_a_machine_without_java(tmp_path, monkeypatch, capsys):
+    """In a worker process, which inherits the search path."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    labels = pd.DataFrame({"image_id": list(IMAGES), "gender": [own[0] for own in IMAGES.values()]})
+    labels.to_csv("labels.csv", index=False)
+    pd.DataFrame({"image_id": list(IMAGES), "caption": CANDIDATES}).to_csv("mine.csv", index=False)
+    human = [(image, text) for image, own in IMAGES.items() for text in own[1]]
+    pd.DataFrame(human, columns=["image_id", "caption"]).to_csv("human.csv", index=False)
+    argv = ["score", "--captions", "mine.csv", "--attributes", "labels.csv", "--attribute", "gender"]
+    assert cli.main([*argv, "--references", "human.csv", "--metric", "performance_gap", "--output", "out.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "METEOR left out" in said and "own tokens" in said
+    rows = pd.read_csv("out.csv", keep_default_na=False)
+    assert set(rows["metric"]) == {"bleu4", "bleu4_gap", "cider", "cider_gap", "rouge_l", "rouge_l_gap"}
+    assert set(rows["condition"]) == {"", "Female", "Male"}
+    assert cli.main([*argv, "--metric", "cider"]) == 2
+    assert "human captions are needed" in capsys.readouterr().err
+
+
+# Java's processes
+
+
+def fake_java(folder: Path, script: str, monkeypatch) -> None:
+    """A program called java that does something else."""
+    program = folder / "java"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(java_room.shutil, "which", lambda name: str(program))
+
+
+def alive(pid_file: Path) -> bool:
+    try:
+        os.kill(int(pid_file.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_silent_java_is_ended(tmp_path, monkeypatch):
+    fake_java(tmp_path, f"echo $$ > {tmp_path}/pid; exec sleep 600", monkeypatch)
+    with pytest.raises(CapbiasError, match="ended before its answer"), java_room.java([], seconds=0.3) as ask:
+        ask(["hello"], 1)
+    assert not alive(tmp_path / "pid")
+
+
+def test_a_java_that_breaks_says_why(tmp_path, monkeypatch):
+    fake_java(tmp_path, "echo there is no memory >&2; exit 1", monkeypatch)
+    with pytest.raises(CapbiasError, match="there is no memory"), java_room.java([]) as ask:
+        ask(["hello"] * 100_000, 3)
+
+
+def test_no_java_is_left_behind_where_the_asker_stops(tmp_path, monkeypatch):
+    fake_java(tmp_path, f"echo $$ > {tmp_path}/pid; exec cat", monkeypatch)
+    with pytest.raises(KeyboardInterrupt), java_room.java([]) as ask:
+        lines = [f"line {place}" for place in range(50_000)]
+        assert ask(lines, len(lines)) == lines, "more than any pipe holds"
+        assert alive(tmp_path / "pid")
+        raise KeyboardInterrupt
+    assert not alive(tmp_path / "pid")
+
+
+# shown
+
+
+def results() -> pd.DataFrame:
+    rows = [
+        ("sat", "cider", "with_references", 90.0), ("sat", "cider", "Female", 84.0), ("sat", "cider", "Male", 92.0),
+        ("sat", "cider_gap", "with_references", 8.0), ("nic", "cider", "with_references", 60.0),
+        ("sat", "vocabulary", "", 1737.0),
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["model", "metric", "condition", "value"])
+    scale = np.where(frame["metric"] == "vocabulary", 1.0, 100.0)
+    empty = frame["metric"] == "vocabulary"
+    return frame.assign(
+        attribute="gender", encoder="", direction="", run_id="r", seeds=0, n=10, spread=np.nan, scale=scale,
+        ci_low=np.where(empty, np.nan, frame["value"] - 1), ci_high=np.where(empty, np.nan, frame["value"] + 1),
+        method="Male minus Female; 10 images",
+    )  # fmt: skip
+
+
+def test_groups_stand_in_a_table_of_their_own():
+    rows = results()
+    assert gap_table(rows).to_dict("records") == [
+        {
+            "metric": "CIDEr", "captioner": "sat", "Female": "84.0 [83.0, 85.0]", "Male": "92.0 [91.0, 93.0]",
+            "difference (Male minus Female)": "8.0 [7.0, 9.0]",
+        }
+    ]  # fmt: skip
+    rest = scores_table(rows[~of_groups(rows) & ~of_gaps(rows)]).to_dict("records")
+    assert rest == [
+        {"captioner": "sat", "cider": "90.0 [89.0, 91.0]", "vocabulary": "1,737"},
+        {"captioner": "nic", "cider": "60.0 [59.0, 61.0]", "vocabulary": ""},
+    ]
+    assert gap_table(rows[rows["metric"] == "vocabulary"]).empty
+
+
+def test_charts_of_quality_say_that_higher_is_better_and_draw_no_neutral_point():
+    rows = results()
+    own = rows[(rows["metric"] == "cider") & (rows["condition"] == "with_references")]
+    ranks, first = best_first("cider", {"nic": (1, 1), "sat": (2, 2)})
+    assert ranks == {"nic": (2, 2), "sat": (1, 1)} and first == "Rank 1 is the highest."
+    assert best_first("LIC", {"nic": (1, 2)}) == ({"nic": (1, 2)}, "Rank 1 is the lowest.")
+    figure = interval_chart(own, "cider", GENDER, ranks)
+    assert figure.layout.xaxis.title.text == "cider (higher is better →)" and not figure.layout.shapes
+    html = interval_rows(own, "cider", GENDER, ranks)
+    assert "higher is better →" in html and 'cb-neutral"' not in html and "nan" not in html
+    gap = interval_chart(rows[rows["metric"] == "cider_gap"], "cider_gap", GENDER, {})
+    assert gap.layout.xaxis.title.text == "cider_gap (nearest to neutral is best)" and len(gap.layout.shapes) == 1
+
+
+# LIC against quality and vocabulary
+
+
+def test_r_squared_by_hand_and_against_scipy():
+    """x 1 2 3, y 1 3 2: covariance 1, variances 2 and 2: r = 1/2."""
+    from scipy.stats import linregress
+
+    assert r_squared(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])) == pytest.approx(0.25)
+    rng = np.random.default_rng(1)
+    x = rng.random(12)
+    y = 3 * x + rng.random(12)
+    found, theirs = trend(x, y), linregress(x, y)
+    assert (found.slope, found.intercept) == pytest.approx((theirs.slope, theirs.intercept))
+    assert found.r_squared == pytest.approx(theirs.rvalue**2) and found.ci_low < found.r_squared < found.ci_high
+
+
+def test_few_captioners_have_no_line_and_some_more_no_interval():
+    lacking = np.array([1.0, 2.0, np.nan])
+    assert trend(lacking, np.array([1.0, 2.0, 3.0])).reason == "needs at least 3 captioners with both values, got 2"
+    assert trend(np.ones(4), np.arange(4.0)).reason == "all captioners have the same value"
+    found = trend(np.arange(4.0), np.array([0.0, 2.0, 1.0, 3.0]))
+    assert found.r_squared == pytest.approx(0.64) and found.ci_low is None and found.n == 4
+
+
+def test_the_printed_points_are_those_of_the_papers_figure():
+    """Figure 3 says 0.156 for BLEU-4; Table 1 has one decimal."""
+    points = printed_points(published_results())
+    assert len(points) == 9 and points["vocabulary"].isna().all()
+    assert trend(points["bleu4"], points["LIC"]).r_squared == pytest.approx(0.156, abs=0.02)
+    note = tradeoff_note(points, measured_points(measured([])), "bleu4")
+    assert "9 captioners" in note and "0.156" in note and "no LIC for gender" in note
+    assert "0.153" in tradeoff_note(points, measured_points(measured([])), "vocabulary")
+
+
+def measured(rows) -> pd.DataFrame:
+    """Result rows from (model, metric, condition, encoder, value)."""
+    made = [
+        Result(attribute="gender", model=model, metric=metric, condition=condition, encoder=encoder, value=value,
+               scale=1.0 if metric == "vocabulary" else 100.0, run_id=f"{model} {metric} {encoder}").row()
+        for model, metric, condition, encoder, value in rows
+    ]  # fmt: skip
+    frame = pd.DataFrame(made, columns=list(RESULT_COLUMNS))
+    return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+
+
+OWN = [
+    ("nic", "LIC", "with_references", "ngram", 4.0), ("nic", "LIC", "with_references", "lstm_bi", 3.0),
+    ("sat", "LIC", "", "ngram", 5.0), ("fc", "LIC", "", "ngram", 6.5), ("nic", "bleu4", "with_references", "", 22.0),
+    ("nic", "bleu4", "Female", "", 99.0), ("sat", "bleu4", "", "", 33.0), ("fc", "bleu4", "", "", 35.0),
+    ("nic", "vocabulary", "", "", 900.0), ("only_quality", "bleu4", "", "", 10.0),
+]  # fmt: skip
+
+
+def test_measured_points_come_from_one_encoder_and_all_images():
+    points = measured_points(measured(OWN)).set_index("model")
+    assert set(points.index) == {"nic", "sat", "fc"} and set(points["encoder"]) == {"ngram"}
+    assert points["LIC"].to_dict() == {"nic": 4.0, "sat": 5.0, "fc": 6.5}
+    assert points["bleu4"].to_dict() == {"nic": 22.0, "sat": 33.0, "fc": 35.0}
+    assert points.loc["nic", "vocabulary"] == 900 and np.isnan(points.loc["sat", "vocabulary"])
+
+
+def test_the_charts_hold_printed_points_grey_and_measured_ones_in_colour():
+    printed, own = printed_points(published_results()), measured_points(measured(OWN))
+    grey, grey_line, blue, blue_line = tradeoff_chart(printed, own, "bleu4").data
+    assert (grey.marker.color, blue.marker.color) == (GREY, MEASURED)
+    assert (len(grey.x), len(blue.x)) == (9, 3) and grey_line.line.dash == blue_line.line.dash == "dot"
+    (alone,) = tradeoff_chart(printed, own, "vocabulary").data
+    assert list(alone.x) == [900] and "no R² (needs at least 3" in tradeoff_note(printed, own, "vocabulary")
+
+
+def test_the_published_page_opens_where_most_is_measured_with_those_rows_first():
+    printed = published_results()
+    assert fullest_table(printed, measured([])) == ("lic", "1")
+    own = measured([("transformer", "LIC_M", "", "bert_ft", 40.0), ("fc", "LIC_D", "", "bert_ft", 40.0)])
+    assert fullest_table(printed, own) == ("lic", "2")
+    assert fullest_table(printed, measured(OWN)) == ("lic", "1"), "one value beside several encoders counts once"
+    rows = printed[(printed["paper"] == "lic") & (printed["table"] == "2")]
+    shown = beside_table(beside_measured(rows, own))
+    assert set(shown["captioner"][:6]) == {"transformer", "fc"} and (shown["measured"][6:] == "").all()
+    assert shown["captioner"][6] == "nic", "the others in the paper's order"
