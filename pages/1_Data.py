@@ -26,6 +26,7 @@ from capbias_core.experiments.ingest import (
 )
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item
+from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.load import FORMATS, detect
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.load.sniff import sniff
@@ -40,7 +41,7 @@ KINDS = {
     "attributes": "Attribute table (labels of images)",
     "objects": "Objects in the images (COCO instances, or a table)",
 }
-KEPT = {**KINDS, "images": "Photographs (their place)"}
+KEPT = {**KINDS, "images": "Photographs (their place)", VECTORS: "Word vectors (their place)"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
@@ -55,6 +56,7 @@ def main() -> None:
     _load(engine)
     if st.session_state["into"] in engine.workspace.collections():
         _photographs(engine, st.session_state["into"])
+        _vectors(engine, st.session_state["into"])
     _derive(engine)
     st.divider()
     _kept(engine)
@@ -102,6 +104,30 @@ def _photographs(engine: Engine, collection: str) -> None:
             with errors():
                 item = keep_images(engine.workspace, Path(folder.strip()), collection)
                 st.session_state["said"] = f"{item.rows:,} photographs found for the collection {collection}."
+                st.rerun()
+
+
+def _vectors(engine: Engine, collection: str) -> None:
+    with st.expander("Word vectors of this collection (optional, for contextual vocabulary alignment)"):
+        left, right = st.columns([2, 1])
+        typed = left.text_input(
+            "File on the server", key="vectors_file",
+            help="GloVe's text, or the text or binary of word2vec and fastText, plain or .gz. The file stays where it "
+            "is; the vectors of the captions' words are kept.",
+        )  # fmt: skip
+        name = right.text_input(
+            "Name", key="vectors_name", placeholder="the file's, without the ending",
+            help="Results are named by it. A name with glove, fasttext or word2vec in it is shortened to that, as in "
+            "the papers' tables.",
+        )  # fmt: skip
+        if typed.strip() and st.button("Look the captions' words up", key="vectors"):
+            with errors(), st.spinner("Reading the file; a few gigabytes take half a minute"):
+                offered = offer_vectors(engine.workspace, server_path(typed), collection)
+                item = keep_vectors(engine.workspace, offered, name or offered.path.stem, collection)
+                st.session_state["said"] = (
+                    f"Kept the place of {item.name}: {offered.found:,} of {item.rows:,} words of the captions have a "
+                    f"vector. Choose it as vocabulary alignment on the Scores or the Alignment page."
+                )
                 st.rerun()
 
 

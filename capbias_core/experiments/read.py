@@ -116,6 +116,11 @@ def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> Store
     return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))
 
 
+def sweep_of(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """The sweep over delta of a finished run of the family 'alignment'; see its `sweep_table`."""
+    return bytes_frame(workspace.array(run.run_id, "sweep"))
+
+
 def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
     """The words of a corpus table that push most toward each value, `number` each, strongest first.
 

@@ -19,6 +19,8 @@ PAGES = (
     ("pages/3_Captions.py", "Captions", "notes"),
     ("pages/4_Runs.py", "Runs", "pending_actions"),
     ("pages/5_Published.py", "Published", "menu_book"),
+    ("pages/7_Objects.py", "Objects", "category"),
+    ("pages/8_Alignment.py", "Alignment", "compare_arrows"),
 )
 
 CSS = """<style>

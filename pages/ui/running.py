@@ -7,6 +7,7 @@ import streamlit as st
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.store import ACTIVE, RunRow
+from capbias_core.experiments.vectors import alignment_name
 from pages.ui.base import plain
 
 EVERY = 1.0
@@ -41,5 +42,8 @@ def label(run: RunRow) -> str:
     family = FAMILIES[spec["family"]]
     seeds = f", {len(spec['seeds'])} seeds" if family.seeded else ""
     with_references = ", with references" if spec["condition"] else ""
+    name = alignment_name(spec.get("options", {}).get("alignment")).replace("_", " ")
+    aligned = f", {name}" if name else ""
     attacker = f", {spec['attacker']}" if spec["attacker"] else ""
-    return f"{spec['model']}: {family.title} for {spec['attribute']['name']}{attacker}{seeds}{with_references}"
+    what = f"{family.title} for {spec['attribute']['name']}"
+    return f"{spec['model']}: {what}{attacker}{seeds}{with_references}{aligned}"

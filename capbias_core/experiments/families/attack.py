@@ -89,6 +89,11 @@ def _notes(job: Job, train: int, test: int, images: int) -> tuple[str, ...]:
             f"Only {images:,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D and "
             f"LIC rest on {train + test:,} balanced images, {test:,} held out a seed."
         )
+    if option := job.spec.options.get("alignment"):
+        notes.append(
+            f"Contextual alignment: human words that the model never uses became its nearest word by {option['name']} "
+            f"where the cosine distance is below {option['delta']:g}, else <unk>."
+        )
     if train + test < FEW_IMAGES:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
     return tuple(notes)

@@ -1,0 +1,132 @@
+"""The sweep over delta as a chart and a sentence; leakage of human captions under both alignments, side by side."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+
+from capbias_core.aggregate.consistency import name_key
+from capbias_core.experiments.plan import ALL_IMAGES, WITH_REFERENCES
+from capbias_core.experiments.vectors import aligned_condition
+from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.table import value_text
+
+HEIGHT = 380
+BAND = "rgba(59,130,208,.22)"
+TITLES = {
+    "contextual": "contextual share of substitutions, %", "METEOR": "METEOR of captions before and after, x100",
+}  # fmt: skip
+# Measured metric -> the printed one of the paper on DBAC, and how both are called.
+COMPARED = {
+    "LIC_D": ("LIC_H", "LIC_D, leakage of the human captions (the paper's LIC_H)"),
+    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A->T)"),
+    "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
+}
+PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}
+CONSTANT = ("constant", ALL_IMAGES, WITH_REFERENCES)
+GREY_TEXT = f"color: {GREY}"
+
+
+def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
+    """Contextual share and METEOR against delta: the primary captioner with its 95% band, the others in grey.
+
+    tables: captioner -> its sweep (a row a delta). The dotted line is METEOR under constant alignment, the dashed one
+    the delta that was chosen. METEOR is left out where it was not computed.
+    """
+    from plotly.subplots import make_subplots
+
+    shown = [name for name in TITLES if tables[primary][name].notna().any()]
+    figure = make_subplots(rows=1, cols=len(shown), horizontal_spacing=0.1)
+    for place, name in enumerate(shown, start=1):
+        for model in [*(other for other in tables if other != primary), primary]:
+            for trace in _traces(tables[model], name, model, model == primary):
+                figure.add_trace(trace, row=1, col=place)
+        figure.add_vline(x=delta, line={"dash": "dash", "color": GREY, "width": 1.5}, row=1, col=place)
+        figure.update_xaxes(title={"text": "delta, cosine distance"}, zeroline=False, row=1, col=place)
+        figure.update_yaxes(title={"text": TITLES[name]}, zeroline=False, row=1, col=place)
+    figure.update_layout(height=HEIGHT, showlegend=False, dragmode=False, margin={"l": 10, "r": 20, "t": 20, "b": 46})
+    return figure
+
+
+def _traces(table: pd.DataFrame, name: str, model: str, primary: bool) -> list:
+    import plotly.graph_objects as go
+
+    x, colour = table["delta"], MEASURED if primary else GREY
+    hover = [
+        f"{escape(model)}, delta {row['delta']:g}<br>{row[name]:.1f} [{row[f'{name}_low']:.1f}, "
+        f"{row[f'{name}_high']:.1f}] 95% over images"
+        for row in table.to_dict("records")
+    ]
+    line = go.Scatter(x=x, y=table[name], mode="lines+markers", line={"color": colour, "width": 3 if primary else 1.5},
+                      marker={"size": 7 if primary else 4}, hovertext=hover, hoverinfo="text")  # fmt: skip
+    if not primary:
+        return [line]
+    ends = pd.concat([table[f"{name}_low"], table[f"{name}_high"][::-1]])
+    band = go.Scatter(x=pd.concat([x, x[::-1]]), y=ends, fill="toself", fillcolor=BAND, line={"width": 0},
+                      mode="lines", hoverinfo="skip")  # fmt: skip
+    if f"{name}_constant" not in table or table[f"{name}_constant"].isna().all():
+        return [band, line]
+    text = f"constant alignment {table[f'{name}_constant'].iloc[0]:.1f}"
+    constant = go.Scatter(x=x, y=table[f"{name}_constant"], mode="lines", hovertext=text, hoverinfo="text",
+                          line={"color": colour, "dash": "dot", "width": 2})  # fmt: skip
+    return [band, line, constant]
+
+
+def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, str]:
+    """The answer for one captioner at the chosen delta, and what it rests on."""
+    row = table[table["delta"] == delta].iloc[0]
+    share = f"{row['contextual']:.1f}% [{row['contextual_low']:.1f}, {row['contextual_high']:.1f}]"
+    headline = f"Of the human words that {model} never uses, {share} become its nearest word."
+    support = (
+        f"Delta {delta:g}. {row['unknown']:.1f}% of all words in {row['captions']:,.0f} human captions of "
+        f"{row['images']:,.0f} images become <unk>; under constant alignment {row['unknown_constant']:.1f}%."
+    )
+    if pd.isna(row["METEOR"]):
+        return headline, support
+    return headline, (
+        f"{support} METEOR between the captions before and after is {row['METEOR']:.1f} [{row['METEOR_low']:.1f}, "
+        f"{row['METEOR_high']:.1f}], under constant alignment {row['METEOR_constant']:.1f} "
+        f"[{row['METEOR_constant_low']:.1f}, {row['METEOR_constant_high']:.1f}]."
+    )
+
+
+def side_by_side(
+    measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: dict
+) -> pd.DataFrame:
+    """One row a captioner and attacker: a metric of the human captions under constant and contextual alignment.
+
+    measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin with `printed`, in
+    the unit of the measured ones. option: which contextual alignment. Empty where nothing was measured.
+    """
+    own = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
+    contextual = [aligned_condition(condition, option) for condition in (ALL_IMAGES, WITH_REFERENCES)]
+    rows: dict[tuple, dict[str, str]] = {}
+    for row in own.to_dict("records"):
+        for title, conditions in (("constant", CONSTANT), (f"contextual, {option['name']}", contextual)):
+            if row["condition"] in conditions:
+                rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(row)
+    beside = _printed(printed, COMPARED[metric][0], attribute, 100 if metric != "DBAC_H" else 1)
+    table = pd.DataFrame([
+        {"captioner": model, "attacker": encoder} | cells | beside.get(name_key(model), {})
+        for (model, encoder), cells in rows.items()
+    ])  # fmt: skip
+    order = ["captioner", "attacker", "constant", f"contextual, {option['name']}"]
+    order += [f"printed, {name}" for name in PRINTED.values()]
+    table = table.reindex(columns=[name for name in order if name in table]).fillna("")
+    return table.drop(columns=[name for name in ("attacker",) if name in table and (table[name] == "").all()])
+
+
+def _printed(printed: pd.DataFrame, metric: str, attribute: str, scale: int) -> dict[str, dict[str, str]]:
+    """Captioner (as a key) -> its printed values by column."""
+    found: dict[str, dict[str, str]] = {}
+    rows = printed[(printed["paper"] == "dbac") & (printed["metric"] == metric) & (printed["attribute"] == attribute)]
+    for row in rows[rows["condition"].isin(list(PRINTED))].to_dict("records"):
+        value = f"{row['value'] * scale / row['scale']:.{1 if scale == 100 else 3}f}"
+        found.setdefault(name_key(row["model"]), {})[f"printed, {PRINTED[row['condition']]}"] = value
+    return found
+
+
+def grey_printed(table: pd.DataFrame):
+    """The table with its printed columns in grey."""
+    return table.style.map(lambda _: GREY_TEXT, subset=[name for name in table if name.startswith("printed")])

@@ -1,0 +1,158 @@
+"""What vocabulary alignment does to the human captions: the sweep over delta, and leakage under both alignments."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.plan import Request, RunSpec, expected_seconds, plan
+from capbias_core.experiments.published import measured_rows
+from capbias_core.experiments.read import sweep_of
+from capbias_core.experiments.store import ACTIVE
+from capbias_core.experiments.vectors import VECTORS
+from capbias_core.load.published import published_results
+from capbias_core.present.alignment import COMPARED, grey_printed, side_by_side, sweep_chart, sweep_sentence
+from capbias_core.present.sentence import duration
+from pages.ui.alignment import chosen_alignment
+from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.running import progress
+
+WHAT = (
+    "People use more words than a captioner does. Before an attacker reads human captions, words that the captioner "
+    "never uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word, where that is "
+    "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
+)
+NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
+
+
+def main() -> None:
+    engine = page("Alignment")
+    note(WHAT)
+    collection = collection_picker(engine.workspace)
+    missing = _missing(engine, collection)
+    if collection is None or missing:
+        empty_state(engine, missing or "No captions are loaded yet.")
+        return
+    if not engine.workspace.items(VECTORS, collection):
+        st.html(
+            '<div class="cb-answer"><b>No word vectors are kept yet.</b><p>Name a file of GloVe, word2vec or fastText '
+            "on the Data page; it stays where it is.</p></div>"
+        )
+        st.page_link("pages/1_Data.py", label="Keep word vectors", icon=":material/upload_file:")
+        return
+    with errors():
+        request = _request(engine, collection)
+        _measure(engine, collection, request)
+        _sweeps(engine, request)
+        _both(engine, collection, request)
+
+
+def _missing(engine: Engine, collection: str | None) -> str:
+    """What the collection lacks, as a sentence, or ''."""
+    lacking = [text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)]
+    return f"The collection “{collection}” has no {' and no '.join(lacking)} yet." if lacking else ""
+
+
+def _request(engine: Engine, collection: str) -> Request:
+    """The sweep of every chosen captioner, by the filters; every choice is in the URL."""
+    side, workspace = st.sidebar, engine.workspace
+    sets = [item.name for item in workspace.items("captions", collection)]
+    captions = side.multiselect("Captioners", sets, default=sets, key="sets", bind="query-params")
+    kept = workspace.items("attributes", collection)
+    tables = {name: item.name for item in kept for name in item.details["attributes"]}
+    attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")
+    human = [item.name for item in workspace.items("references", collection)]
+    references = side.selectbox("Human captions", human, key="references", bind="query-params")
+    kept = {item.name: item for item in workspace.items(VECTORS, collection)}
+    vectors = side.selectbox("Word vectors", list(kept), key="vectors", bind="query-params")
+    return Request(
+        collection, tuple(captions), tables[attribute], attribute, ("alignment",), references,
+        options={"alignment": chosen_alignment(kept[vectors])},
+    )  # fmt: skip
+
+
+def _measure(engine: Engine, collection: str, request: Request) -> None:
+    """What measuring would cost, and the buttons."""
+    sweeps = plan(engine.workspace, request)
+    leakage = [spec for spec in plan(engine.workspace, _leakage(request, {})) if spec.references]
+    leakage += [spec for spec in plan(engine.workspace, _leakage(request, request.options)) if spec.references]
+    left, right = st.columns(2)
+    _button(engine, left, collection, sweeps, "Measure the sweep")
+    _button(engine, right, collection, leakage, "Measure LIC_D under both alignments (ngram)")
+    progress(engine)
+
+
+def _leakage(request: Request, options: dict) -> Request:
+    return Request(
+        request.collection, request.captions, request.table, request.attribute, ("lic",), request.references,
+        options=options,
+    )  # fmt: skip
+
+
+def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
+    rows = engine.workspace.runs_of([spec.run_id for spec in specs])
+    todo = [spec for spec in specs if spec.run_id not in rows or rows[spec.run_id].status not in ("finished", *ACTIVE)]
+    cost = f": {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))}" if todo else " (measured)"
+    if place.button(f"{text}{cost}", disabled=not todo, width="stretch", key=text):
+        engine.submit(todo, collection)
+        st.rerun()
+    with place:
+        for row in rows.values():
+            if row.status in ("failed", "died"):
+                note(f"{row.spec['model']} {row.status}: {row.message}")
+
+
+def _sweeps(engine: Engine, request: Request) -> None:
+    """The chart over delta, and the table that it draws."""
+    runs = engine.workspace.runs_of([spec.run_id for spec in plan(engine.workspace, request)])
+    tables = {run.spec["model"]: sweep_of(engine.workspace, run) for run in runs.values() if run.status == "finished"}
+    if not tables:
+        note("The sweep is not measured yet for these choices.")
+        return
+    primary = st.sidebar.selectbox("Captioner in the chart", list(tables), key="primary", bind="query-params")
+    delta = request.options["alignment"]["delta"]
+    headline, support = sweep_sentence(tables[primary], primary, delta)
+    st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
+    st.plotly_chart(
+        sweep_chart(tables, primary, delta), key="sweep", config={"displayModeBar": False},
+        alt="Contextual share of substitutions and METEOR against delta",
+    )  # fmt: skip
+    others = " Grey: the other captioners." if len(tables) > 1 else ""
+    note(
+        f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
+        f"alignment.{others} Words are counted as often as they occur."
+    )
+    with st.expander("The numbers of the chart, x100"):
+        st.dataframe(tables[primary].round(2), hide_index=True, alt=f"The sweep of {primary}")
+        whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
+        st.download_button(
+            "CSV", whole.to_csv(index=False), f"{request.collection} alignment.csv", "text/csv", key="csv"
+        )
+    for line in dict.fromkeys(text for run in runs.values() for text in run.notes):
+        note(line)
+
+
+def _both(engine: Engine, collection: str, request: Request) -> None:
+    """Metrics of the human captions under both alignments, printed values in grey."""
+    st.subheader("Constant and contextual alignment, side by side")
+    measured, printed = measured_rows(engine.workspace, collection), published_results()
+    measured = measured[measured["model"].isin(request.captions)]
+    for metric, (_, title) in COMPARED.items():
+        table = side_by_side(measured, printed, metric, request.attribute, request.options["alignment"])
+        st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
+        if table.empty:
+            note("Not measured yet. DBAC is measured on the Scores page, under the alignment that is chosen there.")
+            continue
+        st.dataframe(grey_printed(table), hide_index=True, alt=title)
+    note(
+        "Value ± standard deviation over attacker seeds [95% interval over images], LIC_D and METEOR x100. Printed "
+        "values, in grey, are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
+        "they decide nothing. A number speaks about captions and labels, never about who a person is."
+    )
+
+
+with errors():
+    main()
