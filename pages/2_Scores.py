@@ -9,26 +9,28 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, expected_seconds, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares, expected_seconds, plan
 from capbias_core.experiments.read import comparisons
 from capbias_core.experiments.store import ACTIVE, Item
-from capbias_core.metrics import METRICS
+from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, duration, ties
+from capbias_core.present.sentence import answer, duration, measure, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
+from pages.ui.alignment import alignment_picker
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
 
 ASKED = {
     "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
-    "dba": "DBA_G and DBA_O", "quality": "caption quality (BLEU-4, CIDEr, METEOR, ROUGE-L)",
+    "dba": "DBA_G and DBA_O", "dbac": "DBAC", "dbac_accuracy": "DBAC, Q = accuracy",
+    "dbac_code": "DBAC, as in its code", "dpa": "DPA", "multi": "Multi",
+    "quality": "caption quality (BLEU-4, CIDEr, METEOR, ROUGE-L)",
     "performance_gap": "caption quality by group", "vocabulary": "vocabulary size",
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
-COMPARING = ("ba", "dba", "quality", "performance_gap")
 NO_REFERENCES = "none"
 
 
@@ -68,8 +70,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     )  # fmt: skip
     attacker = side.selectbox(
         "Attacker", list(ATTACKERS), key="attacker", bind="query-params",
-        help="ngram: a linear attacker, a preview in seconds. lstm_bi: the LIC paper's protocol, minutes a seed on a "
-        "CPU.",
+        help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
+        "protocols, minutes a seed on a CPU.",
     )  # fmt: skip
     seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
     metrics = side.multiselect(
@@ -86,7 +88,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     )  # fmt: skip
     objects = [item.name for item in engine.workspace.items("objects", collection)]
     shown = side.selectbox("Objects of the images", objects, key="objects", bind="query-params") if objects[1:] else ""
-    comparing = [ASKED[name] for name in metrics if name in COMPARING]
+    alignment = alignment_picker(engine.workspace, collection) if human != NO_REFERENCES else {}
+    comparing = [ASKED[name] for name in metrics if any(map(compares, expand_metrics([name])))]
     if human == NO_REFERENCES and comparing:
         note(f"Human captions are needed for {'; '.join(comparing)}: choose some, or load them on the Data page.")
     if not _has_words(table, attribute):
@@ -95,7 +98,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
         metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
         seeds=int(seeds), merge_masks=merge, words=words, objects=shown,
-        options={"tokenizer": default_tokenizer()},
+        options={"tokenizer": default_tokenizer()} | alignment,
     )  # fmt: skip
 
 
@@ -191,16 +194,20 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
 
 def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     """One metric at a time, with its neutral point."""
-    keys = list(dict.fromkeys(zip(rows["metric"], rows["condition"], strict=True)))
-    keys = [key for key in keys if not key[0].endswith("_D")]
-    names = {f"{metric}{' with references' if condition else ''}": (metric, condition) for metric, condition in keys}
+    keys = dict.fromkeys(zip(rows["metric"], rows["direction"], rows["condition"], strict=True))
+    keys = [key for key in keys if not key[0].endswith(("_D", "_H"))]
+    names = {
+        f"{measure(metric, direction)} {condition.replace('_', ' ')}".strip(): (metric, direction, condition)
+        for metric, direction, condition in keys
+    }
     order = [*METRICS]
     options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
     chosen = st.segmented_control("Chart", options, default=options[0], key="chart", bind="query-params", required=True)
-    metric, condition = names[chosen]
-    shown = rows[(rows["metric"] == metric) & (rows["condition"] == condition) & rows["value"].notna()]
+    metric, direction, condition = names[chosen]
+    alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["condition"] == condition)
+    shown = rows[alike & rows["value"].notna()]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec["attribute"]
-    ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric).ranks
+    ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction).ranks
     best, first = best_first(metric, ranks)
     figure = interval_chart(shown, metric, attribute_from(attribute), best)
     st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")

@@ -8,11 +8,11 @@ import pandas as pd
 
 from capbias_core.cli.objects import lacking, with_objects
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import inputs, needs_references
+from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares, plan
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.present.table import to_csv
 
@@ -40,7 +40,7 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
     kept: set[str] = set()
     reasons: dict[str, dict[str, None]] = {}
     for name in request.metrics:
-        if needs_references(name) and not request.references:
+        if compares(name) and not request.references:
             reasons.setdefault("human captions are needed (--references)", {})[name] = None
             continue
         family = METRICS[name].family.replace("difference", "attack")
@@ -74,7 +74,7 @@ def _lacks(name: str, spec: RunSpec) -> str:
         return "the objects of the images are not known (--objects, or a column objects in the table of attributes)"
     if lack := lacking(name, spec, attribute):
         return lack
-    return "" if not needs_references(name) or spec.references else f"no labelled image of {spec.model} has references"
+    return "" if not compares(name) or spec.references else f"no labelled image of {spec.model} has references"
 
 
 def ordered(frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str]) -> pd.DataFrame:

@@ -9,16 +9,15 @@ from pathlib import Path
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.alignment import alignment_options, check_alignment
-from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
+from capbias_core.cli.labels import compared_lines, derivable, dropped_line, holds, mapped
 from capbias_core.cli.terminal import say, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.own_attributes import attribute_folder
-from capbias_core.experiments.plan import Request
+from capbias_core.experiments.plan import Request, compares
 from capbias_core.experiments.store import Workspace, checked_name, default_folder
 from capbias_core.load import detect
-from capbias_core.metrics import METRICS
 from capbias_core.types import Attribute
 
 FILES = "files"
@@ -110,7 +109,7 @@ def _request(
         human = [args.references]
     return Request(
         collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
-        _only(human, collection) if any(map(needs_references, metrics)) else "", args.attacker, args.seeds,
+        _only(human, collection) if any(map(compares, metrics)) else "", args.attacker, args.seeds,
         args.merge_masks, objects=getattr(args, "objects", None) or "" if args.collection else "",
         options=_options(args) | alignment_options(workspace, collection, args),
     )  # fmt: skip
@@ -120,12 +119,6 @@ def _options(args) -> dict:
     """What families can be told beyond the request's own fields, by the names of the command line's arguments."""
     keys = dict.fromkeys(key for family in FAMILIES.values() for key in family.options)
     return {key: value for key in keys if (value := getattr(args, key, None)) is not None}
-
-
-def needs_references(metric: str) -> bool:
-    """Whether a metric compares with human captions."""
-    family = METRICS[metric].family
-    return family == "difference" or FAMILIES[family].compares or metric.endswith("_D")
 
 
 def _only(references: list[str], collection: str) -> str:
@@ -196,7 +189,8 @@ def _keep_labels(workspace: Workspace, offered: ingest.Offered, args) -> str:
     given = args.attribute, args.attribute_column, args.values
     attribute, details = mapped(offered.frame, *given, folder=own_folder(args))
     ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, offered.report.file, {attribute: details})
-    say(dropped_line(offered.frame, details))
+    for line in [*compared_lines(offered.frame, details, own_folder(args)), dropped_line(offered.frame, details)]:
+        say(line)
     return attribute
 
 

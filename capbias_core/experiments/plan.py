@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -199,6 +200,12 @@ def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: 
     return Labels(attribute, series, dropped)
 
 
+def compares(metric: str) -> bool:
+    """Whether a metric needs the human captions of the same images."""
+    family = METRICS[metric].family
+    return family == "difference" or metric.endswith("_D") or FAMILIES[family].compares
+
+
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     """The runs that answer a request: one caption set, attribute, metric family, attacker and condition each.
 
@@ -245,7 +252,7 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
         raise CapbiasError(
             f"{len(kept)} files of objects in {request.collection} ({', '.join(item.name for item in kept)})",
             "one of them",
-            "Name it with --objects, choose it on the Scores page, or delete the others on the Data page.",
+            "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
         )
     digest = kept[0].hash if kept else table.hash
     return {"table": digest, "column": OBJECTS} if kept or OBJECTS in workspace.frame(digest).columns else {}
@@ -307,10 +314,19 @@ def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, a
 
 def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
     """Rough seconds that a run will take on two cores, from the size of its set."""
-    images = next((item.images for item in workspace.items() if item.hash == spec.captions), FULL_SET)
     seconds = FAMILIES[spec.family].seconds
     if spec.attacker:
         entry = ATTACKERS[spec.attacker]
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
         seconds += fits * entry.seconds_a_fit
-    return seconds * images / FULL_SET
+    return seconds * _share_of_full_set(workspace, spec.captions)
+
+
+def family_seconds(workspace: Workspace, captions: str, families: Iterable[str]) -> float:
+    """Rough seconds of families that train nothing on the set with this hash, before a run can be planned."""
+    return sum(FAMILIES[name].seconds for name in families) * _share_of_full_set(workspace, captions)
+
+
+def _share_of_full_set(workspace: Workspace, captions: str) -> float:
+    images = next((item.images for item in workspace.items() if item.hash == captions), FULL_SET)
+    return images / FULL_SET

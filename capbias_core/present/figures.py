@@ -9,7 +9,7 @@ import pandas as pd
 
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.sentence import BETTER, rank_text
+from capbias_core.present.sentence import BETTER, measure, rank_text
 from capbias_core.types import Attribute
 
 ROW_HEIGHT = 34
@@ -19,8 +19,8 @@ MARGINS = 96
 def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]]):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
-    rows: results of one metric, one row a captioner. The rank, tied where it is a span, stands at the right; see
-    `best_first`.
+    rows: results of one metric and direction, one row a captioner. The rank, tied where it is a span, stands at the
+    right; see `best_first`.
     """
     import plotly.graph_objects as go
 
@@ -49,7 +49,8 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
             )
     if math.isfinite(neutral):
         _neutral_line(figure, neutral, "chance" if METRICS[metric].family == "attack" else "neutral")
-    return _finished(figure, f"{metric} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
+    name = measure(metric, rows["direction"].iloc[0])
+    return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
 
 
 def _neutral_line(figure, neutral: float, name: str) -> None:

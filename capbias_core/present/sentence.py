@@ -70,6 +70,11 @@ def _headline(lic: pd.Series, model: str, attribute: Attribute, trained: bool | 
     }[verdict(lic["ci_low"], lic["ci_high"], trained)]
 
 
+def measure(metric: str, direction: str) -> str:
+    """A metric with its direction: `DBAC A→T`, or its name alone."""
+    return f"{metric} {direction.replace('->', '→')}" if direction else metric
+
+
 def duration(seconds: float) -> str:
     """Seconds as a person says them."""
     if seconds < 90:

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.metrics import METRICS
-from capbias_core.present.sentence import rank_text
+from capbias_core.present.sentence import measure, rank_text
 from capbias_core.types import RESULT_COLUMNS
+
+# Families whose values x100 are small, so that they get two decimals.
+FINE = ("cooccurrence", "combinations")
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -34,8 +37,8 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. A metric that
-    was measured on all images and on those with references has a column for each. Counting metrics have no encoder
-    and stand beside the only one, or on rows of their own where there are several.
+    was measured on all images and on those with references has a column for each, and so has each direction. Counting
+    metrics have no encoder and stand beside the only one, or on rows of their own where there are several.
 
     ranks: model -> (best, worst) rank by LIC (LIC_M where there is no LIC), shown as `1` or `1–2`. metrics: which to
     show, in this order (default: all, in the order of the metrics' own table).
@@ -45,11 +48,14 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
     both = {name for name, group in frame.groupby("metric") if group["condition"].nunique() > 1}
     rows: dict[tuple, dict[str, str]] = {}
+    columns: dict[str, dict[str, None]] = {}
     for row in _highest_first(frame).to_dict("records"):
         suffix = f" ({row['condition'].replace('_', ' ')})" if row["metric"] in both and row["condition"] else ""
-        rows.setdefault(tuple(row[key] for key in keys), {})[row["metric"] + suffix] = value_text(row)
+        column = measure(row["metric"], row["direction"]) + suffix
+        columns.setdefault(row["metric"], {})[column] = None
+        rows.setdefault(tuple(row[key] for key in keys), {})[column] = value_text(row)
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
-    named = [column for name in shown for column in table if column == name or column.startswith(f"{name} (")]
+    named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
     if ranks and len(table):
         table.insert(
@@ -80,7 +86,7 @@ def value_text(row: dict) -> str:
         return "not defined"
     if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
         return f"{row['value']:,.0f}"  # a count, such as the size of a vocabulary
-    fine = row["scale"] != 100 or (row["metric"] in METRICS and METRICS[row["metric"]].family == "cooccurrence")
+    fine = row["scale"] != 100 or (row["metric"] in METRICS and METRICS[row["metric"]].family in FINE)
 
     def rounded(value: float) -> str:
         decimals = 2 if fine else 1

@@ -16,10 +16,10 @@ SETS = 40
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def ranking(folder: str, run_ids: tuple[str, ...], metric: str) -> Ranking:
+def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str = "") -> Ranking:
     """Ranks of the captioners of these runs."""
     workspace = Workspace(folder)
-    return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric)
+    return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -1,0 +1,218 @@
+"""DBAC: both readings on sets worked out by hand, and from captions to the run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.experiments import read
+from capbias_core.experiments.engine import execute
+from capbias_core.experiments.families import dbac as family
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.store import Workspace
+from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
+from capbias_core.prepare.tasks import mask_objects, object_names
+
+# by hand
+
+
+def test_the_equations_by_hand():
+    """Two values, two task words. 10 held-out captions: F with bed 3, F with tie 1, M with bed 2, M with tie 4.
+
+    Right guesses: of 5 with bed 4, of 5 with tie 2, so Q(bed) = 0.8 and Q(tie) = 0.4. Over the whole set P(bed) = 0.6,
+    P(tie) = 0.3, P(F) = 0.4, P(M) = 0.6. A->T: w = Q(t) P(t) / P(a):
+    (F, bed) 0.8 * 0.6 / 0.4 = 1.2, (F, tie) 0.4 * 0.3 / 0.4 = 0.3, (M, bed) 0.8, (M, tie) 0.2.
+    Mean by captions: (3 * 1.2 + 1 * 0.3 + 2 * 0.8 + 4 * 0.2) / 10 = (3.6 + 0.3 + 1.6 + 0.8) / 10 = 0.63.
+    """
+    pairs = np.array([[3.0, 1.0], [2.0, 4.0]])
+    quality = accuracy(np.array([4.0, 2.0]), pairs.sum(axis=0))
+    ratio = np.array([[0.6, 0.3]]) / np.array([[0.4], [0.6]])
+    assert quality.tolist() == [0.8, 0.4]
+    assert float(pair_weight(quality, pairs, ratio)) == pytest.approx(0.63)
+
+
+def test_inverse_cross_entropy_by_hand():
+    """Two captions with probabilities 1/2 and 1/8 of the truth: mean loss (ln 2 + 3 ln 2) / 2 = 2 ln 2."""
+    losses = -np.log([0.5, 0.125]).sum(keepdims=True)
+    assert inverse_cross_entropy(losses, np.array([2.0])) == pytest.approx(1 / (2 * np.log(2)))
+
+
+def test_a_task_word_that_no_held_out_caption_has_adds_nothing():
+    pairs = np.array([[1.0, 0.0], [1.0, 0.0]])
+    with np.errstate(all="raise"):
+        quality = accuracy(np.array([2.0, 0.0]), pairs.sum(axis=0))
+        assert float(pair_weight(quality, pairs, np.ones((2, 2)))) == 1.0
+
+
+def test_the_authors_code_by_hand():
+    """Three captions: probability of the truth 0.9, 0.5, 0.1, times pattern over value 0.2 / 0.5, 0.4 / 0.5, 0.4 / 0.5:
+    (0.36 + 0.4 + 0.08) / 3 = 0.28."""
+    weighted = np.array([0.9 * 0.4, 0.5 * 0.8, 0.1 * 0.8])
+    assert float(pattern_weight(weighted.sum(), 3.0)) == pytest.approx(0.28)
+
+
+def test_dbac_is_the_normalised_difference():
+    assert float(dbac(np.array(0.3), np.array(0.1))) == pytest.approx(0.5)
+    assert float(dbac(np.array(0.0), np.array(0.2))) == pytest.approx(-1.0)
+    assert float(dbac(np.array(0.0), np.array(0.0))) == 0.0
+
+
+def test_object_phrases_become_one_token_the_longest_first():
+    captions = ["A hot dog on a dining table", "two dogs", "a dogma"]
+    assert mask_objects(captions, object_names()) == ["a <object> on a <object>", "two <object>", "a dogma"]
+
+
+# from captions to the run
+
+FORMS = {"Female": "a woman", "Male": "a man"}
+
+
+def captions_of(values, objects, cues) -> pd.DataFrame:
+    text = [f"{FORMS[value]} {cue} a {thing}" for value, thing, cue in zip(values, objects, cues, strict=True)]
+    ids = [str(place) for place in range(len(text))]
+    return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+
+
+def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None) -> tuple[Workspace, Request]:
+    table = pd.DataFrame({"image_id": human["image_id"], "gender": values})
+    if objects is not None:
+        table["objects"] = objects
+    workspace = Workspace(folder)
+    details = {"attributes": {"gender": suggested_details("gender", table)}}
+    workspace.keep("attributes", "labels", table, "c", "test", details)
+    workspace.keep("references", "human", human, "c", "test")
+    workspace.keep("captions", "m", model, "c", "test", {"trained_on_references": True})
+    names = ("dbac", "dbac_accuracy", "dbac_code")
+    return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3)
+
+
+def finished(workspace: Workspace, request: Request):
+    (spec,) = plan(workspace, request)
+    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    execute(str(workspace.folder), spec.run_id, "t")
+    run = workspace.run(spec.run_id)
+    assert run.status == "finished", run.message
+    return run, workspace.results([spec.run_id]).set_index(["metric", "direction"])
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """1,000 images, values and the objects bed and tie independent and equally common.
+
+    The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its object:
+    so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
+    """
+    rng = np.random.default_rng(8)
+    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
+    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
+
+    def cues(share):
+        agree = rng.permutation(1000) < share * 1000
+        return np.where((values == "Female") == agree, "sits by", "lies by")
+
+    human, model = captions_of(values, objects, cues(0.6)), captions_of(values, objects, cues(0.9))
+    workspace, request = fill(tmp_path_factory.mktemp("known"), human, model, values, objects)
+    return workspace, *finished(workspace, request)
+
+
+def test_a_to_t_gives_the_known_quality_of_both_sides(known):
+    _, _, rows = known
+    assert rows.loc["DBAC_accuracy_H", "A->T"]["value"] == pytest.approx(0.6, abs=0.05)
+    assert rows.loc["DBAC_accuracy_M", "A->T"]["value"] == pytest.approx(0.9, abs=0.03)
+    row = rows.loc["DBAC_accuracy", "A->T"]
+    assert row["value"] == pytest.approx(100 * (0.9 - 0.6) / (0.9 + 0.6), abs=4)
+    assert row["ci_low"] < 20 < row["ci_high"] and row["ci_low"] > 0
+    assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
+
+
+def test_inverse_cross_entropy_of_the_best_attackers(known):
+    """Their losses are the entropies of 0.6 and 0.9: 0.673 and 0.325 nats, so w is about 1.49 and 3.08."""
+    _, _, rows = known
+    assert rows.loc["DBAC_H", "A->T"]["value"] == pytest.approx(1 / 0.673, rel=0.05)
+    assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
+
+
+def test_the_authors_reading_of_the_same(known):
+    """Probability of the truth times P(pattern) / P(a) = 1: mean 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82."""
+    _, _, rows = known
+    assert rows.loc["DBAC_code_H", "A->T"]["value"] == pytest.approx(0.52, abs=0.03)
+    assert rows.loc["DBAC_code_M", "A->T"]["value"] == pytest.approx(0.82, abs=0.04)
+
+
+def test_t_to_a_is_at_chance_where_values_and_objects_are_independent(known):
+    """Masked captions say nothing about the object: 1 / ln 2 = 1.44 on both sides, and no amplification."""
+    _, _, rows = known
+    for side in "MH":
+        assert rows.loc[f"DBAC_{side}", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
+    assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=2)
+
+
+def test_the_authors_reading_of_t_to_a_multiplies_over_the_task_words(known):
+    """Two words, each there or not with probability 1/2: the product is 1/4, P(a) / P(pattern) = 1."""
+    _, _, rows = known
+    assert rows.loc["DBAC_code_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
+
+
+def test_estimates_are_read_back_as_they_were_measured(known):
+    workspace, run, rows = known
+    found = read.estimates(workspace, run)
+    assert set(found) == set(rows.index)
+    for key, own in found.items():
+        assert own.value == pytest.approx(rows.loc[key]["value"])
+        assert own.interval() == pytest.approx((rows.loc[key]["ci_low"], rows.loc[key]["ci_high"]))
+
+
+def test_a_model_that_names_the_object_by_the_value_is_seen_from_t_to_a(tmp_path):
+    """Objects go with values in 80%. People name both; the model's captions name the object and, masked, only the woman
+    or man, as people's do: but people mix the words up in half of the captions, so theirs tell less of the object."""
+    rng = np.random.default_rng(1)
+    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
+    objects = np.where((values == "Female") == (rng.random(1000) < 0.8), "bed", "tie")
+    mixed = np.where(rng.random(1000) < 0.5, values, np.where(values == "Female", "Male", "Female"))
+    cues = ["near"] * 1000
+    workspace, request = fill(
+        tmp_path, captions_of(mixed, objects, cues), captions_of(values, objects, cues), values, objects
+    )
+    _, rows = finished(workspace, request)
+    assert rows.loc["DBAC", "T->A"]["ci_low"] > 5
+
+
+def test_without_annotated_objects_those_that_people_name_are_guessed(tmp_path):
+    values = np.array(["Female", "Male"])[np.arange(200) % 2]
+    objects = np.array(["bed", "tie"])[np.arange(200) // 2 % 2]
+    frame = captions_of(values, objects, ["near"] * 200)
+    workspace, request = fill(tmp_path, frame, frame, values)
+    run, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
+    assert "2 objects that the human captions of an image name" in " ".join(run.notes)
+    assert rows.loc["DBAC", "A->T"]["value"] == pytest.approx(0, abs=1e-9), "the same captions on both sides"
+
+
+def test_captions_without_objects_say_so(tmp_path):
+    values = np.array(["Female", "Male"])[np.arange(100) % 2]
+    frame = captions_of(values, ["thing"] * 100, ["near"] * 100)
+    workspace, request = fill(tmp_path, frame, frame, values)
+    (spec,) = plan(workspace, request)
+    workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    execute(str(workspace.folder), spec.run_id, "t")
+    run = workspace.run(spec.run_id)
+    assert run.status == "failed" and "object" in run.message
+
+
+def test_sides_keep_their_captions_apart():
+    """Four captions on three images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4
+    over M 2/4 = 1/2, tie the same; the other way round the inverse."""
+    frame = pd.DataFrame({"image_id": ["a", "a", "b", "c"], "caption_index": [0, 1, 0, 0],
+                          "caption": ["a bed", "the bed", "grass", "a tie"]})  # fmt: skip
+
+    class Job:
+        attribute = type("Attribute", (), {"values": ("F", "M")})
+
+        def codes(self, images):
+            return np.array([0, 1, 1])
+
+    side = family.Side(frame, ["a", "b", "c"], Job())
+    assert family._pattern_ratio(side, side.named, inverse=False).tolist() == [1, 1, 0.5, 0.5]
+    assert family._pattern_ratio(side, side.named, inverse=True).tolist() == [1, 1, 2, 2]

@@ -1,0 +1,273 @@
+"""Multi, DPA and leakage of labels: against an independent package, by hand, and from captions to the run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from capbias_core.attackers.labels import guess_labels
+from capbias_core.experiments import read
+from capbias_core.experiments.engine import execute
+from capbias_core.experiments.families.combinations import combinations
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.store import Workspace
+from capbias_core.metrics import Tally
+from capbias_core.metrics.multi_attribute import (
+    combination_to_value,
+    value_to_combination,
+    variance_of_values,
+)
+from capbias_core.metrics.predictability import (
+    accuracy,
+    as_unlike,
+    inverse_cross_entropy,
+    inverse_squared_error,
+    predictability,
+)
+from capbias_core.prepare.tasks import pair_counts
+
+QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
+
+
+def tally(values: np.ndarray, tasks: np.ndarray) -> Tally:
+    """The counts of captions given as (n, K) and (n, L) booleans."""
+    values, tasks = (csr_array(side.astype(np.int32)) for side in (values, tasks))
+    counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
+    return Tally.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
+
+
+def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Single tasks and pairs that occur in `tasks`, on both sides, by the function under test."""
+    names = list(map(str, range(tasks.shape[1])))
+    _, (found, same) = combinations(names, [csr_array(side.astype(np.int32)) for side in (tasks, predicted)], 1)
+    return found.toarray(), same.toarray()
+
+
+# Multi against the package
+
+
+def corrected_package():
+    """The package's Multi with one fault put right: it divides p(m | a) by its own sum over the combination's single
+    column, which makes every conditional 1; here it is divided by how often the value occurs."""
+    package = pytest.importorskip("bias_amplification.metrics.CoOccurMetrics").MDBA
+
+    class Corrected(package):
+        def computeTgivenA(self, A, T):  # noqa: N802, N803 (the package's names)
+            return (A.T @ T) / A.sum(axis=0).reshape(-1, 1)
+
+    return Corrected(max_attr_size=2)
+
+
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("one_hot", [True, False])
+def test_multi_equals_the_package(seed, one_hot):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(seed)
+    n, k, l = rng.integers(40, 300), rng.integers(2, 4), rng.integers(2, 7)  # noqa: E741 (the formula's letter)
+
+    def tasks():
+        if one_hot:
+            return np.eye(l)[np.concatenate([np.arange(l), rng.integers(0, l, n - l)])]
+        return np.vstack([np.ones(l), rng.random((n - 1, l)) < 0.4]).astype(float)
+
+    value = np.eye(k)[np.concatenate([np.arange(k), rng.integers(0, k, n - k)])]
+    human, model = tasks(), tasks()
+    mean, variance = corrected_package().computeBiasAmp(*(torch.tensor(side) for side in (value, human, model)))
+    sides = [tally(value, side) for side in all_combinations(human, model)]
+    assert float(value_to_combination(*sides, sides)) == pytest.approx(float(mean), abs=1e-6)
+    human = sides[0]
+    if (human.pair * human.n != human.value[:, None] * human.task[None, :]).all():  # else its sign is one of rounding
+        assert float(variance_of_values(*sides, sides)) == pytest.approx(float(variance), abs=1e-6)
+
+
+def test_the_package_as_it_is_sees_no_change():
+    """Why it is corrected above: whatever the model says, its conditionals are 1, and their change 0."""
+    torch = pytest.importorskip("torch")
+    package = pytest.importorskip("bias_amplification.metrics.CoOccurMetrics").MDBA()
+    value = torch.eye(2).repeat(50, 1)
+    model = torch.cat([value[:90], 1 - value[90:]])
+    assert float(package.computeBiasAmp(value, torch.eye(2).repeat_interleave(50, 0), model)[0]) == 0
+
+
+def test_multi_by_hand():
+    """Two women, two men; humans: cake with both women, tie with one man, cake and tie together with the other man.
+
+    p(cake | F) = 1, p(cake | M) = 1/2, p(tie | M) = 1, p(both | M) = 1/2. The model takes the cake from that man:
+    p(cake | M) and p(both | M) become 0, so A->T = (1/2 + 1/2) / (2 values * 3 combinations) = 1/6. T->A: p(F | cake)
+    = 2/3 becomes 1, p(M | cake) = 1/3 becomes 0; with both objects no one is left, which adds 0: (1/3 + 1/3) / 6 = 1/9.
+    """
+    value = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
+    human, model = np.array([[1, 0], [1, 0], [0, 1], [1, 1]]), np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
+    sides = [tally(value, side) for side in all_combinations(human, model)]
+    assert float(value_to_combination(*sides, sides)) == pytest.approx(1 / 6)
+    assert float(combination_to_value(*sides, sides)) == pytest.approx(1 / 9)
+
+
+def test_combinations_are_those_that_stand_often_enough_on_the_human_side():
+    human = csr_array(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]]))
+    names, (found, _) = combinations(["a", "b", "c"], [human, human], 2)
+    assert names == ["a", "b", "a + b"]
+    assert found.toarray().tolist() == [[1, 1, 1], [1, 1, 1], [0, 1, 0]]
+
+
+# DPA and leakage against the package
+
+
+def labels(seed: int, n: int):
+    """A value, the truth that agrees with it in 70% of the rows, and a prediction that does in 85%; (n, 1) each."""
+    rng = np.random.default_rng(seed)
+    value = (rng.random((n, 1)) < rng.uniform(0.4, 0.6)).astype(float)
+    return value, *(np.where(rng.random((n, 1)) < share, value, 1 - value) for share in (0.7, 0.85))
+
+
+def package_of(quality: str, normalised: bool, epochs: int):
+    torch = pytest.importorskip("torch")
+    models = pytest.importorskip("bias_amplification.attacker_models.ANN")
+    metrics = pytest.importorskip("bias_amplification.metrics.PredMetrics")
+    attacker = models.simpleDenseModel(1, 1, 1, numFirst=1, activations=["sigmoid"])
+    settings = {"learning_rate": 0.05, "loss_function": "bce", "epochs": epochs, "batch_size": 256}
+    threshold = quality == "accuracy"
+    if normalised:
+        return torch, metrics.DPA(attacker, attacker, settings, quality, threshold, True)
+    return torch, metrics.Leakage(attacker, settings, quality, threshold, False)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+@pytest.mark.parametrize("normalised", [True, False])
+def test_quality_and_amplification_equal_the_package_of_the_same_attackers(quality, normalised):
+    """200 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
+    torch, package = package_of(quality, normalised, 1)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        guessed = rng.uniform(0.05, 0.95, (2, 60, 3)).astype(np.float32)
+        truth = (rng.random((2, 60, 3)) < 0.5).astype(np.float32)
+        ours = [QUALITIES[quality](*pair) for pair in zip(guessed, truth, strict=True)]
+        theirs = [
+            package.calcLambda(lambda x: x, *(torch.tensor(side) for side in pair))
+            for pair in zip(guessed, truth, strict=True)
+        ]
+        assert ours == pytest.approx([float(value) for value in theirs], rel=1e-5)
+        expected = float(package.compute_leakage(theirs[0], theirs[1], normalised))
+        assert predictability(ours[1], ours[0], normalised) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def learned(seed: int, quality: str, normalised: bool) -> tuple[float, float]:
+    """DPA or leakage of one random array, the package's attacker and ours trained on their own."""
+    value, truth, predicted = labels(seed, 3000)
+    train, test = slice(0, 2400), slice(2400, None)
+    torch, package = package_of(quality, normalised, 40)
+    torch.manual_seed(seed)
+    parts = [
+        torch.tensor(side[part], dtype=torch.float32) for part in (train, test) for side in (value, truth, predicted)
+    ]
+    with contextlib.redirect_stdout(io.StringIO()):
+        theirs = float(package.calcLeak(*parts, *(["AtoT"] if normalised else [])).detach())
+    human = as_unlike(truth, predicted, np.random.default_rng(seed))
+    model, human = (
+        QUALITIES[quality](guess_labels(value[train], side[train], value[test]), side[test])
+        for side in (predicted, human)
+    )
+    return predictability(model, human, normalised), theirs
+
+
+def check_learned(seeds: range, quality: str, normalised: bool, tolerance: float) -> None:
+    """Each within the tolerance (which labels are flipped at random differs), and no shift over all of them."""
+    pairs = np.array([learned(seed, quality, normalised) for seed in seeds])
+    gap = pairs[:, 0] - pairs[:, 1]
+    assert np.abs(gap).max() < tolerance
+    assert abs(gap.mean()) < tolerance / 5
+    assert pairs.mean() > 2 * tolerance, "the amplification is there to be seen"
+
+
+@pytest.mark.parametrize(("quality", "normalised"), [("bce", True), ("accuracy", False)])
+def test_learned_dpa_and_leakage_agree_with_the_package(quality, normalised):
+    check_learned(range(6), quality, normalised, 0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quality", "normalised"), [("bce", True), ("accuracy", True), ("accuracy", False)])
+def test_learned_dpa_and_leakage_agree_with_the_package_on_200_arrays(quality, normalised):
+    check_learned(range(200), quality, normalised, 0.06)
+
+
+def test_human_labels_are_made_as_unlike_and_as_common():
+    """Of 6 and 4 labels the model misses 2 and adds 1: so does the changed human side, at places drawn at random."""
+    human = np.array([[1.0]] * 6 + [[0.0]] * 4)
+    model = np.array([[1.0]] * 4 + [[0.0]] * 2 + [[1.0]] + [[0.0]] * 3)
+    drawn = [as_unlike(human, model, np.random.default_rng(seed)) for seed in range(50)]
+    assert all(own[:6].sum() == 4 and own[6:].sum() == 1 for own in drawn)
+    assert len({own.tobytes() for own in drawn}) > 20
+    assert human.sum() == 6, "the labels given are left alone"
+
+
+# runs
+
+
+def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Labels with objects, human and model captions: cake with women in 70% of the human captions, in `model_share` of
+    the model's; the named value is that of the label for people, and that of the object for the model."""
+    rng = np.random.default_rng(4)
+    women = rng.random(n) < 0.5
+    there = np.where(rng.random(n) < 0.7, women, ~women)
+    named = np.where(rng.random(n) < model_share, women, ~women)
+    ids = [str(place) for place in range(n)]
+    table = pd.DataFrame({
+        "image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie"),
+    })  # fmt: skip
+
+    def captions(value, thing):
+        text = [
+            f"a {'woman' if one else 'man'} with a {'cake' if other else 'tie'}"
+            for one, other in zip(value, thing, strict=True)
+        ]
+        return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": text})
+
+    return table, captions(women, there), captions(there, named)
+
+
+def results_of(tmp_path, metrics, **options) -> tuple[Workspace, pd.DataFrame, list]:
+    table, human, model = generated()
+    workspace = Workspace(tmp_path)
+    details = {"attributes": {"gender": suggested_details("gender", table)}}
+    workspace.keep("attributes", "labels", table, "c", "test", details)
+    workspace.keep("references", "human", human, "c", "test")
+    workspace.keep("captions", "m", model, "c", "test")
+    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3, **options))
+    for spec in specs:
+        assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    runs = list(workspace.runs_of([spec.run_id for spec in specs]).values())
+    assert [run.status for run in runs] == ["finished"] * len(runs), [run.message for run in runs]
+    return workspace, workspace.results().set_index(["metric", "direction"]), runs
+
+
+def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
+    """The model names the value by the object, and the object by the label in 95 instead of 70%: both directions."""
+    workspace, rows, runs = results_of(tmp_path, ("DPA",))
+    for direction in ("A->T", "T->A"):
+        row = rows.loc["DPA", direction]
+        assert 0 < row["ci_low"] < row["value"] < row["ci_high"] <= 100
+        assert row["seeds"] == 3 and row["spread"] > 0 and row["condition"] == ""
+        model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
+        assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
+    assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
+    found = read.estimates(workspace, runs[0])
+    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
+
+
+def test_multi_of_the_same_model(tmp_path):
+    """A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere."""
+    workspace, rows, runs = results_of(tmp_path, ("Multi", "Multi_variance"))
+    assert rows.loc["Multi", "A->T"]["value"] == pytest.approx(25, abs=4)
+    assert (
+        rows.loc["Multi", "A->T"]["ci_low"] < rows.loc["Multi", "A->T"]["value"] < rows.loc["Multi", "A->T"]["ci_high"]
+    )
+    assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
+    found = read.estimates(workspace, runs[0])
+    assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
