@@ -106,7 +106,7 @@ def test_a_late_byte_that_is_not_utf8(tmp_path):
 def test_instances_are_no_captions(coco_bias):
     path = coco_bias / "annotations" / "instances_subset.json"
     assert detect(path).guess == {"image_id": "image_id", "caption": None}
-    assert "with the columns segmentation" in error_of(path).got
+    assert "which tells the objects on images" in error_of(path).got and "as objects" in error_of(path).remedy
 
 
 def test_many_columns_are_cut(tmp_path):

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs
-from capbias_core.cli.terminal import DONE, show
+from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import caption_rows
 from capbias_core.experiments.edits import edit_effect, scored_image, scored_text, strongest_words
 from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for, plan
 from capbias_core.experiments.read import caption_scores, stored_attackers, words_table
 from capbias_core.experiments.store import RunRow, Workspace
-from capbias_core.explain.what_if import parse_edit
+from capbias_core.explain.what_if import apply_edit, parse_edit
 from capbias_core.present.table import caption_text, corpus_text, edit_text
 
 
@@ -26,6 +26,7 @@ def explain(args) -> int:
             raise CapbiasError(f"{len(request.captions)} caption sets", "one", "Name one after --captions.")
         specs = [spec for spec in plan(workspace, replace(request, words=True)) if spec.family == "captions"]
         _check_image(args.image, workspace, specs[0])
+        _check_words(edits, workspace, specs[0])
         rows = run_all(workspace, specs, request.collection)
         code = outcome(rows)
         if code == DONE:
@@ -43,6 +44,21 @@ def _edits(args) -> list[tuple[str, str]]:
             "Add --attacker ngram.",
         )
     return [(word, new) for word, replacements in map(parse_edit, args.words or ()) for new in replacements]
+
+
+def _check_words(edits: list[tuple[str, str]], workspace: Workspace, spec: RunSpec) -> None:
+    """Say which words of edits no caption has; raises where none has any, before an attacker is trained for it."""
+    captions = workspace.frame(spec.captions)["caption"].unique()
+    words = dict.fromkeys(word for word, _ in edits)
+    missing = [word for word in words if all(apply_edit(caption, word, "") is None for caption in captions)]
+    if missing and len(missing) == len(words):
+        raise CapbiasError(
+            f"--words with {', '.join(missing)}, which no caption of {spec.model} has",
+            "a word of its captions",
+            "Check the spelling; without --words the words of the set are listed.",
+        )
+    if missing:
+        say(f"warning: no caption of {spec.model} has {', '.join(missing)}")
 
 
 def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None:

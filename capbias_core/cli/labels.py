@@ -59,7 +59,7 @@ def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:
         raise CapbiasError(
             f"{counted(len(values), 'label')} of the column {column} to compare",
             f"2 to {MOST_LABELS}",
-            "Choose them with --values.",
+            "Choose them with --values." if len(values) > 1 else "Name another column, or more of its labels.",
         )
     return plain_attribute(name, values)
 
@@ -72,6 +72,24 @@ def _check_overrides(own: dict[str, str | None], attribute: Attribute, column: s
             raise CapbiasError(
                 f"--map with the label {raw!r}", f"a label of the column {column}", "Check the spelling."
             )
+
+
+def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
+    """Which labels of a column are compared, and the attribute that usually reads such a column; none of an attribute
+    that is known by name."""
+    name, column = details["attribute"]["name"], details["column"]
+    known = known_attributes(folder)
+    if name in known:
+        return []
+    counts = frame[column].value_counts()
+    values = [value for value in details["attribute"]["values"] if value in counts]
+    shown = ", ".join(f"{value} {counts[value]:,}" for value in values)
+    usual = [own for own in known.values() if column.lower() in own.columns and holds_labels(own, column, counts.index)]
+    hints = [f"{own.name} ({', '.join(own.values)}) reads the column {column}: --attribute {own.name}" for own in usual]
+    return [
+        f"compared: {shown} (labels of the column {column}; --values chooses)",
+        *(f"hint: {hint}" for hint in hints),
+    ]
 
 
 def dropped_line(frame: pd.DataFrame, details: dict) -> str:

@@ -250,19 +250,19 @@ class Workspace:
 
         Returns how many runs went. Raises CapbiasError while a run reads it.
         """
-        shared = any(other.hash == item.hash and other != item for other in self.items())
-        runs = [] if shared else self.using(item)
-        if any(run.status in ACTIVE for run in runs):
-            raise CapbiasError(
-                f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
-            )
         with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
+            db.execute("BEGIN IMMEDIATE")  # from here on nobody else queues a run or keeps the same content
+            place = (item.collection, item.kind, item.name)
+            alike = [own for own in self.items() if own.hash == item.hash]
+            shared = any((own.collection, own.kind, own.name) != place for own in alike)
+            runs = [] if shared else self.using(item)
+            if any(run.status in ACTIVE for run in runs):
+                raise CapbiasError(
+                    f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
+                )
             for run in runs:
                 self._forget(db, run.run_id)
-            db.execute(
-                "DELETE FROM items WHERE collection=? AND kind=? AND name=?", (item.collection, item.kind, item.name)
-            )
+            db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
             if not db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone():
                 self._path(item.hash).unlink(missing_ok=True)
         return len(runs)

@@ -220,7 +220,7 @@ def report_objects(table: ObjectTable, file_name: str, labelled_ids: Collection[
     known = table.frame["image_id"].tolist()
     names = table.frame["objects"].str.split("|").explode()
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
-    labelled = None if labelled_ids is None else list(labelled_ids)
+    labelled = None if labelled_ids is None else sorted(labelled_ids)
     return ObjectReport(
         file=file_name,
         rows=table.rows,

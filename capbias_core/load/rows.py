@@ -120,11 +120,18 @@ def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | No
     """The column of image ids and that of captions: those given by name, else the usual ones."""
     guess = guess_columns(names)
     chosen = {role: chosen_column(file, names, given[role]) if given.get(role) else guess[role] for role in guess}
+    if {"image_id", "category_id"} <= set(names) and chosen["caption"] is None:
+        raise CapbiasError(
+            f"{file}, which tells the objects on images (category_id)",
+            "a column of image ids and one of captions",
+            "Load it as objects.",
+        )
     if None in chosen.values() or chosen["image_id"] == chosen["caption"]:
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids and one of captions",
-            "Choose the columns by name: --image-id-column and --caption-column, or the two boxes on the Data page.",
+            "Choose the columns by name: in the two boxes on the Data page, or in a terminal with --image-id-column "
+            "and --caption-column.",
         )
     return chosen["image_id"], chosen["caption"]
 
@@ -137,6 +144,6 @@ def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> t
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids (such as image_id) and one or more columns of labels",
-            "Choose the column of image ids by name: --image-id-column, or the box on the Data page.",
+            "Choose the column of image ids: in the box on the Data page, or in a terminal with --image-id-column.",
         )
     return image_id, *labels

@@ -51,6 +51,8 @@ def _table_format(path: Path) -> str:
     delimiter, names = tabular.table_header(path)
     if path.suffix.lower() not in TABLE_ENDINGS and not tabular.same_width(path):
         raise CapbiasError(
-            f"{path.name}, text in no format that is known", KNOWN_FORMATS, "Save the captions in one of these."
+            f"{path.name}, text in no format that is known",
+            KNOWN_FORMATS,
+            "Save it in one of these, such as CSV with a first line of column names, one of them image_id.",
         )
     return "tsv" if delimiter == "\t" or (len(names) == 1 and path.suffix.lower() == ".tsv") else "csv"

@@ -61,17 +61,24 @@ def evidence_of(
         ways = {"DBA_O": ways["DBA_O"]}
     if objects is None:
         ways.pop("DBA_G", None)
-    found, notes, lacking = {}, [], []
+    found, notes, lacking = {}, [], {}
     for name, way in ways.items():
         try:
             found[name], note = way()
             notes.append(f"{name}: {note}")
         except CapbiasError as error:
-            lacking.append(error)
+            lacking[name] = error
             notes.append(f"{name} left out: got {error.got}; expected {error.expected}.")
     if not found:
-        raise lacking[0]
+        raise _nothing(lacking)
     return found, notes
+
+
+def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
+    """One error for metrics none of which can be had: what each lacks."""
+    got, expected = ("; ".join(f"for {name} {getattr(error, part)}" for name, error in lacking.items())
+                     for part in ("got", "expected"))  # fmt: skip
+    return CapbiasError(got, expected, " ".join(dict.fromkeys(error.remedy for error in lacking.values())))
 
 
 def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:
@@ -164,9 +171,9 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
         raise CapbiasError(
-            "objects of images, of which none is on these images",
+            "objects of images, of which none but person is on these images",
             "objects of the same images, such as cat|dog",
-            "Check the image ids of the objects and of the captions.",
+            "Check the file of objects: its image ids, and its names.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))

@@ -1,0 +1,166 @@
+"""What does not fit together: one clear message each, on the command line; and what a terminal says unasked."""
+
+import json
+import sqlite3
+import threading
+import time
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import ingest
+from capbias_core.experiments.plan import suggested_details
+from capbias_core.experiments.store import Workspace
+
+LABELS = ["Female", "Male"] * 20
+WHO = {"Female": "woman", "Male": "man"}
+
+
+def captions(first: int = 0, only: str = "") -> str:
+    rows = [(n, own) for n, own in enumerate(LABELS, start=first) if only in ("", own)]
+    return json.dumps([{"image_id": n, "caption": f"a {WHO[own]} there"} for n, own in rows])
+
+
+def instances(image: int, name: str) -> str:
+    return json.dumps({"categories": [{"id": 1, "name": name}], "annotations": [{"image_id": image, "category_id": 1}]})
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    rows = "".join(f"{n},{own},same,{('Dark', 'Light', 'Both', '')[n % 4]},\n" for n, own in enumerate(LABELS))
+    contents = {
+        "labels.csv": "image_id,gender,one,skin,objects\n" + rows,
+        "one.csv": "image_id,gender\n" + "".join(f"{n},Female\n" for n in range(40)),
+        "model.json": captions(), "human.json": captions(), "elsewhere.json": captions(1000),
+        "women.json": captions(only="Female"),
+        "one.toml": 'name = "mine"\nvalues = ["Female"]\n',
+        "nowhere.json": instances(5000, "cat"), "persons.json": instances(3, "person"),
+        "prose.txt": "This is a text,\nwhich is no table\nat all.\n",
+    }  # fmt: skip
+    for name, text in contents.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def asked(*more: str, labels: str = "labels.csv", attribute: str = "gender") -> list[str]:
+    return ["score", "--captions", "model.json", "--attributes", labels, "--attribute", attribute, *more]
+
+
+DBA = ("--references", "human.json", "--metric", "dba")
+BAD = {
+    "references of other images": (
+        asked("--references", "elsewhere.json"),
+        "elsewhere.json, none of whose images is in the table of attributes", "ids of the same data set", "together",
+    ),
+    "a column with one label": (
+        asked(attribute="one"), "1 label of the column one to compare", "2 to 20", "Name another column",
+    ),
+    "an attribute whose labels are all one value": (
+        asked(labels="one.csv"), "no label becomes Male", "labels for each of Female, Male", "choose another column",
+    ),
+    "a TOML with one value": (
+        asked(attribute="one.toml"), "one.toml with values = ['Female']", "two or more different values", "values =",
+    ),
+    "objects of other images": (
+        asked(*DBA, "--objects", "nowhere.json"), "nowhere.json, the objects of images of which none has a label",
+        "ids of the same data set", "belong together",
+    ),
+    "a table without any object": (
+        ["import", "labels.csv", "--kind", "objects"], "none of 40 images has an object", "cat|dog",
+        "column of objects",
+    ),
+    "captions as objects": (
+        ["import", "model.json", "--kind", "objects"], "model.json with the columns image_id, caption", "objects",
+        "COCO's instances",
+    ),
+    "objects as captions": (
+        ["import", "persons.json", "--kind", "captions"], "tells the objects on images", "one of captions",
+        "Load it as objects",
+    ),
+    "a text as a table": (
+        asked(labels="prose.txt"), "prose.txt, text in no format that is known", "CSV", "first line of column names",
+    ),
+    "a word that occurs nowhere": (
+        ["explain", *asked()[1:], "--words", "giraffe -> dog"], "giraffe, which no caption of model has",
+        "a word", "listed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "got", "expected", "remedy"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_message_before_anything_runs(files, capsys, argv, got, expected, remedy):
+    assert cli.main(argv) == 2
+    lines = capsys.readouterr().err.splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    assert len(errors) == 1 and errors[0].startswith("error: Got ") and not any("to do" in line for line in lines)
+    before, after = errors[0].split(" Expected ", 1)
+    assert got in before and expected in after and remedy in after
+
+
+def test_an_object_vocabulary_that_never_occurs(files, capsys):
+    """Nothing can be had from these captions: no metric hides what another one lacks."""
+    assert cli.main(asked(*DBA, "--objects", "persons.json")) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert "for DBA_G objects of images, of which none but person is on these images" in errors[0]
+    assert "for DBA_O human captions that name no object" in errors[0]
+
+
+def test_captions_of_one_value_only(files, capsys):
+    argv = asked("--metric", "LIC_M")
+    argv[2] = "women.json"
+    assert cli.main(argv) == 1
+    assert "Got 20, 0 images for the 2 values of the attribute" in capsys.readouterr().err
+
+
+def test_references_of_other_images_in_a_collection(files, capsys):
+    for name, kind in (("labels.csv", "attributes"), ("model.json", "captions"), ("elsewhere.json", "references")):
+        assert cli.main(["import", name, "--kind", kind]) == 0
+    printed = capsys.readouterr()
+    assert "warning: elsewhere.json: No image id occurs in the attribute table" in printed.err
+    assert cli.main(["score", "--collection", "my captions", "--attribute", "gender"]) == 2
+    assert "references elsewhere, which have none of the 40 labelled images of model" in capsys.readouterr().err
+
+
+def test_a_raw_column_says_what_is_compared_and_who_reads_it(files, capsys):
+    assert cli.main(asked("--metric", "LIC_M", "--seeds", "1", attribute="skin")) == 0
+    err = capsys.readouterr().err.splitlines()
+    assert "compared: Both 10, Dark 10, Light 10 (labels of the column skin; --values chooses)" in err
+    assert "hint: race (Dark, Light) reads the column skin: --attribute race" in err
+    cli.main(asked("--metric", "LIC_M", "--seeds", "1", "--values", "Dark", "Light", attribute="skin"))
+    assert "compared: Dark 10, Light 10 (labels of the column skin; --values chooses)" in capsys.readouterr().err
+    assert cli.main(asked("--metric", "ratio")) == 0
+    assert "compared" not in capsys.readouterr().err, "a known attribute says what it drops"
+
+
+def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
+    """Another process queues a run between the click on Delete and the deletion."""
+    workspace = Workspace(tmp_path)
+    frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
+    table = ingest.keep_attributes(workspace, frame, "t", "c", "f", {"gender": suggested_details("gender", frame)})
+    other = sqlite3.connect(workspace.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    raised = []
+
+    def delete() -> None:
+        try:
+            workspace.delete(table)
+        except CapbiasError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    time.sleep(0.3)  # it has come as far as it can while the other writes
+    spec = json.dumps({"captions": "", "references": "", "labels": {"table": table.hash}})
+    now = time.time()
+    row = ("r", "c", spec, "queued", "token", 0, "waiting", "[]", now, None, None, now)
+    other.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(row))})", row)
+    other.execute("COMMIT")
+    other.close()
+    thread.join()
+    assert [error.got for error in raised] == ["t, which a run is reading"]
+    assert workspace.item("attributes", "t", "c").hash == table.hash and not workspace.frame(table.hash).empty
