@@ -184,6 +184,8 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
         "Value ± standard deviation over attacker seeds [95% interval over images]. Rank 1 is the lowest; a span is a "
         "tie. Select a row to read that captioner's captions."
     )
+    if any("(with references)" in column for column in table):
+        note("With references: on the images that have human captions, which are a part of all labelled images.")
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
         st.switch_page("pages/3_Captions.py", query_params={"set": model})

@@ -664,8 +664,20 @@ def test_conditions_get_columns_and_encoders_rows_of_their_own():
         ]
     )
     assert scores_table(more, {"nic": (1, 1)}).to_dict("records") == [
-        {"captioner": "sat", "rank": "", "LIC": "5.0", "LIC_M": "42.0", "LIC_M (with references)": ""},
-        {"captioner": "nic", "rank": "1", "LIC": "4.0", "LIC_M": "40.0", "LIC_M (with references)": "41.0"},
+        {
+            "captioner": "sat",
+            "rank": "",
+            "LIC (with references)": "5.0",
+            "LIC_M": "42.0",
+            "LIC_M (with references)": "",
+        },
+        {
+            "captioner": "nic",
+            "rank": "1",
+            "LIC (with references)": "4.0",
+            "LIC_M": "40.0",
+            "LIC_M (with references)": "41.0",
+        },
     ], "highest LIC first"
     both = scores_table(pd.concat([FRAME, pd.DataFrame([result("nic", "LIC", 1.0, encoder="lstm_bi")])]))
     assert both[["captioner", "encoder"]].to_numpy().tolist() == [
@@ -690,7 +702,9 @@ def test_latex_escapes_and_says_how_it_was_measured():
     text = to_latex(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": (1, 2)})
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
     assert r"$\pm$0.9" in text and "1--2" in text
-    assert "% LIC: n = 662, ngram, 10 seeds; m" in text.splitlines()
+    assert r"% LIC of a_b & 5% of $x^2$ {#}~\< (gender): n = 662, ngram, 10 seeds; m" in text.splitlines()
+    own = to_latex(pd.concat([FRAME, FRAME.assign(attribute="race", condition="with_references")]))
+    assert "% LIC of nic (race, with references): n = 662, ngram, 1 seed; m" in own.splitlines()
     assert text.count(r"\\") == 3 and text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
     assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
 

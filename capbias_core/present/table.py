@@ -36,8 +36,9 @@ def to_json(frame: pd.DataFrame) -> str:
 def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> pd.DataFrame:
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
-    A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. A metric that
-    was measured on all images and on those with references has a column for each, and so has each direction. Counting
+    A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
+    numbers rest on all images and some on those with references, a column names its condition: `LIC (with
+    references)`. Each direction has a column of its own. Counting
     metrics have no encoder and stand beside the only one, or on rows of their own where there are several.
 
     ranks: model -> (best, worst) rank by LIC (LIC_M where there is no LIC), shown as `1` or `1–2`. metrics: which to
@@ -46,11 +47,11 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
-    both = {name for name, group in frame.groupby("metric") if group["condition"].nunique() > 1}
+    mixed = frame["condition"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
     columns: dict[str, dict[str, None]] = {}
     for row in _highest_first(frame).to_dict("records"):
-        suffix = f" ({row['condition'].replace('_', ' ')})" if row["metric"] in both and row["condition"] else ""
+        suffix = f" ({row['condition'].replace('_', ' ')})" if mixed and row["condition"] else ""
         column = measure(row["metric"], row["direction"]) + suffix
         columns.setdefault(row["metric"], {})[column] = None
         rows.setdefault(tuple(row[key] for key in keys), {})[column] = value_text(row)
@@ -124,10 +125,12 @@ def _latex_row(cells) -> str:
 def _latex_comments(frame: pd.DataFrame) -> list[str]:
     """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
     lines = ["% Value, std over attacker seeds, 95% interval over images. Needs \\usepackage{booktabs}."]
-    for (n, seeds, encoder, method), group in frame.groupby(["n", "seeds", "encoder", "method"], sort=False):
-        names = ", ".join(dict.fromkeys(group["metric"]))
+    ways = ["attribute", "condition", "n", "seeds", "encoder", "method"]
+    for (attribute, condition, n, seeds, encoder, method), group in frame.groupby(ways, sort=False):
+        names, models = (", ".join(dict.fromkeys(group[name])) for name in ("metric", "model"))
+        images = f", {condition.replace('_', ' ')}" if condition else ""
         attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
-        lines.append(f"% {names}: n = {n}{attacker}; {method}".replace("\n", " "))
+        lines.append(f"% {names} of {models} ({attribute}{images}): n = {n}{attacker}; {method}".replace("\n", " "))
     return lines
 
 
