@@ -25,6 +25,10 @@ WHAT = (
     "never uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word, where that is "
     "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
 )
+MEASURED_BY = {
+    "LIC_D": "the second button above", "METEOR_aligned": "the first button above",
+    "DBAC_H": "choose DBAC and a vocabulary alignment on the Scores page",
+}  # fmt: skip
 NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
 
 
@@ -95,7 +99,10 @@ def _leakage(request: Request, options: dict) -> Request:
 def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
     rows = engine.workspace.runs_of([spec.run_id for spec in specs])
     todo = [spec for spec in specs if spec.run_id not in rows or rows[spec.run_id].status not in ("finished", *ACTIVE)]
-    cost = f": {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))}" if todo else " (measured)"
+    active = any(row.status in ACTIVE for row in rows.values())
+    cost = " (under way)" if active else " (measured)"
+    if todo:
+        cost = f": about {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))}"
     if place.button(f"{text}{cost}", disabled=not todo, width="stretch", key=text):
         engine.submit(todo, collection)
         st.rerun()
@@ -144,7 +151,7 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
         table = side_by_side(measured, printed, metric, request.attribute, request.options["alignment"])
         st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
         if table.empty:
-            note("Not measured yet. DBAC is measured on the Scores page, under the alignment that is chosen there.")
+            note(f"Not measured yet: {MEASURED_BY[metric]}.")
             continue
         st.dataframe(grey_printed(table), hide_index=True, alt=title)
     note(

@@ -498,3 +498,20 @@ def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same()
     assert beside.loc[("METEOR", "constant"), "measured_value"] == pytest.approx(0.614)
     assert beside.loc[("METEOR", "contextual_glove"), "holds"] == "not measured", "measured at another delta"
     assert beside.loc[("LIC_H", "constant"), "holds"].startswith("another protocol")
+
+
+def test_dbac_is_printed_under_glove_and_constant_alignment_decides_nothing_about_it():
+    printed = published_results()
+    own = printed[(printed["paper"] == "dbac") & (printed["metric"] == "DBAC") & (printed["model"] == "sat")]
+    own = own[(own["direction"] == "A->T") & (own["table"] == "9")]
+    row = {"attribute": "gender", "model": "sat", "metric": "DBAC", "direction": "A->T", "scale": 100, "spread": 1.0}
+    row |= {"encoder": own["encoder"].iloc[0], "value": -30.0, "ci_low": -31.0, "ci_high": -29.0}
+
+    def holds(*conditions: str) -> list[str]:
+        rows = pd.DataFrame([Result(**row, condition=condition).row() for condition in conditions])
+        return beside_measured(own, rows)["holds"].tolist()
+
+    assert holds("contextual_glove") == ["yes"] and holds("", "contextual_glove") == ["yes"]
+    assert holds("") == ["another alignment, decides nothing"]
+    assert holds("contextual_glove with_references") == ["part of the images, decides nothing"]
+    assert holds("contextual_fasttext") == ["not measured"]

@@ -23,6 +23,8 @@ OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", 
 OTHER_NAME = {("dbac", "LIC_H"): "LIC_D", ("dbac", "METEOR"): "METEOR_aligned"}
 # Metrics for which constant alignment is what is measured without a condition.
 CONSTANT = {("dbac", name): "constant" for name in ("LIC_H", "DBAC_H")}
+# Metrics that a paper measured under this alignment where its table does not say one.
+ALIGNED = {("dbac", "DBAC"): "contextual_glove"}
 # Directions that the text says and the tables do not.
 DIRECTION = {("dbac", "DBAC_H"): "A->T"}
 WITH_REFERENCES = "with_references"
@@ -96,12 +98,14 @@ def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]
 def _condition(row: dict) -> str:
     if row["paper"] == gender_score_names.PAPER:
         return name_key(gender_score_names.printed_as(row)[2])
-    none = (UNMASKED, CONSTANT.get((row["paper"], row["metric"])))
-    return "" if row["condition"] in none else name_key(row["condition"])
+    named = row["paper"], row["metric"]
+    condition = row["condition"] or ALIGNED.get(named, "")
+    return "" if condition in (UNMASKED, CONSTANT.get(named)) else name_key(condition)
 
 
 def _conditions_meet(row: dict, own: dict) -> bool:
-    return _condition(own) in (_condition(row), _condition(row) + name_key(WITH_REFERENCES))
+    named = (_condition(row), _condition(row) if row["condition"] else "")
+    return _condition(own) in [condition + part for condition in named for part in ("", name_key(WITH_REFERENCES))]
 
 
 def _same_encoder(row: dict, own: dict) -> bool:
@@ -121,7 +125,8 @@ def _holds(row: dict, own: dict, scaled: dict) -> str:
     if not _same_encoder(row, own):
         return f"another encoder, {NOTHING}"
     if _condition(own) != _condition(row):
-        return f"part of the images, {NOTHING}"
+        part = _condition(own) == _condition(row) + name_key(WITH_REFERENCES)
+        return f"{'part of the images' if part else 'another alignment'}, {NOTHING}"
     if (row["paper"], row["metric"]) in OTHER_PROTOCOL or row["paper"] == gender_score_names.PAPER:
         return f"another protocol, {NOTHING}"
     if pd.isna(scaled["ci_low"]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from capbias_core.load.files import readable
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
-from capbias_core.types import Vectors
+from capbias_core.types import Result, Vectors
 
 VECTORS = "vectors"
 # Names under which results of well-known vectors are printed.
@@ -128,6 +128,11 @@ def alignment_name(option: dict | None) -> str:
 def aligned_condition(condition: str, option: dict | None) -> str:
     """The condition of a result that rests on aligned human captions: `contextual_glove with_references`."""
     return " ".join(part for part in (alignment_name(option), condition) if part)
+
+
+def aligned_result(row: Result, option: dict | None, model_only: bool) -> Result:
+    """A result with its alignment in its condition. model_only: it rests on the model's captions alone."""
+    return row if model_only else replace(row, condition=aligned_condition(row.condition, option))
 
 
 def alignment_method(option: dict | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
@@ -11,7 +9,7 @@ from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.crew import Crew, caption_lists
 from capbias_core.experiments.plan import TEST_SHARE, WITH_REFERENCES
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
-from capbias_core.experiments.vectors import aligned_condition, aligner, alignment_method
+from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
 from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.prepare import balanced_split
 
@@ -73,8 +71,7 @@ def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Out
         method += "; runs of masks merged"
     found = estimates_of(model, reference)
     rows = [job.result(name, own, test, method) for name, own in found.items()]
-    results = [row if row.metric in MODEL_ONLY else replace(row, condition=aligned_condition(row.condition, alignment))
-               for row in rows]  # fmt: skip
+    results = [aligned_result(row, alignment, row.metric in MODEL_ONLY) for row in rows]
     arrays = {"model": held_out_bytes(model)}
     if reference is not None:
         arrays["human"] = held_out_bytes(reference)

@@ -43,7 +43,8 @@ def caption_lists(
 ) -> list[CaptionList]:
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
-    mask: captions as written to what an attacker reads. An index is used where at least half of the images of every value have it; the captions beyond are left out.
+    mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
+    value have it; the captions beyond are left out.
     """
     code = pd.Series(range(len(images)), index=images)
     frame = frame[frame["image_id"].isin(code.index)]

@@ -21,6 +21,7 @@ from capbias_core.experiments.families.base import Job, Outcome, npz
 from capbias_core.experiments.families.cooccurrence import objects_of, one_hot
 from capbias_core.experiments.families.crew import CaptionList, Crew, caption_lists
 from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.dbac import (
     accuracy,
@@ -123,7 +124,8 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
         chance = np.clip(shares[np.arange(len(test)), y[test]], SMALLEST, 1)
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
-    crew = Crew(job.spec, sides[0].k, y, tuple(images), progress, 1, balanced=False)
+    align = aligner(job.workspace, job.spec.options.get("alignment"))
+    crew = Crew(job.spec, sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(list(object_names())[place] for place in kept)
     tasks = [side.named[:, kept] for side in sides]
     evidence = _evidence(crew, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False)
@@ -149,7 +151,8 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
         chance = np.exp(np.where(there[test], np.log(shares), np.log1p(-shares)).sum(axis=1))
         return -np.log(shares), shares > 0.5, chance
 
-    crew = Crew(job.spec, sides[0].k, there, tuple(images), progress, 1, balanced=False)
+    align = aligner(job.workspace, job.spec.options.get("alignment"))
+    crew = Crew(job.spec, sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(names[place] for place in kept)
     tasks = [on_image[side.image] for side in sides]
     lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
@@ -263,13 +266,15 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list:
     n = max(1, round(len(evidence.images) * TEST_SHARE))
+    alignment = job.spec.options.get("alignment")
     method = (
-        f"{len(evidence.images) - n}/{n} images, not balanced; references aligned by <unk>; std over seeds; 95% image "
-        "bootstrap, 1000 draws, frequencies fixed"
+        f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
+        "image bootstrap, 1000 draws, frequencies fixed"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)
-    return [job.result(name, own, n, method, direction, intervals[name]) for name, own in found.items()]
+    rows = [job.result(name, own, n, method, direction, intervals[name]) for name, own in found.items()]
+    return [aligned_result(row, alignment, row.metric.endswith("_M")) for row in rows]
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
