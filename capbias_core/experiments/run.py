@@ -12,6 +12,11 @@ from capbias_core.experiments.store import RunRow, Workspace
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
+    return FAMILIES[spec.family].module.run(job_of(workspace, spec, progress))
+
+
+def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
+    """A run with its inputs. Raises CapbiasError where no image of its captions has a label."""
     attribute = attribute_from(spec.attribute)
     table = workspace.frame(spec.labels["table"])
     labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
@@ -23,7 +28,7 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
             "captions of images in the attribute table",
             "Check that the ids of both files are of the same data set.",
         )
-    return FAMILIES[spec.family].module.run(Job(workspace, spec, attribute, frame, labels, table, progress))
+    return Job(workspace, spec, attribute, frame, labels, table, progress)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -1,0 +1,216 @@
+"""Which objects go with which value of an attribute in captions; the Gender Score of captions and their objects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.experiments import objects
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.models import KINDS
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, family_seconds, plan
+from capbias_core.experiments.store import Item, Workspace
+from capbias_core.language.files import MINILM
+from capbias_core.metrics import METRICS
+from capbias_core.present.objects import (
+    beside_chart,
+    distribution_chart,
+    object_answer,
+    object_table,
+    score_chart,
+    short_names,
+)
+from capbias_core.present.sentence import duration
+from capbias_core.types import Attribute
+from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.running import progress
+
+NOBODY = "none"
+SOURCES = {"caption": "that captions name", "image": "of the image"}
+CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
+DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
+METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
+FAMILIES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
+
+
+def main() -> None:
+    engine = page("Objects")
+    collection = collection_picker(engine.workspace)
+    if collection is None:
+        empty_state(engine, "No captions are loaded yet.")
+        return
+    sets = [item.name for item in engine.workspace.items("captions", collection)]
+    tables = _tables(engine.workspace.items("attributes", collection))
+    if not sets or not tables:
+        missing = "captions of a model" if not sets else "an attribute that captions name (such as gender)"
+        empty_state(engine, f"The collection “{collection}” has no {missing} yet. Load one on the Data page.")
+        return
+    with errors():
+        request, human = _request(engine, collection, sets, tables)
+        spec = objects.cooccurrence_spec(engine.workspace, request)
+        attribute = attribute_from(spec.attribute)
+        own = _ratios(engine.folder, spec)
+        theirs = _ratios(engine.folder, objects.of_references(spec, human)) if human else None
+        table = objects.beside_human(own, theirs)
+        _answer(table, own, spec.model, attribute)
+        _table(engine, table, spec, attribute)
+        _charts(table, spec.model, attribute)
+        st.divider()
+        _scores(engine, collection, request, spec, attribute)
+        note(attribute.note)
+
+
+def _tables(tables: list[Item]) -> dict[str, str]:
+    """Attributes that captions name, and the table that holds each."""
+    return {
+        name: item.name
+        for item in tables
+        for name, entry in item.details["attributes"].items()
+        if entry["attribute"]["words"]
+    }
+
+
+def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str, str]) -> tuple[Request, Item | None]:
+    """What the filters ask for; every choice is in the URL."""
+    side = st.sidebar
+    name = side.selectbox("Captions of", sets, key="set", bind="query-params")
+    attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")
+    references = {item.name: item for item in engine.workspace.items("references", collection)}
+    human = side.selectbox("Human captions", [*references, NOBODY], key="references", bind="query-params")
+    source = side.selectbox("Objects", list(SOURCES), format_func=SOURCES.get, key="objects", bind="query-params",
+                            help="Named: COCO's 80 objects and their other names. Of the image: annotated, where they "
+                            "are loaded.")  # fmt: skip
+    words = side.text_input(
+        "Further words", key="further", bind="query-params", placeholder="kitchen, baseball",
+        help="Words that also count as objects where a caption has them, with commas between.",
+    )  # fmt: skip
+    options = {"objects_from": source}
+    further = [word.strip() for word in words.split(",") if word.strip()]
+    options |= {"object_words": further} if further else {}
+    request = Request(collection, (name,), tables[attribute], attribute, (), options=options)
+    return request, references.get(human)
+
+
+@st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs={RunSpec: lambda spec: spec.run_id})
+def _ratios(folder: str, spec: RunSpec) -> objects.Ratios:
+    return objects.ratios(Workspace(folder), spec)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={RunSpec: lambda spec: spec.run_id})
+def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
+    return objects.captions_with(Workspace(folder), spec, name)
+
+
+def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Attribute) -> None:
+    text = object_answer(table, own.overall, own.n, model, attribute)
+    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+
+
+def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
+    """A row an object; the captions behind the selected one."""
+    shown = object_table(table, attribute)
+    numbers = {name: st.column_config.NumberColumn(format="%.2f") for name in shown if "share" in name}
+    numbers |= {name: st.column_config.NumberColumn(format="%+.2f") for name in shown if name.startswith("difference")}
+    event = st.dataframe(
+        shown, hide_index=True, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
+        key=f"objects_{spec.run_id}", alt=f"Objects in captions of {spec.model}",
+    )  # fmt: skip
+    note("Captions: those that have the object and name one value. Share: of these captions, with a 95% interval over "
+         "images. Select a row to read its captions.")  # fmt: skip
+    if event.selection.rows:
+        name = str(table["object"].iloc[event.selection.rows[0]])
+        found = _captions(engine.folder, spec, name)
+        st.subheader(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
+        st.dataframe(
+            found.rename(columns={"image_id": "image"}), hide_index=True, height=280, alt=f"Captions with {name}",
+            column_config={"caption": st.column_config.TextColumn(width="large")}, key=f"captions_{spec.run_id}_{name}",
+        )  # fmt: skip
+
+
+def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
+    names = [name for name in CHARTS if name != "beside" or "human_captions" in table]
+    chosen = st.segmented_control(
+        "Chart", names, default=names[0], format_func=CHARTS.get, key="chart", bind="query-params", required=True
+    )
+    drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
+    st.plotly_chart(drawn, key="objects_chart", config={"displayModeBar": False}, alt=f"Objects, {CHARTS[chosen]}")
+    note({
+        "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names the "
+        "value more often beside it than people do.",
+        "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
+    }[chosen])  # fmt: skip
+
+
+def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, attribute: Attribute) -> None:
+    """Gender Score and Gender Object Distance: what was measured, and the form that starts a run."""
+    st.subheader("Gender Score")
+    note(
+        "A caption is written with the words of each value (a man, a woman, a person). Gender Object Distance is how "
+        "close each version is in meaning to the object; the Gender Score also reads how likely a language model finds "
+        "it. Both speak about text and these models, never about who is on an image."
+    )
+    progress(engine)
+    for title, run in objects.scored_runs(engine.workspace, collection, spec.model, attribute).items():
+        _scored(engine, title, run, attribute)
+    silent = [value for value in attribute.values if not attribute.words.get(value)]
+    if silent:
+        note(f"{attribute.name} has no words for {', '.join(silent)}, so captions cannot be said of each value.")
+        return
+    _form(engine, collection, request, spec)
+
+
+def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
+    family = run.spec["family"]
+    name = SCORE if family == "gender_score" else DISTANCE
+    with st.expander(f"{name}, {title.removeprefix(family).strip()}", expanded=True):
+        rows = engine.workspace.results([run.run_id])
+        shown = rows[["metric", "direction", "value", "ci_low", "ci_high", "n"]]
+        names = {"direction": "value of the attribute", "ci_low": "95% from", "ci_high": "to"}
+        st.dataframe(shown.rename(columns=names), hide_index=True, alt=f"{name} over the set", key=f"set_{run.run_id}")
+        by_object = objects.scores_by_object(engine.workspace, run)
+        metric = "gender_score" if family == "gender_score" else "gender_object_distance"
+        figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
+        st.plotly_chart(figure, key=f"chart_{run.run_id}", config={"displayModeBar": False}, alt=f"{name} by object")
+        st.dataframe(
+            short_names(by_object, metric), hide_index=True, alt=f"{name} of each object", key=f"by_{run.run_id}"
+        )
+        note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")
+
+
+def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> None:
+    with st.form("gender_score", border=True):
+        what = st.radio("Measure", [DISTANCE, SCORE], horizontal=True, key="measure")
+        left, middle, right = st.columns(3)
+        language = left.text_input("Language model", KINDS["language_model"][1], key="language_model",
+                                   help="For the Gender Score. A folder, or a name in the local cache.")  # fmt: skip
+        encoder = middle.text_input(
+            "Sentence encoder",
+            MINILM,
+            key="sentence_encoder",
+            help=f"A folder, a name, or {MINILM}. The paper's: {KINDS['sentence_encoder'][1]}",
+        )
+        masked = right.text_input("Masked language model (optional)", key="masked_model",
+                                  placeholder=KINDS["masked_model"][1])  # fmt: skip
+        pressed = st.form_submit_button("Run", type="primary")
+    costs = [
+        f"{name} about {duration(family_seconds(engine.workspace, spec.captions, FAMILIES_OF[name]))}"
+        for name in FAMILIES_OF
+    ]
+    note(f"{spec.model} on two cores: {', '.join(costs)}. Models are read from this machine; nothing is fetched.")
+    if not pressed:
+        return
+    models = {"sentence_encoder": encoder.strip() or None}
+    if what == SCORE:
+        models |= {"language_model": language.strip() or None, "masked_model": masked.strip() or None}
+    given = {key: value for key, value in models.items() if value}
+    with errors():
+        asked = replace(request, metrics=METRICS_OF[what], options=request.options | given)
+        engine.submit(plan(engine.workspace, asked), collection)
+        st.rerun()
+
+
+with errors():
+    main()
