@@ -85,7 +85,7 @@ def _measure(engine: Engine, collection: str, request: Request) -> None:
     leakage += [spec for spec in plan(engine.workspace, _leakage(request, request.options)) if spec.references]
     left, right = st.columns(2)
     _button(engine, left, collection, sweeps, "Measure the sweep")
-    _button(engine, right, collection, leakage, "Measure LIC_D under both alignments (ngram)")
+    _button(engine, right, collection, leakage, "Measure LIC_D (ngram)")
     progress(engine)
 
 
@@ -125,7 +125,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
     st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
     st.plotly_chart(
         sweep_chart(tables, primary, delta), key="sweep", config={"displayModeBar": False},
-        alt="Contextual share of substitutions and METEOR against delta",
+        alt="Contextual share of substitutions, and METEOR, against delta",
     )  # fmt: skip
     others = " Grey: the other captioners." if len(tables) > 1 else ""
     note(

@@ -15,7 +15,7 @@ from capbias_core.present.table import value_text
 HEIGHT = 380
 BAND = "rgba(59,130,208,.22)"
 TITLES = {
-    "contextual": "contextual share of substitutions, %", "METEOR": "METEOR of captions before and after, x100",
+    "contextual": "contextual substitutions, %", "METEOR": "METEOR before and after",
 }  # fmt: skip
 # Measured metric -> the printed one of the paper on DBAC, and how both are called.
 COMPARED = {
@@ -37,15 +37,23 @@ def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
     from plotly.subplots import make_subplots
 
     shown = [name for name in TITLES if tables[primary][name].notna().any()]
-    figure = make_subplots(rows=1, cols=len(shown), horizontal_spacing=0.1)
+    figure = make_subplots(rows=1, cols=len(shown), subplot_titles=[TITLES[name] for name in shown])
+    deltas = tables[primary]["delta"]
+    margin = 0.05 * (deltas.max() - deltas.min()) or 0.05
     for place, name in enumerate(shown, start=1):
         for model in [*(other for other in tables if other != primary), primary]:
             for trace in _traces(tables[model], name, model, model == primary):
                 figure.add_trace(trace, row=1, col=place)
         figure.add_vline(x=delta, line={"dash": "dash", "color": GREY, "width": 1.5}, row=1, col=place)
-        figure.update_xaxes(title={"text": "delta, cosine distance"}, zeroline=False, row=1, col=place)
-        figure.update_yaxes(title={"text": TITLES[name]}, zeroline=False, row=1, col=place)
-    figure.update_layout(height=HEIGHT, showlegend=False, dragmode=False, margin={"l": 10, "r": 20, "t": 20, "b": 46})
+        figure.update_xaxes(title={"text": "delta"}, zeroline=False, row=1, col=place)
+        figure.update_xaxes(range=[deltas.min() - margin, deltas.max() + margin], row=1, col=place)
+        figure.update_yaxes(zeroline=False, row=1, col=place)
+    for model, table in tables.items():
+        figure.add_annotation(
+            x=table["delta"].iloc[-1], y=table[shown[-1]].iloc[-1], text=escape(model), showarrow=False, xshift=8,
+            xanchor="left", row=1, col=len(shown), font={"color": MEASURED if model == primary else GREY},
+        )  # fmt: skip
+    figure.update_layout(height=HEIGHT, showlegend=False, dragmode=False, margin={"l": 10, "r": 90, "t": 34, "b": 46})
     return figure
 
 
