@@ -47,7 +47,8 @@ def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     other families."""
     if run.spec["family"] not in OF_OBJECTS:
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    return bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
 def spec_of(run: RunRow) -> RunSpec:

