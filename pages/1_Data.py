@@ -25,7 +25,7 @@ from capbias_core.experiments.ingest import (
     outdated,
 )
 from capbias_core.experiments.plan import mapping_details
-from capbias_core.experiments.store import Item
+from capbias_core.experiments.store import Item, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.load import FORMATS, detect
 from capbias_core.load.report import MOST_LABELS
@@ -45,6 +45,8 @@ KEPT = {**KINDS, "images": "Photographs (their place)", VECTORS: "Word vectors (
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
+# Boxes side by side; more are cut where the window is narrow.
+A_ROW = 3
 
 
 def main() -> None:
@@ -64,7 +66,7 @@ def main() -> None:
 
 def _load(engine: Engine) -> None:
     st.subheader("1 · Choose a file")
-    left, right = st.columns([1, 2], gap="large")
+    left, right = _stacking("load").columns([1, 2], gap="large")
     with left:
         kind = st.radio("What is it?", list(KINDS), format_func=KINDS.get, key="kind", bind="query-params")
         names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
@@ -95,6 +97,11 @@ def _load(engine: Engine) -> None:
         discard()
         show_error(error)
         note("Nothing was kept.")
+
+
+def _stacking(key: str):
+    """A place whose columns stand one below the other in a narrow window."""
+    return st.container(key=f"stacks_{key}")
 
 
 def _photographs(engine: Engine, collection: str) -> None:
@@ -141,7 +148,7 @@ def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     offered = offer(engine.workspace, path, kind, collection, columns)
     note(f"{path.name}: {title}.")
     st.subheader("3 · Report")
-    left, right = st.columns(2, gap="large")
+    left, right = _stacking("report").columns([3, 2], gap="large")
     lines = pd.DataFrame(offered.report.lines(), columns=["", "what the file holds"])
     left.dataframe(lines, hide_index=True, alt="Report on the file")
     right.dataframe(offered.frame.head(8), hide_index=True, alt="First rows as they will be kept")
@@ -158,7 +165,7 @@ def _columns(found, kind: str) -> dict[str, str | None]:
     if found.format in ("coco_results", "coco_captions"):
         return dict(found.guess)
     options = list(found.columns)
-    boxes = st.columns(len(wanted))
+    boxes = _stacking("columns").columns(len(wanted))
     chosen: dict[str, str | None] = {}
     for box, name in zip(boxes, wanted, strict=True):
         guess = found.guess.get(name)
@@ -175,11 +182,12 @@ def _mapping(offered: Offered, known: dict[str, Attribute]) -> dict:
     for column in [name for name in offered.frame.columns if name != "image_id"]:
         counts = offered.frame[column].value_counts()
         if len(counts) > MOST_LABELS or len(counts) < 2:
-            note(f"{column}: {len(counts):,} different labels, so it is not offered as a protected attribute.")
+            labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
+            note(f"{column}: {labels}, so it is not offered as a protected attribute.")
             continue
         guess = next((item.name for item in known.values() if _looks_like(item, column, counts)), NOT_MAPPED)
         options = [*known, f"its own: {column}", NOT_MAPPED]
-        box, *_ = st.columns(3)
+        box, _ = _stacking(f"column_{column}").columns([2, 1])
         name = box.selectbox(plain(f"Column {column} is"), options, options.index(guess), key=f"column_{column}")
         if name == NOT_MAPPED:
             continue
@@ -207,10 +215,11 @@ def _labels(column: str, counts: pd.Series, attribute) -> dict[str, str | None]:
     """One box a raw label, with a suggestion."""
     suggested = suggest_mapping(attribute, counts.index)
     options = [*attribute.values, DROP]
-    boxes = st.columns(min(len(counts), 5))
+    places = _stacking(f"labels_{column}")
+    rows = [places.columns(A_ROW) for _ in range(0, len(counts), A_ROW)]
     mapping: dict[str, str | None] = {}
     for place, (raw, count) in enumerate(counts.items()):
-        chosen = boxes[place % len(boxes)].selectbox(
+        chosen = rows[place // A_ROW][place % A_ROW].selectbox(
             plain(f"{raw or 'empty'} ({count:,} images)"), options, options.index(suggested[raw] or DROP),
             key=f"label_{column}_{attribute.name}_{raw}",
         )  # fmt: skip
@@ -220,8 +229,8 @@ def _labels(column: str, counts: pd.Series, attribute) -> dict[str, str | None]:
 
 def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped: dict) -> None:
     st.subheader("4 · Keep")
-    left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
-    name = left.text_input("Name", path.stem[:60], key=f"name_{path}")
+    left, middle, right = _stacking("keep").columns([3, 4, 2], vertical_alignment="bottom")
+    name = left.text_input("Name", suggested_name(path.stem), key=f"name_{path}")
     trained = None
     if offered.kind == "captions":
         said = middle.segmented_control(

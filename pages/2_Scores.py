@@ -20,15 +20,15 @@ from capbias_core.present.sentence import answer, duration, measure, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
-from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page
 from pages.ui.running import progress
 
 ASKED = {
     "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
     "dba": "DBA_G and DBA_O", "dbac": "DBAC", "dbac_accuracy": "DBAC, Q = accuracy",
     "dbac_code": "DBAC, as in its code", "dpa": "DPA", "multi": "Multi",
-    "quality": "caption quality (BLEU-4, CIDEr, METEOR, ROUGE-L)",
-    "performance_gap": "caption quality by group", "vocabulary": "vocabulary size",
+    "quality": "caption quality",
+    "performance_gap": "quality by group", "vocabulary": "vocabulary size",
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
@@ -56,9 +56,15 @@ def main() -> None:
 def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> Request:
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
-    captions = side.multiselect("Captioners", sets, default=sets, key="sets", bind="query-params")
+    gone("sets", sets, "the captioner")
+    captions = side.multiselect(
+        "Captioners", sets, default=sets, key="sets", bind="query-params", on_change=forget, args=("sets",)
+    )
     every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
-    attribute = side.selectbox("Protected attribute", every, key="attribute", bind="query-params")
+    gone("attribute", every, "the attribute")
+    attribute = side.selectbox(
+        "Protected attribute", every, key="attribute", bind="query-params", on_change=forget, args=("attribute",)
+    )
     holding = {item.name: item for item in tables if attribute in item.details["attributes"]}
     table = list(holding.values())[-1]
     if len(holding) > 1:

@@ -20,7 +20,7 @@ from capbias_core.prepare import tokenize
 from capbias_core.present.words import STYLE, coloured_words, legend
 from capbias_core.types import Attribute
 from pages.ui import cached
-from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page, show_error
 from pages.ui.running import progress
 
 PAGE = 50
@@ -40,7 +40,10 @@ def main() -> None:
             "No caption is scored yet. On the Scores page, ask for the scores and words of each caption and press Run.",
         )
         return
-    name = st.sidebar.selectbox("Captions of", list(runs), key="set", bind="query-params")
+    gone("set", runs, "the captions of")
+    name = st.sidebar.selectbox(
+        "Captions of", list(runs), key="set", bind="query-params", on_change=forget, args=("set",)
+    )
     # Reading starts at the difference: beside the human captions where there are any.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = st.sidebar.selectbox("Against", others, key="against", bind="query-params")
@@ -208,6 +211,9 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
         "Edit the caption, or write an edit such as: umbrella -> bat | dog", original,
         key=f"what_if_{scores.run.run_id}_{place}",
     )  # fmt: skip
+    if not edited.strip():
+        note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
+        return
     models = cached.attackers(engine.folder, scores.run.run_id, int(scores.table.at[place, "caption_index"]))
     fold = int(scores.table.at[place, "fold"])
     before = models.score(original, scores.attribute, fold, spec["merge_masks"])

@@ -13,7 +13,7 @@ from capbias_core.cli.source import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
-from capbias_core.experiments.store import checked_name
+from capbias_core.experiments.store import checked_name, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
@@ -34,7 +34,7 @@ def import_file(args) -> int:
     if not args.file:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
     path, overrides = Path(args.file), _overrides(args.map or ())
-    name, collection = checked_name(args.name or path.stem), checked_name(args.collection)
+    name, collection = checked_name(args.name or suggested_name(path.stem)), checked_name(args.collection)
     if args.kind == VECTORS:
         return _import_vectors(args, path, name, collection)
     with opened(args, make=not args.dry_run) as workspace:

@@ -392,6 +392,10 @@ class Workspace:
         self._change("INSERT OR REPLACE INTO derived VALUES (?, ?)", key, data)
         return json.loads(data)
 
+    def has_derived(self, key: str) -> bool:
+        """Whether `derived` has this already."""
+        return bool(self._all("SELECT 1 FROM derived WHERE key=?", key))
+
     def results(self, run_ids=None) -> pd.DataFrame:
         """Measured rows, in the columns of the results table: of these finished runs, or of all."""
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
@@ -425,10 +429,23 @@ def inputs_of(spec: dict) -> set[str]:
     return {spec["captions"], spec["references"], spec["labels"]["table"], table, vectors} - {""}
 
 
+FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")
+
+
+def suggested_name(text: str) -> str:
+    """A name such as `checked_name` accepts, from the name of a file.
+
+    >>> suggested_name("my [best] model's $captions")
+    'my best model s captions'
+    """
+    kept = (letter if letter.isprintable() and letter not in FORBIDDEN else " " for letter in text)
+    return " ".join("".join(kept).split())[:60].strip() or "file"
+
+
 def checked_name(name: str) -> str:
     """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
     cleaned = " ".join(name.split())
-    if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or set(cleaned) & set("<>&\"'`|\\/*[]$"):
+    if not cleaned or len(cleaned) > 80 or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
         raise CapbiasError(
             f"the name {name[:100]!r}",
             "1 to 80 letters, digits, spaces or . _ - + ( ) , : =",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 
@@ -63,7 +63,27 @@ def collection_picker(workspace: Workspace) -> str | None:
     names = workspace.collections()
     if not names:
         return None
-    return st.sidebar.selectbox("Collection", names, key="collection", bind="query-params")
+    gone("collection", names, "the collection")
+    return st.sidebar.selectbox(
+        "Collection", names, key="collection", bind="query-params", on_change=forget, args=("collection",)
+    )
+
+
+def gone(key: str, options: Iterable[str], what: str) -> None:
+    """Say which names in the link are here no more, before the box that is bound to it falls back to another.
+
+    It is said until another is chosen: the box takes on_change=forget, args=(key,).
+    """
+    missing = [name for name in st.query_params.get_all(key) if name not in set(options)]
+    if missing:
+        st.session_state[f"gone_{key}"] = missing
+    for name in st.session_state.get(f"gone_{key}", ()):
+        note(f"⚠ The link names {what} {name[:100]!r}, which is not here. What is shown is chosen in its place.")
+
+
+def forget(key: str) -> None:
+    """Another was chosen, so what the link named is no longer of interest."""
+    st.session_state.pop(f"gone_{key}", None)
 
 
 def empty_state(engine: Engine, text: str) -> None:

@@ -28,8 +28,8 @@ CSS = """<style>
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 h3 {font-size: 1.3rem !important}
 @media (max-width: 1000px) {
-  .st-key-stacks [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
-  .st-key-stacks [data-testid="stColumn"] {min-width: 100%}
+  [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
+  [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}
 }
 .cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.35rem; line-height: 1.35; font-weight: 650}
