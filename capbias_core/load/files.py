@@ -12,8 +12,8 @@ from capbias_core.errors import CapbiasError
 
 HEAD = 1 << 20
 KNOWN_FORMATS = (
-    "COCO results or captions (JSON), a JSON list of records, CSV, TSV, JSON Lines, Parquet, or a pickle of the "
-    "LIC release"
+    "COCO results, captions or instances (JSON), a JSON list of records, CSV, TSV, JSON Lines, Parquet, or a pickle "
+    "of the LIC release"
 )
 ARCHIVES = (
     (b"\x1f\x8b", "a gzip archive"),

@@ -1,0 +1,115 @@
+"""The Attributes page, objects on the Data page, and links to what is gone, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from capbias_core.experiments.ingest import DEMO, load_demo
+from capbias_core.experiments.own_attributes import attribute_folder
+from capbias_core.experiments.store import Workspace
+from tests.browser import browser, chromium, open_page, server, settled
+
+pytestmark = pytest.mark.browser
+
+OWN = 'name = "mine"\nvalues = ["Female", "Male"]\nmask_token = "<m>"\n[words]\nFemale = ["woman"]\nMale = ["man"]\n'
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("home")
+    load_demo(Workspace(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    with server(home) as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def page():
+    if not chromium():
+        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
+            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
+        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
+    with browser() as running:
+        yield running.new_page(viewport={"width": 1280, "height": 1000})
+
+
+def check(page, text: str) -> None:
+    page.get_by_label("The attribute, as TOML").fill(text)
+    page.get_by_role("button", name="Check").click()
+
+
+def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
+    open_page(page, f"{address}/Attributes?pick=gender")
+    assert 'name = "gender"' in page.get_by_label("The attribute, as TOML").input_value()
+    check(page, OWN.replace('"man"]', '"man"'))
+    expect(page.get_by_role("alert")).to_contain_text("at line 6")
+    assert page.get_by_role("button", name="Keep").count() == 0
+    check(page, OWN.replace("mine", "gender"))
+    page.get_by_role("button", name="Keep").click()
+    expect(page.get_by_role("alert")).to_contain_text("which another attribute has")
+    assert not attribute_folder(home).exists()
+    check(page, OWN)
+    frame = Workspace(home).frame(Workspace(home).item("references", "human", DEMO).hash)
+    men = sum("man" in caption.replace(".", "").lower().split() for caption in frame["caption"])
+    page.get_by_role("combobox", name="Words and examples of").click()
+    page.get_by_role("option", name="human (demo)").click()
+    expect(page.get_by_text("Words found")).to_contain_text(f"man {men:,}")
+    page.get_by_role("button", name="Keep").click()
+    page.get_by_text("Kept mine.").wait_for()
+    assert (attribute_folder(home) / "mine.toml").read_text() == OWN
+    page.get_by_role("button", name="Delete mine").click()
+    page.get_by_role("button", name="Delete for good").click()
+    page.get_by_text("Deleted mine.").wait_for()
+    assert list(attribute_folder(home).iterdir()) == []
+
+
+def test_an_own_attribute_is_offered_for_a_column(page, home, address, tmp_path):
+    attribute_folder(home).mkdir(exist_ok=True)
+    (attribute_folder(home) / "mine.toml").write_text(OWN.replace("mask_token", 'columns = ["what"]\nmask_token'))
+    rows = "".join(f"{image},{('Female', 'Male')[image % 2]}\n" for image in range(1001, 1041))
+    (tmp_path / "labels [of] $people.csv").write_text("image_id,what\n" + rows)
+    open_page(page, f"{address}/Data")
+    page.get_by_test_id("stRadioGroup").get_by_text("Attribute table", exact=False).click()
+    settled(page)
+    page.get_by_label("or a path on the server").fill(str(tmp_path / "labels [of] $people.csv"))
+    page.get_by_label("or a path on the server").press("Enter")
+    page.get_by_text("40 images kept; dropped: none.").wait_for()
+    assert page.get_by_label("Name", exact=True).first.input_value() == "labels of people"
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_text("Kept labels of people in the collection").wait_for()
+    (table,) = Workspace(home).items("attributes", "my captions")
+    assert table.details["attributes"]["mine"]["attribute"]["words"] == {"Female": ["woman"], "Male": ["man"]}
+
+
+def test_objects_are_loaded(page, home, address, tmp_path):
+    found = [{"image_id": 1001, "category_id": 3}, {"image_id": 1002, "category_id": 4}]
+    content = {"images": [], "categories": [{"id": 3, "name": "umbrella"}], "annotations": found}
+    (tmp_path / "instances.json").write_text(json.dumps(content))
+    open_page(page, f"{address}/Data")
+    page.get_by_test_id("stRadioGroup").get_by_text("Objects in the images", exact=False).click()
+    settled(page)
+    page.get_by_label("or a path on the server").fill(str(tmp_path / "instances.json"))
+    page.get_by_label("or a path on the server").press("Enter")
+    page.get_by_text("COCO instances (JSON).").wait_for()
+    expect(page.get_by_text("1 problem in 2 rows")).to_be_visible()
+    page.get_by_role("button", name="Keep", exact=True).click()
+    page.get_by_text("Kept instances in the collection").wait_for()
+    (item,) = Workspace(home).items("objects")
+    assert Workspace(home).frame(item.hash).to_numpy().tolist() == [["1001", "umbrella"]]
+
+
+def test_a_link_to_what_is_gone_says_so(page, address):
+    open_page(page, f"{address}/Scores?collection=demo&sets=faithful&sets=nobody")
+    expect(page.get_by_text("The link names the captioner 'nobody', which is not here.")).to_be_visible()
+    open_page(page, f"{address}/Scores?collection=nothing")
+    expect(page.get_by_text("The link names the collection 'nothing', which is not here.")).to_be_visible()
+    open_page(page, f"{address}/Scores?collection=demo&sets=faithful")
+    assert page.get_by_text("which is not here").count() == 0
