@@ -155,7 +155,7 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
             continue
         st.dataframe(grey_printed(table), hide_index=True, alt=title)
     note(
-        "Value ± standard deviation over attacker seeds [95% interval over images], LIC_D and METEOR x100. Printed "
+        "Value ± standard deviation over attacker seeds [95% interval over images], all x100. Printed "
         "values, in grey, are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
         "they decide nothing. A number speaks about captions and labels, never about who a person is."
     )

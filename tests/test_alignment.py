@@ -2,7 +2,7 @@
 
 import gzip
 import struct
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +30,10 @@ from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare.align import Alignment, neighbours
+from capbias_core.present.alignment import side_by_side
 from capbias_core.types import RESULT_COLUMNS, Result, Vectors
 
+ROOT = Path(__file__).resolve().parent.parent
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
 
 
@@ -291,7 +293,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
     assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
-    assert workspace.enqueue(spec.run_id, "c", {**vars(spec)}, "t") and workspace.claim(spec.run_id, "t")
+    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t") and workspace.claim(spec.run_id, "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
     with pytest.raises(CapbiasError, match="a run is reading"):
         workspace.delete(item)
@@ -366,7 +368,7 @@ def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
     option = {"alignment": alignment_option(kept(workspace, path), 0.25)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
-    assert workspace.enqueue(spec.run_id, "c", {**vars(spec)}, "t") and workspace.claim(spec.run_id, "t")
+    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t") and workspace.claim(spec.run_id, "t")
     workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, ())
     again = family.estimates(workspace, workspace.run(spec.run_id))
     assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
@@ -515,3 +517,61 @@ def test_dbac_is_printed_under_glove_and_constant_alignment_decides_nothing_abou
     assert holds("") == ["another alignment, decides nothing"]
     assert holds("contextual_glove with_references") == ["part of the images, decides nothing"]
     assert holds("contextual_fasttext") == ["not measured"]
+
+
+# what pages show
+
+
+def measured_row(metric: str, condition: str, value: float, **more) -> dict:
+    usual = {"attribute": "gender", "model": "SAT", "scale": 100, "spread": 1.0, "encoder": "ngram"}
+    usual |= {"ci_low": value - 1, "ci_high": value + 1} | more
+    return Result(metric=metric, condition=condition, value=value, **usual).row()
+
+
+def test_both_alignments_stand_side_by_side_with_what_was_printed():
+    option, rows = {"vectors": "h", "delta": 0.4, "name": "glove"}, [
+        measured_row("LIC_D", "with_references", 37.31), measured_row("LIC_D", "contextual_glove", 37.72),
+        measured_row("LIC_D", "contextual_glove_0.3", 11.0), measured_row("LIC_M", "", 44.0),
+        measured_row("LIC_D", "", 12.0, attribute="race"),
+        measured_row("DBAC_H", "", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
+        measured_row("DBAC_H", "", 6.4, scale=1, direction="T->A"),
+    ]  # fmt: skip
+    measured = pd.DataFrame(rows)
+    table = side_by_side(measured, published_results(), "LIC_D", "gender", option)
+    # Table 8b of the paper, SAT: 0.611, 0.636, 0.660.
+    assert table.to_dict("records") == [{
+        "captioner": "SAT", "attacker": "ngram", "constant": "37.3 ±1.0 [36.3, 38.3]",
+        "contextual, glove": "37.7 ±1.0 [36.7, 38.7]", "printed, constant": "61.1", "printed, GloVe": "63.6",
+        "printed, fastText": "66.0",
+    }]  # fmt: skip
+    weights = side_by_side(measured, published_results(), "DBAC_H", "gender", option)
+    assert weights["constant"].tolist() == ["12.6 ±2.0 [10.0, 20.0]"], "A->T, x100"
+    assert weights["printed, constant"].tolist() == ["39.1"], "Table 8a: 0.391"
+    assert side_by_side(measured, published_results(), "METEOR_aligned", "gender", option).empty
+
+
+@pytest.mark.parametrize("with_vectors", [True, False])
+def test_the_page(tools, monkeypatch, with_vectors):
+    from streamlit.testing.v1 import AppTest
+
+    workspace, request, path = tools
+    if with_vectors:
+        monkeypatch.setattr(family, "has_java", lambda: False)
+        option = {"alignment": alignment_option(kept(workspace, path))}
+        for own in (replace(request, metrics=("alignment",), seeds=10, options=option), replace(request, seeds=10)):
+            for spec in plan(workspace, own):
+                outcome = run_one(workspace, spec, silent)
+                workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+                workspace.claim(spec.run_id, "t")
+                workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, outcome.notes)
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    monkeypatch.chdir(ROOT)
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/8_Alignment.py").run()
+    text = " ".join(element.proto.body for element in page.get("html"))
+    assert not page.exception and ("No word vectors are kept yet" in text) == (not with_vectors)
+    if with_vectors:
+        assert "Of the human words that m never uses, 50.0% [50.0, 50.0] become its nearest word." in text
+        assert "33.3% of all words in 240 human captions of 240 images become &lt;unk&gt;" in text
+        (leakage,) = [item.value for item in page.dataframe if "constant" in item.value]
+        assert leakage["captioner"].tolist() == ["m"] and leakage["constant"].iloc[0].startswith("25.0")
+        assert family.NO_JAVA in text

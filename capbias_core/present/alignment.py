@@ -20,7 +20,7 @@ TITLES = {
 # Measured metric -> the printed one of the paper on DBAC, and how both are called.
 COMPARED = {
     "LIC_D": ("LIC_H", "LIC_D, leakage of the human captions (the paper's LIC_H)"),
-    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A->T)"),
+    "DBAC_H": ("DBAC_H", "w_H of DBAC, attribute to task words (A->T), Q = 1 / cross-entropy"),
     "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
 }
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}
@@ -104,17 +104,18 @@ def side_by_side(
 ) -> pd.DataFrame:
     """One row a captioner and attacker: a metric of the human captions under constant and contextual alignment.
 
-    measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin with `printed`, in
-    the unit of the measured ones. option: which contextual alignment. Empty where nothing was measured.
+    All values x100. measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin
+    with `printed`. option: which contextual alignment. Empty where nothing was measured.
     """
     own = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
+    own = own[own["direction"].isin(["", "A->T"])]
     contextual = [aligned_condition(condition, option) for condition in (ALL_IMAGES, WITH_REFERENCES)]
     rows: dict[tuple, dict[str, str]] = {}
     for row in own.to_dict("records"):
         for title, conditions in (("constant", CONSTANT), (f"contextual, {option['name']}", contextual)):
             if row["condition"] in conditions:
-                rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(row)
-    beside = _printed(printed, COMPARED[metric][0], attribute, 100 if metric != "DBAC_H" else 1)
+                rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(_hundredfold(row))
+    beside = _printed(printed, COMPARED[metric][0], attribute)
     table = pd.DataFrame([
         {"captioner": model, "attacker": encoder} | cells | beside.get(name_key(model), {})
         for (model, encoder), cells in rows.items()
@@ -125,12 +126,20 @@ def side_by_side(
     return table.drop(columns=[name for name in ("attacker",) if name in table and (table[name] == "").all()])
 
 
-def _printed(printed: pd.DataFrame, metric: str, attribute: str, scale: int) -> dict[str, dict[str, str]]:
+def _hundredfold(row: dict) -> dict:
+    """A result row with its numbers x100."""
+    factor = 100 / row["scale"]
+    return row | {name: row[name] * factor for name in ("value", "spread", "ci_low", "ci_high")} | {
+        "scale": 100, "metric": ""
+    }  # fmt: skip
+
+
+def _printed(printed: pd.DataFrame, metric: str, attribute: str) -> dict[str, dict[str, str]]:
     """Captioner (as a key) -> its printed values by column."""
     found: dict[str, dict[str, str]] = {}
     rows = printed[(printed["paper"] == "dbac") & (printed["metric"] == metric) & (printed["attribute"] == attribute)]
     for row in rows[rows["condition"].isin(list(PRINTED))].to_dict("records"):
-        value = f"{row['value'] * scale / row['scale']:.{1 if scale == 100 else 3}f}"
+        value = f"{_hundredfold(row)['value']:.1f}"
         found.setdefault(name_key(row["model"]), {})[f"printed, {PRINTED[row['condition']]}"] = value
     return found
 
