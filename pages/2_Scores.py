@@ -29,6 +29,7 @@ ASKED = {
     "dbac_code": "DBAC, as in its code", "dpa": "DPA", "multi": "Multi",
     "quality": "caption quality",
     "performance_gap": "quality by group", "vocabulary": "vocabulary size",
+    "cooccurrence": "objects and values named together", "naming": "values named, over the human captions",
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
@@ -99,7 +100,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     if human == NO_REFERENCES and comparing:
         note(f"Human captions are needed for {'; '.join(comparing)}: choose some, or load them on the Data page.")
     if not _has_words(table, attribute):
-        metrics = [name for name in metrics if name not in ("ratio", "error")]
+        metrics = [name for name in metrics if name not in ("ratio", "error", "cooccurrence", "naming")]
     return Request(
         collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
         metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
@@ -109,7 +110,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
 
 
 def _has_words(table: Item, attribute: str) -> bool:
-    """Whether captions name the attribute; ratio and error need that."""
+    """Whether captions name the attribute; metrics that count its words need that."""
     return bool(table.details["attributes"][attribute]["attribute"]["words"])
 
 

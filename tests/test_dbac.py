@@ -102,8 +102,8 @@ def finished(workspace: Workspace, request: Request):
 def known(tmp_path_factory):
     """1,000 images, values and the objects bed and tie independent and equally common.
 
-    The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its object:
-    so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
+    The human captions' verb agrees with the value in 60% of them, the model's in 90%, and each caption names its
+    object: so of A->T the best attackers are right in 60 and 90%, P(t) / P(a) = 1 on both sides, and w is Q itself.
     """
     rng = np.random.default_rng(8)
     values = np.array(["Female", "Male"])[np.arange(1000) % 2]

@@ -44,6 +44,14 @@ def known_answers(times: int = 100, seeds: int = 10, progress: Progress | None =
     return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
 
 
+def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
+    """`known_answers` as kept in the workspace; computed where they are not, or None."""
+    key = "known answers"
+    if not compute and not workspace.has_derived(key):
+        return None
+    return pd.DataFrame(workspace.derived(key, lambda: known_answers().to_dict("records")))
+
+
 def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
     attacked = _attacked(name, own, seeds)
     objects = len(SUBSETS)
@@ -76,7 +84,8 @@ def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
 
 def _scaled(row: Result, metric: str, factor: float, method: str, direction: str = "") -> Result:
     """An attack's row under the name that it has here."""
-    values = {key: getattr(row, key) * factor for key in ("value", "spread", "ci_low", "ci_high")}
+    numbers = {key: getattr(row, key) for key in ("value", "spread", "ci_low", "ci_high")}
+    values = {key: None if value is None else value * factor for key, value in numbers.items()}
     given = {**row.row(), **values, "metric": metric, "direction": direction}
     return Result(**{**given, "scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}; {row.method}"})
 

@@ -318,7 +318,7 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
     if spec.attacker:
         entry = ATTACKERS[spec.attacker]
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
-        seconds += fits * entry.seconds_a_fit
+        seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
     return seconds * _share_of_full_set(workspace, spec.captions)
 
 

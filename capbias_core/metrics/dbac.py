@@ -7,7 +7,8 @@ ICML 2021).
 
 Q: accuracy, or 1 / cross-entropy. P: shares of captions, over the whole caption set of a side (model M, human H).
 Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie attribute and task words together more
-than the human ones do, beyond how often it uses the words.
+than the human ones do. P(t) is a factor of w: of A->T a model that names the objects more often than people do has a
+higher value for that alone.
 
 The paper leaves open how w of many pairs becomes one number. Two readings, both here:
 

@@ -41,8 +41,8 @@ DIRECTIONAL_ROWS = (
     Metric(
         "DBAC", "DBAC, its equations, Q = 1 / cross-entropy", "dbac", 100, lambda k: 0.0, "lower", (-100, 100),
         _DBAC, function=dbac,
-        explanation="The paper's equations with Q = 1 / cross-entropy. Above 0: the model's captions tie "
-        "value and task words together more than the human ones do.",
+        explanation="The paper's equations with Q = 1 / cross-entropy. Above 0: the model's captions tie value and "
+        "task words together more than the human ones do. A->T also rises where a model names objects more often.",
     ),
     Metric(
         "DBAC_accuracy", "DBAC, its equations, Q = accuracy", "dbac", 100, lambda k: 0.0, "lower", (-100, 100),

@@ -8,8 +8,8 @@ q: quality of an attacker that guesses labels from labels on items that it did n
 name from the labelled value (A->T), or the value that captions name from the objects on the image (T->A). q_M: of the
 model's labels; q_H: of the human ones, of which as many are taken away and added at random as the model misses and
 adds, so that a less exact model, or one that says less, does not look less biased. Quality: accuracy, 1 /
-cross-entropy, or 1 / mean squared error. DPA: Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy; lower is
-better. Above 0: more of one can be guessed from the other than from the human captions.
+cross-entropy, or 1 / mean squared error. DPA: Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy. For both,
+lower is better. Above 0: more of one can be guessed from the other than from the human captions.
 
 >>> import numpy as np
 >>> truth = np.array([[1.0], [0.0], [1.0], [1.0]])

@@ -14,13 +14,14 @@ ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
 PAGES = (
     ("app.py", "Answer", "balance"),
     ("pages/1_Data.py", "Data", "upload_file"),
-    ("pages/9_Attributes.py", "Attributes", "tune"),
     ("pages/2_Scores.py", "Scores", "bar_chart"),
     ("pages/3_Captions.py", "Captions", "notes"),
-    ("pages/4_Runs.py", "Runs", "pending_actions"),
-    ("pages/5_Published.py", "Published", "menu_book"),
     ("pages/7_Objects.py", "Objects", "category"),
+    ("pages/6_Directions.py", "Directions", "swap_horiz"),
     ("pages/8_Alignment.py", "Alignment", "compare_arrows"),
+    ("pages/5_Published.py", "Published", "menu_book"),
+    ("pages/9_Attributes.py", "Attributes", "tune"),
+    ("pages/4_Runs.py", "Runs", "pending_actions"),
 )
 
 CSS = """<style>

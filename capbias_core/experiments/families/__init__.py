@@ -18,7 +18,7 @@ class Family:
     the references of the same images. in_process: light enough for the web server's process (what an attacker needs is
     said in ATTACKERS). options: the keys of `Request.options` that its numbers depend on. freezes: `freeze` of its file
     turns options that name files into ones that name their content. seconds: rough, two cores, a set of 15,000
-    captions; the fits of an attacker come on top.
+    captions; the fits of an attacker come on top, `work` times those of LIC.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Family:
     options: tuple[str, ...] = ()
     freezes: bool = False
     seconds: float = 1.0
+    work: float = 1.0
 
     @property
     def module(self):
@@ -55,25 +56,49 @@ FAMILIES = {
         Family("vocabulary", "vocabulary size", seconds=0.3),
         Family("combinations", "Multi", objects=True, compares=True),
         Family("predictability", "DPA", seeded=True, objects=True, compares=True, seconds=20.0),
-        Family("dbac", "DBAC", attacked=True, seeded=True, objects=True, compares=True, options=("alignment",)),
+        Family(
+            "dbac", "DBAC", attacked=True, seeded=True, objects=True, compares=True, options=("alignment",), work=12.0,
+        ),
         Family("alignment", "vocabulary alignment", compares=True, options=("alignment",), seconds=40.0),
         Family(
-            "object_cooccurrence", "objects and values named together", objects=True,
+            "object_cooccurrence",
+            "objects and values named together",
+            objects=True,
             options=("objects_from", "object_words"),
         ),
         Family("naming", "values named, over the human captions", compares=True),
         Family(
-            "object_distance", "Gender Object Distance", objects=True, in_process=False, freezes=True, seconds=100.0,
+            "object_distance",
+            "Gender Object Distance",
+            objects=True,
+            in_process=False,
+            freezes=True,
+            seconds=100.0,
             options=("objects_from", "object_words", "sentence_encoder", "forms"),
         ),
         Family(
-            "word_distance", "Gender Object Distance of words", objects=True, in_process=False, freezes=True,
-            seconds=30.0, options=("objects_from", "object_words", "word_vectors", "forms"),
+            "word_distance",
+            "Gender Object Distance of words",
+            objects=True,
+            in_process=False,
+            freezes=True,
+            seconds=30.0,
+            options=("objects_from", "object_words", "word_vectors", "forms"),
         ),
         Family(
-            "gender_score", "Gender Score", objects=True, in_process=False, freezes=True, seconds=900.0,
+            "gender_score",
+            "Gender Score",
+            objects=True,
+            in_process=False,
+            freezes=True,
+            seconds=900.0,
             options=(
-                "objects_from", "object_words", "confidence", "language_model", "masked_model", "sentence_encoder",
+                "objects_from",
+                "object_words",
+                "confidence",
+                "language_model",
+                "masked_model",
+                "sentence_encoder",
                 "forms",
             ),
         ),

@@ -1,0 +1,54 @@
+"""Both directions of a metric side by side: value to task words (A->T), and task words to value (T->A)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+A_TO_T, T_TO_A = "A->T", "T->A"
+# Metric and direction of each way, by what the pair is called.
+MEASURES = {
+    **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in ("DBAC", "DBAC_accuracy", "DBAC_code", "DPA")},
+    "DBA": {A_TO_T: ("DBA_O", ""), T_TO_A: ("DBA_G", "")},
+}
+ALIKE = ("model", "attribute", "encoder", "condition", "seeds")
+NUMBERS = ("value", "ci_low", "ci_high")
+BESIDE = ("LIC", "BA")
+BOTH, FIRST, SECOND, NEITHER, UNDECIDED = "both", A_TO_T, T_TO_A, "neither", "undecided"
+
+
+def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One row a captioner, attribute, encoder, condition and number of seeds for which both directions were measured.
+
+    rows: of the results table. Columns: those of ALIKE, `A->T` and `T->A` with `_low` and `_high` for the 95% interval,
+    n, and quadrant: which of them are above 0, or `undecided` where an interval holds 0.
+    """
+    sides = []
+    for way, (metric, direction) in MEASURES[measure].items():
+        own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
+        names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high"}
+        sides.append(own[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
+    both = sides[0].merge(sides[1].drop(columns="n"), on=list(ALIKE))
+    return both.assign(quadrant=[_quadrant(row) for row in both.to_dict("records")])
+
+
+def _quadrant(row: dict) -> str:
+    ends = [(row[f"{way}_low"], row[f"{way}_high"]) for way in (A_TO_T, T_TO_A)]
+    if any(pd.isna(low) or low <= 0 <= high for low, high in ends):
+        return UNDECIDED
+    across, up = (low > 0 for low, _ in ends)
+    return {(True, True): BOTH, (True, False): FIRST, (False, True): SECOND, (False, False): NEITHER}[across, up]
+
+
+def measures_in(rows: pd.DataFrame) -> list[str]:
+    """The pairs that were measured for some captioner."""
+    return [measure for measure in MEASURES if len(directions(rows, measure))]
+
+
+def beside(rows: pd.DataFrame, model: str, attribute: str) -> dict[str, dict | None]:
+    """For LIC and BA the captioner's row with most seeds, or None."""
+    own = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
+    found = {}
+    for name in BESIDE:
+        alike = own[own["metric"] == name].sort_values("seeds", ascending=False)
+        found[name] = alike.iloc[0].to_dict() if len(alike) else None
+    return found

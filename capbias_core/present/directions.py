@@ -1,0 +1,142 @@
+"""Both directions of a metric: the plane with its quadrants, a sentence, a table."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+
+from capbias_core.experiments.directions import (
+    A_TO_T,
+    BOTH,
+    FIRST,
+    MEASURES,
+    NEITHER,
+    SECOND,
+    T_TO_A,
+    UNDECIDED,
+    beside,
+)
+from capbias_core.metrics import METRICS
+from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.sentence import Answer, measure, number
+from capbias_core.present.table import counted, value_text
+
+# What the DBAC paper (section 2) advises to add to the training images.
+ADVICE = {
+    BOTH: "each value without its usual objects; these objects with the other value",
+    FIRST: "each value without its usual objects",
+    SECOND: "the objects with the value that they do not usually go with",
+    NEITHER: "none by this metric",
+    UNDECIDED: "cannot be told: an interval holds 0",
+}
+QUADRANTS = {
+    BOTH: ("both ways:<br>collect both", 1, 1),
+    SECOND: ("T→A only: collect the<br>objects with the other value", 0, 1),
+    FIRST: ("A→T only: collect a value<br>without its usual objects", 1, 0),
+    NEITHER: ("neither way", 0, 0),
+}
+
+
+def plane(frame: pd.DataFrame, name: str):
+    """A point with both intervals for each captioner: A->T across, T->A up, lines at 0, quadrants named.
+
+    frame: of `directions`, one row a captioner. name: of the metric.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure(
+        go.Scatter(
+            x=frame[A_TO_T], y=frame[T_TO_A], mode="markers+text", text=[escape(model) for model in frame["model"]],
+            textposition=_apart(frame), marker={"size": 10, "color": MEASURED}, hoverinfo="text",
+            hovertext=[_hover(row, name) for row in frame.to_dict("records")],
+            error_x=_error(frame, A_TO_T), error_y=_error(frame, T_TO_A),
+        )
+    )  # fmt: skip
+    for line in (figure.add_vline, figure.add_hline):
+        line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
+    for text, x, y in QUADRANTS.values():
+        figure.add_annotation(
+            text=text, x=x, y=y, xref="x domain", yref="y domain", showarrow=False, font={"color": GREY, "size": 13},
+            xanchor="right" if x else "left", yanchor="top" if y else "bottom", align="right" if x else "left",
+        )  # fmt: skip
+    low, high = _range(frame)
+    figure.update_layout(
+        height=520, margin={"l": 10, "r": 10, "t": 10, "b": 46}, showlegend=False, dragmode=False,
+        xaxis=_axis(f"{name} A→T: from the value to the objects said", low, high),
+        yaxis=_axis(f"{name} T→A: from the objects to the value", low, high),
+    )  # fmt: skip
+    return figure
+
+
+def _axis(title: str, low: float, high: float) -> dict:
+    return {"title": {"text": title}, "zeroline": False, "range": [low, high]}
+
+
+def _apart(frame: pd.DataFrame) -> list[str]:
+    """Names above and below in turn from left to right, so that neighbours do not cover each other."""
+    place = frame[A_TO_T].rank(method="first").astype(int)
+    return ["top center" if number % 2 else "bottom center" for number in place]
+
+
+def _error(frame: pd.DataFrame, way: str) -> dict:
+    return {
+        "type": "data", "symmetric": False, "array": (frame[f"{way}_high"] - frame[way]).fillna(0),
+        "arrayminus": (frame[way] - frame[f"{way}_low"]).fillna(0), "color": MEASURED, "thickness": 1.5, "width": 0,
+    }  # fmt: skip
+
+
+def _range(frame: pd.DataFrame) -> tuple[float, float]:
+    """One scale for both axes, with 0 in it and room for the names of the quadrants."""
+    columns = [f"{way}{end}" for way in (A_TO_T, T_TO_A) for end in ("_low", "_high")]
+    ends = frame[[*columns, A_TO_T, T_TO_A]]
+    low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
+    room = 0.35 * (high - low or 1.0)
+    return low - room, high + room
+
+
+def _hover(row: dict, name: str) -> str:
+    ways = [f"{measure(name, way)} {_span(row, way)}" for way in (A_TO_T, T_TO_A)]
+    return "<br>".join([escape(row["model"]), *ways])
+
+
+def _span(row: dict, way: str) -> str:
+    if pd.isna(row[f"{way}_low"]):
+        return number(row[way])
+    return f"{number(row[way])} [{number(row[f'{way}_low'])}, {number(row[f'{way}_high'])}]"
+
+
+def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
+    """In how many captioners each direction is above 0, and what that means."""
+    above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
+    below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in (A_TO_T, T_TO_A)}
+    parts = [
+        f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
+        + (f" and below for {below[way]}" if below[way] else "")
+        for way in (T_TO_A, A_TO_T)
+    ]
+    return Answer(
+        "; ".join(parts) + ".",
+        f"T→A above 0: the objects on an image tell the {attribute} in the model's captions more than in the human "
+        f"ones. A→T above 0: the {attribute} tells which objects are said. By the 95% intervals over images. Only of "
+        "a captioner that was trained on these human captions is it amplification; of another it is a difference.",
+    )
+
+
+def explained(name: str) -> str:
+    """What the metrics of a pair say of themselves."""
+    metrics = dict.fromkeys(metric for metric, _ in MEASURES[name].values())
+    return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
+
+
+def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """One row a captioner: both directions, what to collect, and LIC and BA beside."""
+    table = []
+    for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
+        others = beside(rows, row["model"], row["attribute"])
+        table.append({
+            "captioner": row["model"], **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
+            **{other: value_text(found) if found else "" for other, found in others.items()},
+            "images to add": ADVICE[row["quadrant"]],
+        })  # fmt: skip
+    return pd.DataFrame(table)

@@ -1,0 +1,114 @@
+"""Both directions side by side: which are above 0, what that means, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capbias_core.experiments.directions import BOTH, FIRST, NEITHER, SECOND, UNDECIDED, directions, measures_in
+from capbias_core.present.directions import ADVICE, directions_answer, directions_table, explained, plane
+from capbias_core.types import RESULT_COLUMNS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def row(model, metric, direction, value, low, high, **more) -> dict:
+    given = {"paper": "measured", "table": "", "attribute": "gender", "model": model, "metric": metric,
+             "encoder": "ngram", "direction": direction, "condition": "with_references", "value": value, "spread": None,
+             "spread_kind": "", "scale": 100.0, "run_id": "r", "seeds": 5, "n": 490, "ci_low": low, "ci_high": high,
+             "method": ""}  # fmt: skip
+    return given | more
+
+
+def pair(model, across, up, metric="DBAC", **more) -> list[dict]:
+    return [row(model, metric, way, *values, **more) for way, values in (("A->T", across), ("T->A", up))]
+
+
+ROWS = pd.DataFrame(
+    [
+        *pair("one", (10, 5, 15), (20, 15, 25)),
+        *pair("two", (-10, -15, -5), (20, 15, 25)),
+        *pair("three", (10, 5, 15), (-20, -25, -15)),
+        *pair("four", (-10, -15, -5), (-20, -25, -15)),
+        *pair("five", (1, -5, 7), (20, 15, 25)),
+        row("one", "LIC", "", 5.0, 4.0, 6.0),
+        row("lonely", "DBAC", "A->T", 1, 0, 2),
+    ],
+    columns=list(RESULT_COLUMNS),
+)
+
+
+def test_quadrants_by_the_intervals():
+    found = directions(ROWS, "DBAC").set_index("model")["quadrant"].to_dict()
+    assert found == {"one": BOTH, "two": SECOND, "three": FIRST, "four": NEITHER, "five": UNDECIDED}
+
+
+def test_only_what_was_measured_alike_stands_together():
+    mixed = pd.DataFrame([
+        row("m", "DBAC", "A->T", 1, 0.5, 2), row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm"),
+        row("m", "DBAC", "T->A", 3, 2, 4, seeds=10),
+    ])  # fmt: skip
+    assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
+
+
+def test_dba_is_a_pair_of_two_metrics():
+    rows = [row("m", "DBA_O", "", 1, 0.5, 2, encoder=""), row("m", "DBA_G", "", -1, -2, -0.5, encoder="")]
+    found = directions(pd.DataFrame(rows), "DBA").iloc[0]
+    assert (found["A->T"], found["T->A"], found["quadrant"]) == (1, -1, FIRST)
+    assert "DBA_O" in explained("DBA") and "DBA_G" in explained("DBA")
+
+
+def test_the_answer_counts_intervals_clear_of_zero():
+    text = directions_answer(directions(ROWS, "DBAC"), "DBAC", "gender")
+    up, across = text.headline.split("; ")
+    assert up == "DBAC T→A is above 0 for 3 of 5 captioners and below for 2"
+    assert across == "DBAC A→T is above 0 for 2 of 5 captioners and below for 2."
+    assert "amplif" not in text.headline and "difference" in text.support
+
+
+def test_the_table_says_which_images_to_add_and_what_lic_is():
+    table = directions_table(directions(ROWS, "DBAC"), ROWS, "DBAC").set_index("captioner")
+    assert table.loc["two", "images to add"] == ADVICE[SECOND]
+    assert table.loc["one", "LIC"].startswith("5.0") and table.loc["two", "LIC"] == ""
+    assert table.loc["three", "DBAC T→A"] == "−20.0 [−25.0, −15.0]"
+
+
+def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():
+    frame = directions(ROWS, "DBAC")
+    figure = plane(frame, "DBAC")
+    points = figure.data[0]
+    assert sorted(zip(points.x, points.y, strict=True)) == sorted(zip(frame["A->T"], frame["T->A"], strict=True))
+    low, high = figure.layout.xaxis.range
+    assert low < -25 and high > 25 and figure.layout.yaxis.range == figure.layout.xaxis.range
+    texts = " ".join(annotation.text for annotation in figure.layout.annotations)
+    assert "T→A only" in texts and "A→T only" in texts and "both ways" in texts
+
+
+def test_a_name_cannot_bring_markup_into_the_plane():
+    rows = pd.DataFrame(pair("<b>x</b>", (1, 0.5, 2), (1, 0.5, 2)))
+    points = plane(directions(rows, "DBAC"), "DBAC").data[0]
+    assert points.text[0] == "&lt;b&gt;x&lt;/b&gt;" and "<b>" not in points.hovertext[0]
+
+
+def test_the_page_opens_and_measures(tmp_path, monkeypatch):
+    """On the demo: first a button that says what it costs, then the plane."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    from capbias_core.experiments.engine import engine_for
+    from capbias_core.experiments.ingest import load_demo
+
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    engine = engine_for(str(tmp_path))
+    load_demo(engine.workspace)
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page = page.switch_page("pages/6_Directions.py").run()
+    assert not page.exception
+    page.button(key="measure_now").click().run()
+    assert not page.exception
+    engine.wait([run.run_id for run in engine.workspace.runs()])
+    page = page.run()
+    assert not page.exception
+    assert [run.status for run in engine.workspace.runs()] == ["finished"] * 6
+    shown = page.dataframe[0].value
+    assert set(shown["captioner"]) == {"amplifier", "faithful", "mitigator"}

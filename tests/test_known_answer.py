@@ -1,0 +1,100 @@
+"""The controlled sets C1 to C4: made as the paper says, and measured where their answer is known."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pytest
+
+from capbias_core.attributes import get_attribute
+from capbias_core.cli import main
+from capbias_core.experiments.known_answer import SEES, kept_answers, known_answers, known_truth
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.known_answer import IMBALANCE, known_set
+from capbias_core.prepare import masked_captions
+from capbias_core.present.known_answer import known_sentence, known_table
+
+
+@pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])
+def test_sets_are_those_of_the_paper(name, more, less):
+    """Table 2 and section 5.1: of each object 50 captions of each value, split by verb, the other way for women."""
+    own = known_set(name, times=1)
+    frame = own.captions.merge(own.labels)
+    assert len(frame) == 300 and frame["image_id"].is_unique
+    verbs = {"bed": ("lying", "sitting"), "frisbee": ("throwing", "playing"), "umbrella": ("holding", "walking")}
+    for thing, pair in verbs.items():
+        for value, counts in (("Male", (more, less)), ("Female", (less, more))):
+            captions = frame.loc[(frame["objects"] == thing) & (frame["gender"] == value), "caption"]
+            assert tuple(captions.str.contains(f" {verb} ").sum() for verb in pair) == counts
+            assert captions.str.contains(thing).all() and len(captions) == 50
+
+
+def test_only_the_verb_is_left_when_gender_is_masked():
+    """Nobody can be right in more than the share: what is left of both values is the same but for the verb's counts."""
+    own = known_set("C2", times=20)
+    frame = own.captions.merge(own.labels)
+    frame["masked"] = masked_captions(frame["caption"], get_attribute("gender"))
+    kinds = pd.crosstab(frame["masked"].str.split(" with| on a| a | an ").str[0] + frame["objects"], frame["gender"])
+    assert (kinds.max(axis=1).sum() / len(frame)) == pytest.approx(0.7)
+    assert own.share == 0.7
+
+
+def test_truth_is_the_papers():
+    assert [known_truth(name, "Q") for name in IMBALANCE] == [0.6, 0.7, 0.8, 0.9]
+    assert [known_truth(name, "LIC") for name in IMBALANCE] == pytest.approx([36, 49, 64, 81])
+    assert {known_truth(name, "BA") for name in IMBALANCE} == {0.5}
+
+
+@pytest.fixture(scope="module")
+def measured() -> pd.DataFrame:
+    return known_answers(times=100, seeds=3)
+
+
+def test_the_intervals_hold_the_known_answers(measured):
+    """100 times the paper's size; BA and DPA have the same answer on all four."""
+    assert list(measured["model"].unique()) == list(IMBALANCE)
+    assert not measured.duplicated(["model", "metric"]).any()
+    rows = measured.set_index(["model", "metric"])
+    for (name, metric), row in rows.iterrows():
+        truth = known_truth(name, metric)
+        if metric in ("Q", "LIC", "BA"):
+            assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
+        if metric == "DPA":
+            assert row["value"] == pytest.approx(2 / 3) and "0.667" in row["method"]
+        assert row["n"] >= 3000
+
+
+def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
+    assert [name for name, sees in SEES.items() if not sees] == ["BA", "DPA"]
+    assert known_sentence(measured) == "Q, LIC and DBAC_H rise with the bias; BA and DPA do not see it."
+    flat = measured.assign(value=measured["value"].where(measured["metric"] != "LIC", 36.0))
+    assert known_sentence(flat) == "Q and DBAC_H rise with the bias; LIC, BA and DPA do not see it."
+    table = known_table(measured)
+    assert list(table.columns) == ["metric", *IMBALANCE] and table["C4"].str.contains("known").all()
+
+
+def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path)
+    assert kept_answers(workspace, compute=False) is None
+    calls = []
+
+    def few():
+        calls.append(1)
+        return known_answers(times=1, seeds=1)
+
+    monkeypatch.setattr("capbias_core.experiments.known_answer.known_answers", few)
+    kept = kept_answers(workspace, compute=True)
+    again = kept_answers(workspace, compute=False)
+    assert len(calls) == 1 and kept["value"].tolist() == again["value"].tolist()
+
+
+def test_the_command_writes_one_row_a_set_and_metric(capsys, tmp_path):
+    output = tmp_path / "out.csv"
+    assert main(["known-answer", "--times", "2", "--seeds", "1", "--output", str(output)]) == 0
+    rows = pd.read_csv(output)
+    assert len(rows) == 4 * len(SEES) and set(rows["metric"]) == set(SEES)
+    assert set(rows["model"]) == set(IMBALANCE)
+    assert main(["known-answer", "--times", "2", "--seeds", "1"]) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert printed["value"].tolist() == rows["value"].tolist()
