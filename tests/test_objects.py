@@ -232,3 +232,19 @@ def test_imported_objects_are_found_by_score(files, capsys):
     assert cli.main(ask) == 0 and ",DBA_G," in capsys.readouterr().out
     assert cli.main([*ask, "--objects", "nothing"]) == 2
     assert "objects 'nothing'" in capsys.readouterr().err
+
+
+def test_images_that_nobody_annotated_do_not_count(files, capsys):
+    """DBA_G of half of the images: as many captions as those images have, not as many as all have."""
+    half = instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)])
+    written(files, half, "half.json")
+    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "half.json"]) == 0
+    printed = capsys.readouterr()
+    header, row = (line.split(",") for line in printed.out.splitlines())
+    assert row[header.index("n")] == "20"
+    assert "Objects are known of 20 of the 40 images." in printed.err
+    bare = instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)], images=range(40))
+    written(files, bare, "bare.json")
+    assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "bare.json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1].split(",")[header.index("n")] == "40" and "are known of" not in printed.err

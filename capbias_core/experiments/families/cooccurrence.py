@@ -93,8 +93,16 @@ def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Coo
 
 def _dba_g(sides: list[Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
     names, on_image = objects_of(images, objects)
-    found = counts_of(sides, images, names, lambda side: side.named(on_image[side.image]))
-    return found, f"{len(names)} objects that the images show. Captions that name no or several values do not count."
+    known = pd.Index(images).isin(objects.index)  # an image that nobody annotated is not one without objects
+
+    def read(side: Side):
+        values, tasks, kept = side.named(on_image[side.image])
+        return values, tasks, kept & known[side.image]
+
+    part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
+    return counts_of(sides, images, names, read), (
+        f"{len(names)} objects that the images show. Captions that name no or several values do not count.{part}"
+    )
 
 
 def _dba_o(sides: list[Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
