@@ -146,7 +146,7 @@ def at_angles(angles: dict[str, float], length: float = 1.0) -> Vectors:
 
 
 def test_the_nearest_word_and_its_distance_by_hand():
-    found = neighbours({"seat", "sofa", "opposite", "ocarina", "<gender>"}, frozenset(["chair", "table", "a"]),
+    found = neighbours({"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"}, frozenset(["chair", "table", "a"]),
                        at_angles(ANGLES))  # fmt: skip
     # 30 degrees from chair: 1 - cos 30 = 0.134. 37 from table: 0.201. opposite: 90 from table, 180 from chair: 1.
     assert found.nearest == {"seat": "chair", "sofa": "table", "opposite": "table"}
@@ -233,7 +233,7 @@ def kept(workspace: Workspace, path: Path):
 
 def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], float]:
     results = [row for spec in plan(workspace, request) for row in run_one(workspace, spec, silent).results]
-    return {(row.metric, row.condition): row.value for row in results}
+    return {(row.metric, row.condition): row.value for row in results if row.direction in ("", "A->T")}
 
 
 def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment(tools):
@@ -251,6 +251,24 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     # Both are 5 degrees from theirs: 1 - cos 5 = 0.0038. Below that they are <unk> again.
     near = values(workspace, replace(request, options={"alignment": alignment_option(item, 0.0035)}))
     assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", ""])
+
+
+def test_dbac_reads_aligned_human_captions(tools):
+    """Every caption names a dog, so w_H = Q * P(dog) / P(a) = Q / 0.5: 1 where attackers guess (Q = accuracy), 2 where
+    they know."""
+    workspace, request, path = tools
+    for kind in ("captions", "references"):
+        (item,) = workspace.items(kind)
+        frame = workspace.frame(item.hash)
+        workspace.keep(kind, item.name, frame.assign(caption=frame["caption"] + " dog"), "c", "test")
+    item = kept(workspace, path)
+    asked = replace(request, metrics=("dbac_accuracy",), seeds=3)
+    constant = values(workspace, asked)
+    found = values(workspace, replace(asked, options={"alignment": alignment_option(item)}))
+    assert constant["DBAC_accuracy_H", ""] == pytest.approx(1, abs=0.2)
+    assert found["DBAC_accuracy_H", "contextual_glove"] == pytest.approx(2, abs=0.05)
+    assert found["DBAC_accuracy_M", ""] == constant["DBAC_accuracy_M", ""]
+    assert found["DBAC_accuracy", "contextual_glove"] < constant["DBAC_accuracy", ""] - 10
 
 
 def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
@@ -500,6 +518,8 @@ def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same()
     assert beside.loc[("METEOR", "constant"), "measured_value"] == pytest.approx(0.614)
     assert beside.loc[("METEOR", "contextual_glove"), "holds"] == "not measured", "measured at another delta"
     assert beside.loc[("LIC_H", "constant"), "holds"].startswith("another protocol")
+    alone = beside_measured(own, measured[measured["condition"] == "contextual_glove"]).set_index("condition")
+    assert alone.loc["constant", "holds"].tolist() == ["not measured"] * 2
 
 
 def test_dbac_is_printed_under_glove_and_constant_alignment_decides_nothing_about_it():
