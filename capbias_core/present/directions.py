@@ -24,9 +24,9 @@ from capbias_core.present.table import counted, value_text
 
 # What the DBAC paper (section 2) advises to add to the training images.
 ADVICE = {
-    BOTH: "each value without its usual objects; these objects with the other value",
-    FIRST: "each value without its usual objects",
-    SECOND: "the objects with the value that they do not usually go with",
+    BOTH: "both kinds",
+    FIRST: "values without their usual objects",
+    SECOND: "objects with the other value",
     NEITHER: "none by this metric",
     UNDECIDED: "cannot be told: an interval holds 0",
 }
