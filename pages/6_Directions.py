@@ -60,9 +60,9 @@ def _plane(engine: Engine, collection: str) -> None:
     what = "test images a seed" if first["seeds"] else "captions"
     note(
         f"{int(first['n']):,} {what}{attacker}{seeds}. Value [95% interval over images]; LIC also ± standard deviation "
-        "over attacker seeds. Images to add to the training set, as the DBAC paper advises and without a promise that it "
-        "helps: for A→T above 0 images of a value without the objects that usually go with it, for T→A above 0 images of "
-        "these objects with the other value."
+        "over attacker seeds. Images to add to the training set, as the DBAC paper advises and without a promise that "
+        "it helps: for A→T above 0 images of a value without the objects that usually go with it, for T→A above 0 "
+        "images of these objects with the other value."
     )
     note(explained(name))
     item = next(item for item in tables if attribute in item.details["attributes"])
