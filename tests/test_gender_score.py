@@ -11,14 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.aggregate import quotient
 from capbias_core.aggregate.columns import column_intervals
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import objects
 from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.families.cooccurrence import objects_of
 from capbias_core.experiments.families.gender_score import Models, scored
-from capbias_core.experiments.families.gendered import gendered
+from capbias_core.experiments.families.gendered import Label, gendered
+from capbias_core.experiments.families.gendered import object_rows as object_frame
 from capbias_core.experiments.families.object_cooccurrence import cooccurrence
 from capbias_core.experiments.families.variants import texts_of
 from capbias_core.experiments.families.word_distance import cosines_of
@@ -224,6 +227,30 @@ def test_intervals_of_columns_are_those_of_each_alone():
     coins = np.eye(2)[np.arange(400) % 2]
     half = column_intervals(coins, 1, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
     assert [half.low[0], half.high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
+
+
+def test_an_object_that_a_draw_may_miss_has_no_interval():
+    """One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite."""
+    sums = np.ones((10, 2)) * [1, 0]
+    sums[0] = 1
+    found = column_intervals(sums, 1, {("r", ""): quotient})["r", ""]
+    assert found.value[0] == 10 and np.isnan(found.low[0]) and np.isnan(found.high[0])
+
+
+def test_rows_of_few_captions_have_no_interval():
+    rows = [
+        (str(place), f"a {'man' if place % 2 else 'woman'} with a {'dog' if place < 9 else 'cat'}")
+        for place in range(19)
+    ]
+    data = gendered(frame_of(rows), GENDER, None, {}).with_objects()
+    found = object_frame(cooccurrence(data, GENDER), Label("gender", "m", "", "", "")).set_index("condition")
+    ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
+    assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
+
+
+def test_other_metrics_read_names_without_the_confidence():
+    names, _ = objects_of(["1", "2"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5"}))
+    assert names == ["cat", "dog"]
 
 
 # scores of variants, with models that are tables
@@ -645,6 +672,26 @@ def test_reading_texts(tmp_path):
 def printed() -> pd.DataFrame:
     rows = published_results()
     return rows[rows["paper"] == "genderscore"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "encoder", "condition", "here"),
+    [
+        ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
+        ("ratio_w", "", "gender_score", ("gender_score_to_neutral", "Female", "")),
+        ("ratio_to_m", "", "gender_score", ("gender_score_ratio", "Male", "")),
+        ("ratio_to_w", "glove", "", ("word_object_distance_ratio", "Female", "")),
+        ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
+        ("ratio_to_m", "", "object_gender_cooccurrence", (COOCCURRENCE, "Male", "")),
+        ("ratio_to_m", "", "gpt2_initial_bias", ("language_model_ratio", "Male", "")),
+        ("count_woman", "", "gender_score_estimation", ("estimation_count", "Female", "")),
+        ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
+        ("gender_score", "", "person", ("gender_score", "neutral", "")),
+        ("gender_score", "", "to_m skateboard", ("weighted_cooccurrence", "Male", "skateboard")),
+    ],
+)
+def test_what_printed_rows_are_called_here(metric, encoder, condition, here):
+    assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
 
 
 def test_every_printed_row_has_a_metric_here():
