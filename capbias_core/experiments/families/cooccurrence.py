@@ -21,6 +21,8 @@ from capbias_core.types import Attribute
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
 LEAST, OF_CAPTIONS = 100, 53_900
+# A detector's confidence behind the name of an object, as in cat:0.93; see gendered.py.
+SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
 
 
 def run(job: Job) -> Outcome:
@@ -173,7 +175,7 @@ def _words(human: Side, attribute: Attribute) -> tuple[list[str], int]:
 def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
     """Objects that annotations name on these images, without `person`, and (images, objects) booleans."""
     lists = objects.reindex(images).fillna("").str.split("|")
-    exploded = lists.explode().str.strip()
+    exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
     code = pd.Series(range(len(images)), index=images)
     exploded = exploded[(exploded != "") & (exploded != "person")]
     column, names = pd.factorize(exploded, sort=True)
