@@ -112,7 +112,9 @@ def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Att
 def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
     """A row an object; the captions behind the selected one."""
     shown = object_table(table, attribute)
-    numbers = {name: st.column_config.NumberColumn(format="%.2f") for name in shown if "share" in name}
+    numbers = {
+        name: st.column_config.NumberColumn(format="%.2f") for name in shown if name.startswith(("share", "humans"))
+    }
     numbers |= {name: st.column_config.NumberColumn(format="%+.2f") for name in shown if name.startswith("difference")}
     event = st.dataframe(
         shown, hide_index=True, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
