@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, objects, text
+from capbias_core.cli import alignment, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -30,7 +30,7 @@ from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.ingest import DEFAULT_COLLECTION
 from capbias_core.load import normalise_image_id
-from capbias_core.metrics import FAMILIES, METRICS
+from capbias_core.metrics import FAMILIES
 from capbias_core.prepare.treebank import TOKENIZERS, default_tokenizer
 
 
@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_list,
         _add_score,
         _add_text,
+        _add_metrics,
         _add_explain,
         _add_consistency,
         _add_known_answer,
@@ -143,14 +144,19 @@ def _add_score(commands) -> None:
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
     kept = "objects of the images: COCO instances, or a table with image_id and objects (cat|dog); or their name"
     command.add_argument("--objects", metavar="FILE", help=kept)
-    metrics = ", ".join(dict.fromkeys([*FAMILIES, *METRICS]))
-    _several(command, "--metric", None, f"one or more of: {metrics} (default: {' '.join(DEFAULT_METRICS)})")
+    words = f"one or more of: {', '.join(FAMILIES)}; or a metric's own name (`metrics` lists them all)"
+    _several(command, "--metric", None, f"{words} (default: {' '.join(DEFAULT_METRICS)})")
     tokens = "for caption quality: ptb as COCO's evaluation (needs Java), or plain (default here: %(default)s)"
     command.add_argument("--tokenizer", choices=tuple(TOKENIZERS), default=default_tokenizer(), help=tokens)
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
     alignment.add_score_arguments(command)
     objects.add_arguments(command)
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
+
+
+def _add_metrics(commands) -> None:
+    text = "list what can be measured, what it means and what it needs"
+    metrics.add_arguments(_command(commands, "metrics", metrics.metrics, text, metrics.EXAMPLE))
 
 
 def _add_text(commands) -> None:

@@ -1,0 +1,28 @@
+"""`metrics`: everything that `score --metric` takes is in the list, and each is explained."""
+
+import pytest
+
+from capbias_core.cli import main
+from capbias_core.metrics import FAMILIES, METRICS
+
+
+def test_the_list_has_every_word_that_score_takes(capsys):
+    assert main(["metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == list(FAMILIES)
+    (lic,) = [line for line in lines if line.startswith("lic ")]
+    assert "LIC, LIC_M, LIC_D" in lic and "references" in lic
+
+
+@pytest.mark.parametrize("name", [*FAMILIES, *METRICS])
+def test_each_is_explained_with_range_and_source(name, capsys):
+    assert main(["metrics", name]) == 0
+    text = capsys.readouterr().out
+    for metric in FAMILIES.get(name, (name,)):
+        assert METRICS[metric].explanation in text and METRICS[metric].source in text
+    assert "range:" in text and "reading:" in text
+
+
+def test_an_unknown_name_lists_the_known_ones(capsys):
+    assert main(["metrics", "bleu"]) == 2
+    assert "bleu4" in capsys.readouterr().err
