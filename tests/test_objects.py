@@ -248,3 +248,26 @@ def test_images_that_nobody_annotated_do_not_count(files, capsys):
     assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "bare.json"]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[1].split(",")[header.index("n")] == "40" and "are known of" not in printed.err
+
+
+def test_runs_on_what_a_collection_does_not_hold_are_not_its_own(files, capsys):
+    """The same captions in two collections with other references and objects: each exports its own numbers."""
+    rows = json.loads((files / "human.json").read_text())
+    written(files, rows[:30], "fewer.json")
+    for collection, human in (("a", "human.json"), ("b", "fewer.json")):
+        into = ["--collection", collection]
+        assert cli.main(["import", "model.json", "--kind", "captions", *into]) == 0
+        assert cli.main(["import", "labels.csv", "--kind", "attributes", *into]) == 0
+        assert cli.main(["import", human, "--kind", "references", *into]) == 0
+        assert cli.main(["import", "instances.json", "--kind", "objects", *into]) == 0
+        assert cli.main(["score", *into, "--attribute", "gender", "--metric", "DBA_G"]) == 0
+    capsys.readouterr()
+    numbers = []
+    for collection in ("a", "b"):
+        assert cli.main(["export", "--collection", collection, "--metric", "DBA_G"]) == 0
+        header, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+        numbers.append([row[header.index("n")] for row in rows])
+    assert numbers == [["40"], ["30"]]
+    written(files, instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)]), "instances.json")
+    assert cli.main(["import", "instances.json", "--kind", "objects", "--collection", "a"]) == 0
+    assert cli.main(["export", "--collection", "a", "--metric", "DBA_G"]) == 2, "the objects are others now"

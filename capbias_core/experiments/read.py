@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
-from capbias_core.experiments.plan import PROTOCOL, RunSpec, attribute_from
+from capbias_core.experiments.plan import OBJECTS, PROTOCOL, RunSpec, attribute_from
 from capbias_core.experiments.run import estimates
-from capbias_core.experiments.store import RunRow, Workspace, bytes_frame
+from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, inputs_of
 from capbias_core.experiments.vectors import alignment_name
 from capbias_core.explain.what_if import StoredAttackers
 from capbias_core.types import RESULT_COLUMNS, Attribute
@@ -25,7 +25,10 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
     A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
     earlier protocol do not count, since their numbers are not these.
     """
-    sets = {(item.name, item.hash) for item in workspace.items(collection=collection)}
+    items = workspace.items(collection=collection)
+    sets = {(item.name, item.hash) for item in items}
+    held = {item.hash for item in items}
+    references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
     labels = [
         (table.hash, entry["column"], entry["mapping"], entry["attribute"])
         for table in workspace.items("attributes", collection)
@@ -38,6 +41,9 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         and run.spec["protocol"] == PROTOCOL
         and (run.spec["model"], run.spec["captions"]) in sets
         and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
+        and inputs_of(run.spec) <= held
+        and run.spec["references"] in {"", *references}
+        and (not objects or run.spec["objects"].get("table") in {None, *objects})
         and (family is None or run.spec["family"] == family)
     ]
 
@@ -178,7 +184,10 @@ def comparisons(workspace: Workspace, collection: str) -> list[Comparison]:
     return sorted(
         found,
         key=lambda item: (
-            bool(item.references), len(item.runs), item.seeds, not item.alignment,
+            bool(item.references),
+            len(item.runs),
+            item.seeds,
+            not item.alignment,
             max(run.finished for run in item.runs),
         ),
         reverse=True,
