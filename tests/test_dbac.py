@@ -190,6 +190,18 @@ def test_without_annotated_objects_those_that_people_name_are_guessed(tmp_path):
     assert rows.loc["DBAC", "A->T"]["value"] == pytest.approx(0, abs=1e-9), "the same captions on both sides"
 
 
+def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
+    """Objects of the first 600 images only, in a table of their own."""
+    values = np.array(["Female", "Male"])[np.arange(1000) % 2]
+    objects = np.array(["bed", "tie"])[np.arange(1000) // 2 % 2]
+    frame = captions_of(values, objects, ["near"] * 1000)
+    workspace, request = fill(tmp_path, frame, frame, values)
+    part = pd.DataFrame({"image_id": frame["image_id"][:600], "objects": objects[:600]})
+    workspace.keep("objects", "part", part, "c", "test")
+    _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=1))
+    assert rows.loc["DBAC", "A->T"]["n"] == 200 and rows.loc["DBAC", "T->A"]["n"] == 120
+
+
 def test_captions_without_objects_say_so(tmp_path):
     values = np.array(["Female", "Male"])[np.arange(100) % 2]
     frame = captions_of(values, ["thing"] * 100, ["near"] * 100)

@@ -11,6 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.cooccurrence import (
     Side,
+    annotated,
     cooccurrence_bytes,
     cooccurrence_from,
     counts_of,
@@ -94,7 +95,13 @@ def _annotated(sides: list[Side], images: list[str], objects: pd.Series) -> Cooc
     table, on_image = objects_of(images, objects)
     tasks = [on_image[side.image] for side in sides]
     names, combined = combinations(table, tasks, least_captions(sides[0]))
-    return counts_of(sides, images, names, lambda side: side.named(combined[sides.index(side)]))
+    known = annotated(images, objects)
+
+    def read(side: Side):
+        values, task, kept = side.named(combined[sides.index(side)])
+        return values, task, kept & known[side.image]
+
+    return counts_of(sides, images, names, read)
 
 
 def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[list[str], list[csr_array]]:

@@ -95,7 +95,7 @@ def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Coo
 
 def _dba_g(sides: list[Side], images: list[str], objects: pd.Series) -> tuple[Cooccurrence, str]:
     names, on_image = objects_of(images, objects)
-    known = pd.Index(images).isin(objects.index)  # an image that nobody annotated is not one without objects
+    known = annotated(images, objects)
 
     def read(side: Side):
         values, tasks, kept = side.named(on_image[side.image])
@@ -105,6 +105,11 @@ def _dba_g(sides: list[Side], images: list[str], objects: pd.Series) -> tuple[Co
     return counts_of(sides, images, names, read), (
         f"{len(names)} objects that the images show. Captions that name no or several values do not count.{part}"
     )
+
+
+def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
+    """(n_images,) booleans: somebody looked for objects. An image that nobody annotated is not one without objects."""
+    return pd.Index(images).isin(objects.index)
 
 
 def _dba_o(sides: list[Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:

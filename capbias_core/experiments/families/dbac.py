@@ -59,14 +59,16 @@ class Evidence:
 
 def run(job: Job) -> Outcome:
     """Both directions, where the inputs allow them, on the images that both sides have."""
-    human = job.references()
-    images = sorted(set(human["image_id"]) & set(job.frame["image_id"]))
-    sides = [Side(frame, images, job) for frame in (job.frame, human)]
-    ways = {A_TO_T: _guess_value, T_TO_A: _guess_tasks}
+    frames = job.frame, job.references()
+    images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
+    objects = job.objects()
+    known = images if objects is None else [image for image in images if image in objects.index]
+    ways = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
     results, arrays, notes = [], {}, []
-    for place, (direction, way) in enumerate(ways.items()):
+    for place, (direction, (way, own)) in enumerate(ways.items()):
         try:
-            evidence, note = way(job, sides, images, _part(job, place, len(ways)))
+            sides = [Side(frame, own, job) for frame in frames]
+            evidence, note = way(job, sides, own, _part(job, place, len(ways)))
         except CapbiasError as error:
             if place + 1 == len(ways) and not results:
                 raise

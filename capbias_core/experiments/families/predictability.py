@@ -15,7 +15,7 @@ from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome
-from capbias_core.experiments.families.cooccurrence import objects_of, one_hot
+from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
@@ -123,7 +123,7 @@ def _objects_named(job: Job, images: list[str], sides: list[Side], drawn: list[n
 
 
 def _value_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.ndarray]):
-    """T->A: the images on which both captions name one value take part."""
+    """T->A: the images whose objects are known and on which both captions name one value take part."""
     if not job.attribute.words or job.objects() is None:
         lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
         raise CapbiasError(f"no {lacking}", "both", "Load the objects of the images, or choose another attribute.")
@@ -131,7 +131,7 @@ def _value_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.
     features = on_image.toarray().astype(float)
     features = features[:, features.mean(axis=0) >= LEAST_SHARE]
     model, human = (side.values[own] for side, own in zip(sides, drawn, strict=True))
-    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1)
+    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, job.objects())
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)
     return features, model[:, columns].astype(float), human[:, columns].astype(float), kept
 
