@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array, hstack
 
 from capbias_core.experiments import read
 from capbias_core.experiments.engine import execute
@@ -213,18 +214,53 @@ def test_captions_without_objects_say_so(tmp_path):
     assert run.status == "failed" and "object" in run.message
 
 
-def test_sides_keep_their_captions_apart():
-    """Four captions on three images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4
-    over M 2/4 = 1/2, tie the same; the other way round the inverse."""
-    frame = pd.DataFrame({"image_id": ["a", "a", "b", "c"], "caption_index": [0, 1, 0, 0],
-                          "caption": ["a bed", "the bed", "grass", "a tie"]})  # fmt: skip
+def test_the_ratio_of_patterns_by_hand():
+    """Four captions of four images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4 over
+    M 2/4 = 1/2, tie the same; the other way round the inverse. All guessed with probability 1."""
+    tasks = csr_array(np.array([[1, 0], [1, 0], [0, 0], [0, 1]]))
+    y, patterns = np.array([0, 0, 1, 1]), family._patterns(tasks)
+    side = type("Side", (), {"y": y, "image": np.arange(4), "k": 2})
+    truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
+    columns = hstack([family._guessed(tasks, y, 2, patterns, truth), family._said(side, tasks, patterns)])
+    layout, sums = family.Layout(2, 2, 3), columns.sum(axis=0)
+    assert family.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    assert family.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
+    assert family.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
-    class Job:
-        attribute = type("Attribute", (), {"values": ("F", "M")})
 
-        def codes(self, images):
-            return np.array([0, 1, 1])
+def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
+    """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left in
+    the captions, that word alone would tell it."""
+    rng = np.random.default_rng(5)
+    values = np.array(["Female", "Male"])[np.arange(400) % 2]
+    objects = np.array(["guitar", "violin"])[np.arange(400) // 2 % 2]
+    mixed = rng.permutation(objects)
+    cues = ["near"] * 400
+    workspace, request = fill(
+        tmp_path, captions_of(values, mixed, cues), captions_of(values, objects, cues), values, objects
+    )
+    run, rows = finished(workspace, replace(request, metrics=("dbac",)))
+    assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
+    assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
 
-    side = family.Side(frame, ["a", "b", "c"], Job())
-    assert family._pattern_ratio(side, side.named, inverse=False).tolist() == [1, 1, 0.5, 0.5]
-    assert family._pattern_ratio(side, side.named, inverse=True).tolist() == [1, 1, 2, 2]
+
+def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
+    """Both sides from one distribution: 0 is inside in most of 16 sets of 300 images."""
+    inside = {"A->T": 0, "T->A": 0}
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        values = rng.choice(["Female", "Male"], 300)
+        objects = np.where((values == "Female") == (rng.random(300) < 0.7), "bed", "tie")
+
+        def side(rng=rng, values=values, objects=objects):
+            named = np.where(rng.random(300) < 0.6, objects, "thing")
+            cues = np.where((values == "Female") == (rng.random(300) < 0.7), "sits by", "lies by")
+            return captions_of(values, named, cues)
+
+        workspace, request = fill(tmp_path / str(seed), side(), side(), values, objects)
+        _, rows = finished(workspace, replace(request, metrics=("dbac",), seeds=2))
+        for way in inside:
+            row = rows.loc["DBAC", way]
+            inside[way] += row["ci_low"] <= 0 <= row["ci_high"]
+    assert min(inside.values()) >= 13, inside

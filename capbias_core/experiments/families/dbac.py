@@ -18,7 +18,7 @@ from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome, npz
-from capbias_core.experiments.families.cooccurrence import objects_of, one_hot
+from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
 from capbias_core.experiments.families.crew import CaptionList, Crew, caption_lists
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
@@ -31,7 +31,7 @@ from capbias_core.metrics.dbac import (
     pattern_weight,
 )
 from capbias_core.prepare import image_split
-from capbias_core.prepare.tasks import encode, mask_objects, named_objects, object_names
+from capbias_core.prepare.tasks import encode, mask_objects, named_objects, object_names, phrases
 
 A_TO_T, T_TO_A = "A->T", "T->A"
 TEST_SHARE = 0.2
@@ -42,19 +42,47 @@ READINGS = ("DBAC", "DBAC_accuracy", "DBAC_code")
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Held-out guesses of one direction, summed image by image over seeds.
+class Layout:
+    """The columns of one side: by name, how many; L task words, K values, P patterns of task words.
 
-    sums: (n_images, 2 * C), the model's columns, then the human ones; for C = L + L + K * L + 2: losses and right
-    guesses by task word, captions by value and task word, weighted probabilities of the truth, captions. seed_sums:
-    (S, 2 * C) over images. ratios: (2, K, L) of both sides. tasks: L names.
+    Of captions held out: losses and right guesses by task word, pairs of value and task word, summed probabilities of
+    the truth by value and pattern, captions. Of all captions of the side: with each task word, value and pattern.
+    """
+
+    k: int
+    tasks: int
+    patterns: int
+
+    def widths(self) -> dict[str, int]:
+        k, n_tasks, patterns = self.k, self.tasks, self.patterns
+        return {
+            "losses": n_tasks, "right": n_tasks, "pairs": k * n_tasks, "chances": k * patterns, "held_out": 1,
+            "with_task": n_tasks, "with_value": k, "with_pattern": patterns,
+        }  # fmt: skip
+
+    def parts(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        """(..., C) sums by name; pairs and chances as (..., K, L) and (..., K, P)."""
+        names = list(self.widths())
+        found = dict(zip(names, np.split(sums, np.cumsum(list(self.widths().values()))[:-1], axis=-1), strict=True))
+        for name, width in (("pairs", self.tasks), ("chances", self.patterns)):
+            found[name] = found[name].reshape(*sums.shape[:-1], self.k, width)
+        return found
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Held-out guesses of one direction and what all captions say, image by image.
+
+    layouts: of the model's columns and of the human ones. sums: (n_images, C_M + C_H), guesses summed over seeds.
+    seed_sums: (S, C_M + C_H) over images. tasks: L names. inverse: P(a) / P(t) (T->A) in the place of P(t) / P(a).
     """
 
     images: tuple[str, ...]
     tasks: tuple[str, ...]
+    layouts: tuple[Layout, Layout]
     sums: csr_array
     seed_sums: np.ndarray
-    ratios: np.ndarray
+    inverse: bool
 
 
 def run(job: Job) -> Outcome:
@@ -62,13 +90,14 @@ def run(job: Job) -> Outcome:
     frames = job.frame, job.references()
     images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
     objects = job.objects()
-    known = images if objects is None else [image for image in images if image in objects.index]
+    known = images if objects is None or annotated(images, objects).all() else list(objects.index.intersection(images))
+    sides = [Side(frame, images, job) for frame in frames]
     ways = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
     results, arrays, notes = [], {}, []
     for place, (direction, (way, own)) in enumerate(ways.items()):
         try:
-            sides = [Side(frame, own, job) for frame in frames]
-            evidence, note = way(job, sides, own, _part(job, place, len(ways)))
+            part = sides if own is images else [Side(frame, own, job) for frame in frames]
+            evidence, note = way(job, part, own, _part(job, place, len(ways)))
         except CapbiasError as error:
             if place + 1 == len(ways) and not results:
                 raise
@@ -105,20 +134,17 @@ class Side:
         """Places in `image` and `named` of the captions of these images."""
         return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
 
-    def value_shares(self) -> np.ndarray:
-        """(K,) shares of captions by the label of their image."""
-        return np.bincount(self.y[self.image], minlength=self.k) / len(self.image)
-
 
 def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tuple[Evidence, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
+    for side, who in zip(sides, (job.spec.model, "the human captions"), strict=True):
+        if not side.named.sum():
+            raise CapbiasError(
+                f"{who}, which name no object",
+                f"names of objects such as {', '.join(list(object_names())[:3])}",
+                "Check that the captions are in English, and of images with objects.",
+            )
     kept = np.flatnonzero(sum(side.named.sum(axis=0) for side in sides))
-    if not len(kept):
-        raise CapbiasError(
-            f"captions of {job.spec.model} and human captions, none of which names an object",
-            f"names of objects such as {', '.join(list(object_names())[:3])}",
-            "Check that they are in English, and of images with objects.",
-        )
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -144,9 +170,10 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
             "objects that are on some images",
             "Load the objects of these images.",
         )
+    # Whatever the annotation calls an object must not be left in the captions that are to tell it.
+    table = object_names() | phrases(names)
     on_image = csr_array(on_image[:, kept])
     there = on_image.toarray().astype(bool)
-    table = object_names()
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shares = np.clip(task_probabilities(logits), SMALLEST, 1 - SMALLEST)
@@ -191,78 +218,87 @@ def _evidence(crew: Crew, sides: list[Side], lists, names, tasks: list[csr_array
     """
     splits = [image_split(sides[0].y, sides[0].k, seed, TEST_SHARE, crew.images) for seed in crew.spec.seeds]
     crew.fits = len(splits) * sum(map(len, lists))
-    sums = []
+    sums, layouts = [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
+        patterns = _patterns(own)
+        whole = _by_image(side.image, len(crew.images)) @ _said(side, own, patterns)
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(crew.spec.seeds, 0)
         for index, split, test, logits in crew.logits(lists[place], splits, what, align_to):
-            columns = _columns(side, own, lists[place][index], test, truth(test, logits), inverse)
+            rows = side.rows(lists[place][index], test)
+            columns = _guessed(own[rows], side.y[test], side.k, patterns[:, rows], truth(test, logits))
             by_seed[split.seed] += _by_image(test, len(crew.images)) @ columns
-        sums.append(list(by_seed.values()))
-    by_seed = [csr_array(hstack(pair)) for pair in zip(*sums, strict=True)]
-    ratios = np.stack([_ratio(side, own, inverse) for side, own in zip(sides, tasks, strict=True)])
-    seed_sums = np.stack([np.asarray(own.sum(axis=0)).ravel() for own in by_seed])
-    return Evidence(crew.images, names, sum(by_seed[1:], by_seed[0]), seed_sums, ratios)
+        layouts.append(Layout(side.k, own.shape[1], patterns.shape[0]))
+        sums.append((list(by_seed.values()), whole))
+    seed_sums = [np.concatenate([_total(part) for own, whole in sums for part in (own[place], whole)])
+                 for place in range(len(splits))]  # fmt: skip
+    pooled = hstack([part for own, whole in sums for part in (sum(own[1:], own[0]), whole)])
+    return Evidence(crew.images, names, tuple(layouts), csr_array(pooled), np.stack(seed_sums), inverse)
 
 
-def _columns(side: Side, tasks: csr_array, captions: CaptionList, test: np.ndarray, truth, inverse: bool) -> csr_array:
-    """(n, C) of the captions of the test images; see Evidence."""
-    losses, right, chance = truth
-    rows = side.rows(captions, test)
-    own, label = tasks[rows], one_hot(side.y[test], side.k)
-    pairs = [own.multiply(label[:, [value]]) for value in range(side.k)]
-    weighted = chance * _pattern_ratio(side, tasks, inverse)[rows]
-    rest = csr_array(np.column_stack([weighted, np.ones(len(test))]))
-    return csr_array(hstack([own.multiply(losses), own.multiply(right), *pairs, rest]))
+def _total(columns: csr_array) -> np.ndarray:
+    return np.asarray(columns.sum(axis=0)).ravel()
 
 
-def _ratio(side: Side, tasks: csr_array, inverse: bool) -> np.ndarray:
-    """(K, L) P(t) / P(a) over the captions of a side, or its inverse; 0 where a task word never occurs."""
-    task, value = np.asarray(tasks.sum(axis=0)).ravel() / tasks.shape[0], side.value_shares()
-    with np.errstate(divide="ignore"):
-        return np.nan_to_num(value[:, None] / task if inverse else task / value[:, None], posinf=0.0)
-
-
-def _pattern_ratio(side: Side, tasks: csr_array, inverse: bool) -> np.ndarray:
-    """(n,) for each caption the share of captions with its pattern of task words over that with its value."""
+def _patterns(tasks: csr_array) -> csr_array:
+    """(P, n) booleans: which captions have each of the patterns of task words that occur."""
     keys = np.round(tasks @ np.random.default_rng(0).random(tasks.shape[1]), 9)
-    _, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    pattern, value = counts[which] / len(keys), side.value_shares()[side.y[side.image]]
-    return value / pattern if inverse else pattern / value
+    which = np.unique(keys, return_inverse=True)[1]
+    return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(which.max() + 1, len(which)))
 
 
-def weight_of(name: str, sums: np.ndarray, ratio: np.ndarray) -> np.ndarray:
-    """w of one side by a reading: (..., C) sums to (...)."""
-    k, n_tasks = ratio.shape
-    losses, right, pairs, rest = np.split(sums, np.cumsum([n_tasks, n_tasks, k * n_tasks]), axis=-1)
+def _said(side: Side, tasks: csr_array, patterns: csr_array) -> csr_array:
+    """(n, L + K + P) of all captions of a side: their task words, value and pattern."""
+    return csr_array(hstack([tasks, one_hot(side.y[side.image], side.k), patterns.T]))
+
+
+def _guessed(tasks: csr_array, y: np.ndarray, k: int, patterns: csr_array, truth) -> csr_array:
+    """(n, ...) of captions held out: the first columns of `Layout`."""
+    losses, right, chance = truth
+    label = one_hot(y, k)
+    pairs = [tasks.multiply(label[:, [value]]) for value in range(k)]
+    chances = [patterns.T.multiply((chance * (y == value))[:, None]) for value in range(k)]
+    held_out = csr_array(np.ones((len(y), 1)))
+    return csr_array(hstack([tasks.multiply(losses), tasks.multiply(right), *pairs, *chances, held_out]))
+
+
+def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
+    """w of one side by a reading: (..., C) sums to (...). Frequencies are those of the same sums."""
+    parts = layout.parts(sums)
     if name == "DBAC_code":
-        return pattern_weight(rest[..., 0], rest[..., 1])
-    pairs = pairs.reshape(*sums.shape[:-1], k, n_tasks)
-    captions = pairs.sum(axis=-2)
-    quality = accuracy(right, captions) if name == "DBAC_accuracy" else inverse_cross_entropy(losses, captions)
-    return pair_weight(quality, pairs, ratio)
+        ratio = _ratio(parts["with_pattern"], parts["with_value"], inverse)
+        return pattern_weight((parts["chances"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
+    captions = parts["pairs"].sum(axis=-2)
+    by_accuracy = name == "DBAC_accuracy"
+    quality = accuracy(parts["right"], captions) if by_accuracy else inverse_cross_entropy(parts["losses"], captions)
+    return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
+
+
+def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
+    """(..., L) and (..., K) captions to (..., K, L) P(t) / P(a), or its inverse; 0 where a task word never occurs."""
+    tasks, values = tasks[..., None, :], values[..., :, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
 
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     """Every metric of the family, by name; they share their sums."""
-    half = evidence.sums.shape[1] // 2
-    seen = np.flatnonzero(np.asarray(evidence.sums[:, [half - 1]].sum(axis=1)).ravel())
-    images, sums = tuple(evidence.images[place] for place in seen), evidence.sums[seen]
+    half = sum(evidence.layouts[0].widths().values())
     found = {}
     for name in READINGS:
 
         def model(columns, name=name):
-            return weight_of(name, columns[..., :half], evidence.ratios[0])
+            return weight_of(name, columns[..., :half], evidence.layouts[0], evidence.inverse)
 
         def human(columns, name=name):
-            return weight_of(name, columns[..., half:], evidence.ratios[1])
+            return weight_of(name, columns[..., half:], evidence.layouts[1], evidence.inverse)
 
         def both(columns, model=model, human=human):
             return dbac(model(columns), human(columns))
 
         for metric, of in ((name, both), (f"{name}_M", model), (f"{name}_H", human)):
             scale = METRICS[metric].scale
-            found[metric] = Estimate(images, sums, scale * of(evidence.seed_sums), scale, of)
+            found[metric] = Estimate(evidence.images, evidence.sums, scale * of(evidence.seed_sums), scale, of)
     return found
 
 
@@ -271,7 +307,7 @@ def _results(job: Job, direction: str, evidence: Evidence) -> list:
     alignment = job.spec.options.get("alignment")
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        "image bootstrap, 1000 draws, frequencies fixed"
+        "image bootstrap, 1000 draws"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)
@@ -290,17 +326,17 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 def evidence_bytes(evidence: Evidence) -> bytes:
     """Evidence as bytes; `evidence_from` reads them back."""
-    names = json.dumps([evidence.images, evidence.tasks]).encode()
+    layouts = [list(vars(layout).values()) for layout in evidence.layouts]
+    names = json.dumps([evidence.images, evidence.tasks, layouts, evidence.inverse]).encode()
     parts = {part: getattr(evidence.sums, part) for part in ("data", "indices", "indptr")}
-    return npz(
-        names=np.frombuffer(names, dtype=np.uint8), seed_sums=evidence.seed_sums, ratios=evidence.ratios, **parts
-    )
+    return npz(names=np.frombuffer(names, dtype=np.uint8), seed_sums=evidence.seed_sums, **parts)
 
 
 def evidence_from(data: bytes) -> Evidence:
     """The evidence in bytes of `evidence_bytes`."""
     arrays = np.load(io.BytesIO(data))
-    images, tasks = json.loads(arrays["names"].tobytes())
+    images, tasks, layouts, inverse = json.loads(arrays["names"].tobytes())
     shape = len(images), arrays["seed_sums"].shape[1]
     sums = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    return Evidence(tuple(images), tuple(tasks), sums, arrays["seed_sums"], arrays["ratios"])
+    layouts = tuple(Layout(*own) for own in layouts)
+    return Evidence(tuple(images), tuple(tasks), layouts, sums, arrays["seed_sums"], inverse)
