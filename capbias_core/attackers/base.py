@@ -41,6 +41,26 @@ class Attacker(Protocol):
         """
 
 
+def fit_many(
+    attacker: Attacker, corpus: Any, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Tick
+) -> list:
+    """One attacker for each seed, trained on its own rows and labels: a list of what `fit` returns.
+
+    An attacker that has a `fit_many` of its own (without the first argument) trains them together; each then equals in
+    distribution what it would be alone. The others train one after the other.
+    """
+    if hasattr(attacker, "fit_many"):
+        return attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
+    fitted = []
+    for done, (own, known, seed) in enumerate(zip(rows, labels, seeds, strict=True)):
+
+        def part(share: float, text: str, done=done) -> None:
+            tick((done + share) / len(seeds), text)
+
+        fitted.append(attacker.fit(corpus, own, known, n_values, seed, part))
+    return fitted
+
+
 def probabilities(logits: np.ndarray) -> np.ndarray:
     """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K."""
     if logits.shape[1] == 1:
