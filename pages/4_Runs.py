@@ -7,6 +7,7 @@ import time
 import pandas as pd
 import streamlit as st
 
+from capbias_core.attackers.device import AUTO
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.read import spec_of
@@ -98,6 +99,7 @@ def _details(engine: Engine, run: RunRow) -> None:
         "masked words": ", ".join(word for words in spec["attribute"]["words"].values() for word in words) or "none",
         "mask token": spec["attribute"]["mask_token"] + (", runs merged" if spec["merge_masks"] else ", one a word"),
         "attacker": spec["attacker"] or "none",
+        "device asked for": (spec.get("options") or {}).get("device", AUTO) if spec["attacker"] else "none",
         "seeds": ", ".join(map(str, spec["seeds"])) if FAMILIES[spec["family"]].seeded else "none",
         "condition": spec["condition"] or "all images",
         "protocol version": str(spec["protocol"]),

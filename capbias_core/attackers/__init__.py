@@ -6,7 +6,7 @@ server's process never imports torch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from capbias_core.attackers.base import Attacker
@@ -42,7 +42,8 @@ def attacker_entry(name: str) -> AttackerEntry:
     return ATTACKERS[name]
 
 
-def load_attacker(name: str) -> Attacker:
-    """The attacker itself; for the ones with torch this imports torch."""
+def load_attacker(name: str, device: str = "auto") -> Attacker:
+    """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py)."""
     module, _, cls = attacker_entry(name).location.partition(":")
-    return getattr(import_module(f"capbias_core.attackers.{module}"), cls)()
+    attacker = getattr(import_module(f"capbias_core.attackers.{module}"), cls)()
+    return replace(attacker, device=device) if hasattr(attacker, "device") else attacker

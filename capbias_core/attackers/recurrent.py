@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Tick
+from capbias_core.attackers.device import choose_device
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import UNKNOWN_TOKEN, Contributions
 
@@ -163,12 +164,6 @@ def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
     if logits.shape[1] == 1:
         return functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits.dtype))
     return functional.cross_entropy(logits, labels)
-
-
-def choose_device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers.device import AUTO
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
@@ -20,7 +21,7 @@ from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 4
+PROTOCOL = 5
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
@@ -275,6 +276,8 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     chosen = {key: request.options[key] for key in family.options if key in request.options}
     if not own.get("references"):
         chosen.pop("alignment", None)  # what is aligned is human captions
+    if attacker_entry(request.attacker).in_process or chosen.get("device") == AUTO:
+        chosen.pop("device", None)  # light attackers have no choice of device, and auto is what runs do without one
     own = own | {"objects": own["objects"] if family.objects else {}}
     return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
 

@@ -42,7 +42,7 @@ class Family:
 FAMILIES = {
     family.name: family
     for family in (
-        Family("attack", "LIC", attacked=True, seeded=True, options=("alignment",), seconds=0.5),
+        Family("attack", "LIC", attacked=True, seeded=True, options=("alignment", "device"), seconds=0.5),
         Family("counting", "ratio and error", seconds=0.3),
         Family("cooccurrence", "BA and DBA", objects=True, compares=True),
         Family(
@@ -57,7 +57,8 @@ FAMILIES = {
         Family("combinations", "Multi", objects=True, compares=True),
         Family("predictability", "DPA", seeded=True, objects=True, compares=True, seconds=20.0),
         Family(
-            "dbac", "DBAC", attacked=True, seeded=True, objects=True, compares=True, options=("alignment",), work=12.0,
+            "dbac", "DBAC", attacked=True, seeded=True, objects=True, compares=True, options=("alignment", "device"),
+            work=12.0,
         ),
         Family("alignment", "vocabulary alignment", compares=True, options=("alignment",), seconds=40.0),
         Family(
@@ -102,6 +103,6 @@ FAMILIES = {
                 "forms",
             ),
         ),
-        Family("captions", "scores and words of each caption", attacked=True),
+        Family("captions", "scores and words of each caption", attacked=True, options=("device",)),
     )
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
+from capbias_core.attackers.device import trained_on
 from capbias_core.experiments.families.base import Job, Outcome
-from capbias_core.experiments.families.crew import Crew, caption_lists
+from capbias_core.experiments.families.crew import Crew, attacker_of, caption_lists
 from capbias_core.experiments.plan import TEST_SHARE, WITH_REFERENCES
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
@@ -69,6 +70,7 @@ def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Out
         method += f"; {alignment_method(alignment)}"
     if job.spec.merge_masks:
         method += "; runs of masks merged"
+    method += trained_on(attacker_of(job.spec))
     found = estimates_of(model, reference)
     rows = [job.result(name, own, test, method) for name, own in found.items()]
     results = [aligned_result(row, alignment, row.metric in MODEL_ONLY) for row in rows]

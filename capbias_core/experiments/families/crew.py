@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.base import Attacker, probabilities
+from capbias_core.attackers.device import AUTO
 from capbias_core.experiments.families.base import Progress
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.metrics import HeldOut
@@ -59,6 +60,11 @@ def caption_lists(
     return lists
 
 
+def attacker_of(spec: RunSpec) -> Attacker:
+    """The attacker of a run, on the device that was asked for."""
+    return load_attacker(spec.attacker, spec.options.get("device", AUTO))
+
+
 class Crew:
     """Trains the attackers of one run and counts how many are done.
 
@@ -73,7 +79,7 @@ class Crew:
     ):  # fmt: skip
         self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
         self.balanced, self.align = balanced, align
-        self.attacker = load_attacker(spec.attacker)
+        self.attacker = attacker_of(spec)
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
 

@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,11 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.base import probabilities, task_probabilities
+from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, npz
+from capbias_core.experiments.families.base import Job, Outcome, npz, possible
 from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
-from capbias_core.experiments.families.crew import CaptionList, Crew, caption_lists
+from capbias_core.experiments.families.crew import CaptionList, Crew, attacker_of, caption_lists
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
 from capbias_core.metrics import METRICS
@@ -32,8 +34,8 @@ from capbias_core.metrics.dbac import (
 )
 from capbias_core.prepare import image_split
 from capbias_core.prepare.tasks import encode, mask_objects, named_objects, object_names, phrases
+from capbias_core.types import A_TO_T, T_TO_A
 
-A_TO_T, T_TO_A = "A->T", "T->A"
 TEST_SHARE = 0.2
 # An attacker guesses objects that are on this share of the images or more: from fewer there is little to learn.
 LEAST_SHARE = 0.01
@@ -93,20 +95,16 @@ def run(job: Job) -> Outcome:
     known = images if objects is None or annotated(images, objects).all() else list(objects.index.intersection(images))
     sides = [Side(frame, images, job) for frame in frames]
     ways = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
-    results, arrays, notes = [], {}, []
-    for place, (direction, (way, own)) in enumerate(ways.items()):
-        try:
-            part = sides if own is images else [Side(frame, own, job) for frame in frames]
-            evidence, note = way(job, part, own, _part(job, place, len(ways)))
-        except CapbiasError as error:
-            if place + 1 == len(ways) and not results:
-                raise
-            notes.append(f"DBAC {direction} left out: got {error.got}; expected {error.expected}.")
-            continue
-        results += _results(job, direction, evidence)
-        arrays[direction] = evidence_bytes(evidence)
-        notes.append(f"DBAC {direction}: {note}")
-    return Outcome(results, arrays, tuple(notes))
+
+    def guess(place: int, way, own: list[str]):
+        part = sides if own is images else [Side(frame, own, job) for frame in frames]
+        return way(job, part, own, _part(job, place, len(ways)))
+
+    evidence, notes = possible(
+        {name: partial(guess, place, *way) for place, (name, way) in enumerate(ways.items())}, "DBAC "
+    )
+    results = [row for direction, own in evidence.items() for row in _results(job, direction, own)]
+    return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
 
 
 def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
@@ -307,7 +305,7 @@ def _results(job: Job, direction: str, evidence: Evidence) -> list:
     alignment = job.spec.options.get("alignment")
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        "image bootstrap, 1000 draws"
+        f"image bootstrap, 1000 draws{trained_on(attacker_of(job.spec))}"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)
