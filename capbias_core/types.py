@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 UNKNOWN_TOKEN = "<unk>"
+# Directions: from the attribute to the task words, and from the task words to the attribute.
+A_TO_T, T_TO_A = "A->T", "T->A"
 
 CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
 

@@ -230,8 +230,8 @@ def test_the_ratio_of_patterns_by_hand():
 
 
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
-    """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left in
-    the captions, that word alone would tell it."""
+    """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left
+    in the captions, that word alone would tell it."""
     rng = np.random.default_rng(5)
     values = np.array(["Female", "Male"])[np.arange(400) % 2]
     objects = np.array(["guitar", "violin"])[np.arange(400) // 2 % 2]

@@ -236,14 +236,17 @@ def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd
     return table, captions(women, there), captions(there, named)
 
 
-def results_of(tmp_path, metrics, **options) -> tuple[Workspace, pd.DataFrame, list]:
-    table, human, model = generated()
+def results_of(tmp_path, metrics) -> tuple[Workspace, pd.DataFrame, list]:
+    return measured(tmp_path, *generated(), metrics)
+
+
+def measured(tmp_path, table, human, model, metrics) -> tuple[Workspace, pd.DataFrame, list]:
     workspace = Workspace(tmp_path)
     details = {"attributes": {"gender": suggested_details("gender", table)}}
     workspace.keep("attributes", "labels", table, "c", "test", details)
     workspace.keep("references", "human", human, "c", "test")
     workspace.keep("captions", "m", model, "c", "test")
-    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3, **options))
+    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3))
     for spec in specs:
         assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
         execute(str(workspace.folder), spec.run_id, "t")
@@ -276,3 +279,34 @@ def test_multi_of_the_same_model(tmp_path):
     assert rows.loc["Multi", "T->A"]["value"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
     found = read.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
+
+
+def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
+    """Both sides from one distribution, a person without a value in 40%: that is no disagreement about the value."""
+    rng = np.random.default_rng(2)
+    women = rng.random(1500) < 0.5
+    there = np.where(rng.random(1500) < 0.7, women, ~women)
+    ids = [str(place) for place in range(1500)]
+    table = pd.DataFrame({
+        "image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie"),
+    })  # fmt: skip
+
+    def captions():
+        who = np.where(rng.random(1500) < 0.4, "person", np.where(women, "woman", "man"))
+        return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": [f"a {one} outside" for one in who]})
+
+    _, rows, runs = measured(tmp_path, table, captions(), captions(), ("DPA",))
+    row = rows.loc["DPA", "T->A"]
+    assert row["ci_low"] <= 0 <= row["ci_high"]
+    assert 80 < row["n"] < 140, "about 0.36 of 300 test images have a value on both sides"
+    assert f"{row['n']:,} test images" in " ".join(runs[0].notes) or "DPA T->A: " in " ".join(runs[0].notes)
+
+
+@pytest.mark.parametrize("who", ["person", "nobody here"])
+def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path, who):
+    table, human, model = generated()
+    model = model.assign(caption=model["caption"].str.replace("woman|man", who, regex=True))
+    _, rows, runs = measured(tmp_path, table, human, model, ("DPA", "Multi"))
+    assert set(rows.index.get_level_values("direction")) == {"A->T"}
+    notes = " ".join(note for run in runs for note in run.notes)
+    assert "DPA T->A left out: got" in notes and "Multi T->A left out: got" in notes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-A_TO_T, T_TO_A = "A->T", "T->A"
+from capbias_core.types import A_TO_T, T_TO_A
+
 # Metric and direction of each way, by what the pair is called.
 MEASURES = {
     **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in ("DBAC", "DBAC_accuracy", "DBAC_code", "DPA")},

@@ -7,13 +7,11 @@ from html import escape
 import pandas as pd
 
 from capbias_core.experiments.directions import (
-    A_TO_T,
     BOTH,
     FIRST,
     MEASURES,
     NEITHER,
     SECOND,
-    T_TO_A,
     UNDECIDED,
     beside,
 )
@@ -21,6 +19,7 @@ from capbias_core.metrics import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import Answer, measure, number
 from capbias_core.present.table import counted, value_text
+from capbias_core.types import A_TO_T, T_TO_A
 
 # What the DBAC paper (section 2) advises to add to the training images.
 ADVICE = {

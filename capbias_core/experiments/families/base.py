@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
+from capbias_core.errors import CapbiasError
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import Workspace
 from capbias_core.prepare import masked_captions
@@ -71,6 +72,31 @@ class Outcome:
     results: list[Result]
     arrays: dict[str, bytes]
     notes: tuple[str, ...]
+
+
+def possible(ways: dict[str, Callable[[], tuple[object, str]]], what: str = "") -> tuple[dict[str, object], list[str]]:
+    """What several ways give, of those that the inputs allow, and a note on each. Raises where they allow none.
+
+    ways: by name, what gives a result and its note. what: before a name in its note, such as `DBAC `.
+    """
+    found, notes, lacking = {}, [], {}
+    for name, way in ways.items():
+        try:
+            found[name], note = way()
+            notes.append(f"{what}{name}: {note}")
+        except CapbiasError as error:
+            lacking[name] = error
+            notes.append(f"{what}{name} left out: got {error.got}; expected {error.expected}.")
+    if not found:
+        raise _nothing(lacking)
+    return found, notes
+
+
+def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
+    """One error for metrics none of which can be had: what each lacks."""
+    got, expected = ("; ".join(f"for {name} {getattr(error, part)}" for name, error in lacking.items())
+                     for part in ("got", "expected"))  # fmt: skip
+    return CapbiasError(got, expected, " ".join(dict.fromkeys(error.remedy for error in lacking.values())))
 
 
 def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.base import Job, Outcome, possible
 from capbias_core.experiments.families.cooccurrence import (
     Side,
     annotated,
@@ -28,8 +27,9 @@ from capbias_core.metrics.multi_attribute import (
     variance_of_values,
 )
 from capbias_core.prepare.tasks import named_objects, object_names
+from capbias_core.types import A_TO_T, T_TO_A
 
-A_TO_T, T_TO_A = "A->T", "T->A"
+FEWEST = 5
 READ = {
     A_TO_T: {"Multi": value_to_combination, "Multi_variance": variance_of_values},
     T_TO_A: {"Multi": combination_to_value, "Multi_variance": variance_of_combinations},
@@ -41,23 +41,14 @@ def run(job: Job) -> Outcome:
     human = job.references()
     images = sorted(set(human["image_id"].unique()) & set(job.frame["image_id"].unique()))
     sides = [Side(frame, images, job.attribute) for frame in (human, job.frame)]
-    evidence = {A_TO_T: _named(sides, images, job)}
-    notes = []
-    if job.attribute.words and job.objects() is not None:
-        evidence[T_TO_A] = _annotated(sides, images, job.objects())
-    else:
-        lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
-        notes.append(f"Multi T->A left out: there are no {lacking}.")
+    evidence, notes = possible(
+        {A_TO_T: lambda: _named(sides, images, job), T_TO_A: lambda: _annotated(sides, images, job)}, "Multi "
+    )
     method = (
         "objects and pairs of objects; captions of the images that both sides have; 95% image bootstrap, 1000 draws"
     )
     results = []
     for direction, own in evidence.items():
-        pairs = sum(" + " in name for name in own.tasks)
-        notes.append(
-            f"Multi {direction}: {len(own.tasks) - pairs} objects and {pairs} pairs of objects, in "
-            f"{least_captions(sides[0])} human captions or more. Chance alone keeps Multi above 0."
-        )
         for (name, way), found in _estimates(direction, own).items():
             # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
             interval = (None, None) if name == "Multi_variance" else None
@@ -81,27 +72,52 @@ def _estimates(direction: str, evidence: Cooccurrence) -> dict[tuple[str, str], 
     }
 
 
-def _named(sides: list[Side], images: list[str], job: Job) -> Cooccurrence:
+def _least(sides: list[Side]) -> int:
+    """In how many human captions a combination must stand. Of rarer ones, draws of a bootstrap often have none."""
+    return max(FEWEST, least_captions(sides[0]))
+
+
+def _note(names: list[str], least: int) -> str:
+    pairs = sum(" + " in name for name in names)
+    return (
+        f"{len(names) - pairs} objects and {pairs} pairs of objects, in {least} human captions or more. Chance alone "
+        "keeps Multi above 0; how far depends on the number of captions, so compare captioners on the same images only."
+    )
+
+
+def _named(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
     """A->T: labelled values, and objects that captions name."""
     table = object_names()
     label = one_hot(job.codes(images), len(job.attribute.values))
     named = [named_objects(side.encoded, table) for side in sides]
-    names, combined = combinations(list(table), named, least_captions(sides[0]))
-    return counts_of(sides, images, names, lambda side: (label[side.image], combined[sides.index(side)], slice(None)))
+    names, combined = combinations(list(table), named, _least(sides))
+    found = counts_of(sides, images, names, lambda side: (label[side.image], combined[sides.index(side)], slice(None)))
+    return found, _note(names, _least(sides))
 
 
-def _annotated(sides: list[Side], images: list[str], objects: pd.Series) -> Cooccurrence:
+def _annotated(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
     """T->A: objects on images, and values that captions name."""
+    objects = job.objects()
+    if not job.attribute.words or objects is None:
+        lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
+        raise CapbiasError(
+            f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
+        )
     table, on_image = objects_of(images, objects)
     tasks = [on_image[side.image] for side in sides]
-    names, combined = combinations(table, tasks, least_captions(sides[0]))
+    names, combined = combinations(table, tasks, _least(sides))
     known = annotated(images, objects)
 
     def read(side: Side):
         values, task, kept = side.named(combined[sides.index(side)])
         return values, task, kept & known[side.image]
 
-    return counts_of(sides, images, names, read)
+    found = counts_of(sides, images, names, read)
+    if not found.human[:, 0].sum() or not found.model[:, 0].sum():
+        raise CapbiasError(
+            "captions of one side, none of which names one value", "captions that name values", "Check the captions."
+        )
+    return found, _note(names, _least(sides))
 
 
 def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[list[str], list[csr_array]]:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, label_codes, npz
+from capbias_core.experiments.families.base import Job, Outcome, label_codes, npz, possible
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
@@ -63,24 +63,7 @@ def evidence_of(
         ways = {"DBA_O": ways["DBA_O"]}
     if objects is None:
         ways.pop("DBA_G", None)
-    found, notes, lacking = {}, [], {}
-    for name, way in ways.items():
-        try:
-            found[name], note = way()
-            notes.append(f"{name}: {note}")
-        except CapbiasError as error:
-            lacking[name] = error
-            notes.append(f"{name} left out: got {error.got}; expected {error.expected}.")
-    if not found:
-        raise _nothing(lacking)
-    return found, notes
-
-
-def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
-    """One error for metrics none of which can be had: what each lacks."""
-    got, expected = ("; ".join(f"for {name} {getattr(error, part)}" for name, error in lacking.items())
-                     for part in ("got", "expected"))  # fmt: skip
-    return CapbiasError(got, expected, " ".join(dict.fromkeys(error.remedy for error in lacking.values())))
+    return possible(ways)
 
 
 def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:

@@ -7,6 +7,7 @@ the objects on the image. The human side is one human caption an image, drawn by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,16 +15,16 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.base import Job, Outcome, possible
 from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
 from capbias_core.prepare import child_seed, image_split
-from capbias_core.prepare.split import BOOTSTRAP
+from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.prepare.tasks import encode, named_objects, object_names
+from capbias_core.types import A_TO_T, T_TO_A
 
-A_TO_T, T_TO_A = "A->T", "T->A"
 LEAST_SHARE = 0.01
 TEST_SHARE = 0.2
 
@@ -49,17 +50,12 @@ def run(job: Job) -> Outcome:
     human = job.references()
     images = sorted(set(human["image_id"]) & set(job.frame["image_id"]))
     sides = [_side(frame, images, job) for frame in (job.frame, human)]
-    frames, notes = [], []
-    for place, (direction, way) in enumerate({A_TO_T: _objects_named, T_TO_A: _value_named}.items()):
-        try:
-            frames.append(_losses(job, images, sides, way, place).assign(direction=direction))
-            n = max(1, round(len(images) * TEST_SHARE))
-            notes.append(f"DPA {direction}: {len(images) - n:,} training and {n:,} test images a seed, not balanced.")
-        except CapbiasError as error:
-            if place and not frames:
-                raise
-            notes.append(f"DPA {direction} left out: got {error.got}; expected {error.expected}.")
-    losses = pd.concat(frames, ignore_index=True)
+    ways = {A_TO_T: _objects_named, T_TO_A: _value_named}
+    found, notes = possible(
+        {name: partial(_losses, job, images, sides, way, place) for place, (name, way) in enumerate(ways.items())},
+        "DPA ",
+    )
+    losses = pd.concat([own.assign(direction=name) for name, own in found.items()], ignore_index=True)
     losses["image_id"] = pd.Categorical.from_codes(losses.pop("image"), images)
     results = []
     for direction in losses["direction"].unique():
@@ -89,8 +85,8 @@ def _side(frame: pd.DataFrame, images: list[str], job: Job) -> Side:
     return Side(image, named_objects(encoded, object_names()).toarray(), named.toarray())
 
 
-def _losses(job: Job, images: list[str], sides: list[Side], way, part: int) -> pd.DataFrame:
-    """One row an image held out and seed: image, seed, model and human (its mean loss on each side)."""
+def _losses(job: Job, images: list[str], sides: list[Side], way, part: int) -> tuple[pd.DataFrame, str]:
+    """One row an image held out and seed: image, seed, model and human (its mean loss on each side); and a note."""
     y, k = job.codes(images), len(job.attribute.values)
     rows = []
     for done, seed in enumerate(job.spec.seeds):
@@ -99,13 +95,23 @@ def _losses(job: Job, images: list[str], sides: list[Side], way, part: int) -> p
         features, model, human, kept = way(job, images, sides, [side.one_an_image(rng) for side in sides])
         split = image_split(y, k, seed, TEST_SHARE, images)
         train, test = (part[kept[part]] for part in (split.train, split.test))
-        human = as_unlike(human, model, rng)
+        _check_size(len(train), len(test))
+        human[kept] = as_unlike(human[kept], model[kept], rng)
         found = {
             name: cross_entropy(guess_labels(features[train], truth[train], features[test]), truth[test]).mean(axis=1)
             for name, truth in (("model", model), ("human", human))
         }
         rows.append(pd.DataFrame({"image": test, "seed": seed, **found}))
-    return pd.concat(rows, ignore_index=True)
+    return pd.concat(rows, ignore_index=True), f"{len(train):,} training and {len(test):,} test images, not balanced."
+
+
+def _check_size(train: int, test: int) -> None:
+    if min(train, test) < SMALLEST_GROUP:
+        raise CapbiasError(
+            f"{train} training and {test} test images that take part",
+            f"{SMALLEST_GROUP} or more of each",
+            "Load captions and objects of more images.",
+        )
 
 
 def _objects_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.ndarray]):
@@ -126,10 +132,18 @@ def _value_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.
     """T->A: the images whose objects are known and on which both captions name one value take part."""
     if not job.attribute.words or job.objects() is None:
         lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
-        raise CapbiasError(f"no {lacking}", "both", "Load the objects of the images, or choose another attribute.")
+        raise CapbiasError(
+            f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
+        )
     _, on_image = objects_of(images, job.objects())
     features = on_image.toarray().astype(float)
     features = features[:, features.mean(axis=0) >= LEAST_SHARE]
+    if not features.shape[1]:
+        raise CapbiasError(
+            f"no object on {LEAST_SHARE:.0%} of the {len(images):,} images or more",
+            "objects that are on some images",
+            "Load the objects of these images.",
+        )
     model, human = (side.values[own] for side, own in zip(sides, drawn, strict=True))
     kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, job.objects())
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)
