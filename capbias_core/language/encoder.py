@@ -1,0 +1,223 @@
+"""A pretrained text encoder: captions to one vector each, with gradients to their words and attention between them.
+
+A mask such as `<gender>` is read as the encoder's own mask token, `<unk>` as its own unknown token (as each other where
+it has only one of them, as written where it has neither). No vocabulary is added: a frozen encoder could make nothing
+of a token that it never saw.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capbias_core.errors import CapbiasError
+from capbias_core.language.files import quietly, unreadable
+from capbias_core.types import UNKNOWN_TOKEN
+
+BATCH = 64
+# How tokens become one vector: as the model's folder says (the mean where it does not), or the first token's state.
+OWN, FIRST = "own", "first"
+WHAT = "a text encoder"
+MASK = re.compile(r"<\w+>")
+
+
+class TextEncoder:
+    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError where it is none.
+
+    pooling: OWN or FIRST. No prompt is put before texts; a text longer than the model reads is cut.
+    """
+
+    def __init__(self, path: str, pooling: str = OWN, device: str = "cpu"):
+        self.device = torch.device(device)
+        self.model = _loaded(path, pooling).to(self.device).eval()
+        self.tokenizer = self.model.tokenizer
+        if not getattr(self.tokenizer, "is_fast", False):
+            raise unreadable(WHAT, path, ValueError("its tokenizer does not say where its tokens stand in a text"))
+        self.longest = self.model.max_seq_length or self.tokenizer.model_max_length
+        own = self.tokenizer
+        self.mask = own.mask_token or own.unk_token
+        self.unknown = own.unk_token or own.mask_token
+
+    @property
+    def transformer(self):
+        """The network of transformers inside."""
+        return self.model[0].auto_model
+
+    @property
+    def width(self) -> int:
+        """Length of a vector."""
+        return self.model.get_embedding_dimension()
+
+    def read(self, caption: str) -> str:
+        """The text that this encoder reads for a masked caption, as many words joined by a space.
+
+        A `<gender>` of BERT is `[MASK]`, and `<unk>` is `[UNK]`.
+        """
+        return " ".join(self._word(word) for word in caption.split())
+
+    def _word(self, word: str) -> str:
+        if word == UNKNOWN_TOKEN:
+            return self.unknown or word
+        return self.mask or word if MASK.fullmatch(word) else word
+
+    def ids(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """For each text its token ids (T,), with the special tokens around them; at least one."""
+        if not len(texts):
+            return []
+        found = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
+        return [np.array(own or [self._stand_in()], dtype=np.int64) for own in found]
+
+    def _stand_in(self) -> int:
+        """A token for a text without any, and for a word that is not there: the mask, or what comes closest."""
+        own = self.tokenizer
+        choices = (own.mask_token_id, own.pad_token_id, own.unk_token_id, own.eos_token_id, 0)
+        return next(choice for choice in choices if choice is not None)
+
+    def words_of(self, text: str) -> np.ndarray:
+        """(T,) the place of the word of `text` that each token of `ids` belongs to, -1 for special tokens."""
+        read = self.tokenizer(text, truncation=True, max_length=self.longest, return_offsets_mapping=True)
+        ends = [end if end > start else 0 for start, end in read["offset_mapping"]]
+        return np.array([text.count(" ", 0, end) if end else -1 for end in ends] or [-1])
+
+    def without_words(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The ids with every token of a word replaced by the mask: the caption of that length that says nothing."""
+        return np.where(words >= 0, self._stand_in(), ids)
+
+    def pooled(self, ids: Tensor) -> Tensor:
+        """(B, T) ids of texts of one length to (B, d) vectors, with gradients where they are switched on."""
+        return self.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
+
+    @torch.no_grad()
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded."""
+        found = np.zeros((len(texts), self.width), dtype=np.float32)
+        ids = self.ids(texts)
+        for members in of_one_length(ids, BATCH):
+            found[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
+        return found
+
+    def tensor(self, ids: list[np.ndarray], members: np.ndarray) -> Tensor:
+        """(B, T) ids of these texts, all of one length, on the device."""
+        return torch.from_numpy(np.stack([ids[member] for member in members])).to(self.device)
+
+    @torch.no_grad()
+    def attention(self, text: str, layer: int, head: int) -> tuple[list[str], np.ndarray]:
+        """The words of a text with its special tokens, and the (W, W) attention from each (row) to each (column).
+
+        layer, head: from 0. The weight to a word is the sum over its tokens, the weight from it the mean over them, so
+        each row still sums to 1. Raises CapbiasError for a layer or head that there is not.
+        """
+        config = self.transformer.config
+        _check("layer", layer, config.num_hidden_layers)
+        _check("head", head, config.num_attention_heads)
+        ids, words = self.ids([text])[0], self.words_of(text)
+        weights = self._attentions(torch.from_numpy(ids[None]).to(self.device))[layer][0, head].double().cpu().numpy()
+        names, unit = _units(self.tokenizer.convert_ids_to_tokens(ids.tolist()), words, text.split(" "))
+        to = np.eye(len(names))[unit]  # (T, W), which word each token is of
+        return names, (to / to.sum(axis=0)).T @ weights @ to
+
+    def _attentions(self, ids: Tensor) -> tuple[Tensor, ...]:
+        """For each layer (1, heads, T, T); only the plain implementation gives them, so it is switched to and back."""
+        network = self.transformer
+        before = network.config._attn_implementation
+        network.set_attn_implementation("eager")
+        try:
+            return network(input_ids=ids, attention_mask=torch.ones_like(ids), output_attentions=True).attentions
+        finally:
+            network.set_attn_implementation(before)
+
+
+@lru_cache(maxsize=1)
+def text_encoder(path: str, pooling: str, device: str) -> TextEncoder:
+    """The encoder of a folder, loaded once; only the last one stays in memory."""
+    return TextEncoder(path, pooling, device)
+
+
+def of_one_length(ids: Sequence[np.ndarray], largest: int) -> Iterator[np.ndarray]:
+    """Places of texts with as many tokens, at most `largest` at a time, short ones first."""
+    lengths = np.array([len(own) for own in ids], dtype=int)
+    for length in np.unique(lengths):
+        members = np.flatnonzero(lengths == length)
+        for start in range(0, len(members), largest):
+            yield members[start : start + largest]
+
+
+def _loaded(path: str, pooling: str):
+    quietly()
+    try:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        model = SentenceTransformer(path, local_files_only=True, device="cpu")
+        if not callable(getattr(model[0].auto_model, "get_input_embeddings", None)):
+            raise ValueError("it has no transformer that reads text")
+        if pooling == FIRST:
+            width = model[0].get_embedding_dimension()
+            model = SentenceTransformer(modules=[model[0], Pooling(width, pooling_mode="cls")], device="cpu")
+        return model
+    except Exception as error:  # whatever the files make these libraries raise
+        raise unreadable(WHAT, path, error) from None
+
+
+def _check(kind: str, number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise CapbiasError(f"{kind} {number} of an encoder that has {count}", f"0 to {count - 1}", f"Choose a {kind}.")
+
+
+def _units(tokens: list[str], words: np.ndarray, text: list[str]) -> tuple[list[str], np.ndarray]:
+    """Names of words and special tokens in their order, and the place (T,) of each token's among them."""
+    names, unit, last = [], [], None
+    for token, word in zip(tokens, words, strict=True):
+        if word < 0 or word != last:
+            names.append(token if word < 0 else text[word])
+        unit.append(len(names) - 1)
+        last = word
+    return names, np.array(unit)
+
+
+def word_attributions(
+    encoder: TextEncoder, head: Callable[[Tensor], Tensor], logits: int, texts: Sequence[str], steps: int
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Integrated gradients of a head's logits over the input embeddings, summed over the tokens of each word.
+
+    head: (B, d) vectors to (B, C) logits. The baseline is the text with every word masked, so a mask adds nothing.
+    steps: points of the integral (Gauss-Legendre); words and baseline add up to the logit only within what they leave.
+    Returns for each text its words' (W, C), the (n, C) logits of the baselines and the (n, C) logits of the texts.
+    """
+    from captum.attr import LayerIntegratedGradients
+
+    def forward(ids: Tensor) -> Tensor:
+        return head(encoder.pooled(ids))
+
+    gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
+    ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
+    masked = [encoder.without_words(*pair) for pair in zip(ids, words, strict=True)]
+    found, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
+    for members in of_one_length(ids, BATCH):
+        given, baseline = (encoder.tensor(own, members) for own in (ids, masked))
+        with torch.no_grad():
+            ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]
+        shares = np.stack([_shares(gradients, given, baseline, logit, steps) for logit in range(logits)], axis=-1)
+        for member, own in zip(members, shares, strict=True):
+            found[member] = _by_word(own, words[member], len(texts[member].split()))
+    return found, ends[0], ends[1]
+
+
+def _shares(gradients, ids: Tensor, baseline: Tensor, logit: int, steps: int) -> np.ndarray:
+    """(B, T) attributions of one logit."""
+    values = gradients.attribute(
+        ids, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(ids))
+    )
+    return values.detach().sum(dim=-1).double().cpu().numpy()
+
+
+def _by_word(shares: np.ndarray, words: np.ndarray, count: int) -> np.ndarray:
+    """(T, C) of tokens to (W, C) of words; what belongs to special tokens is left to the baseline."""
+    found = np.zeros((count, shares.shape[1]))
+    np.add.at(found, words[words >= 0], shares[words >= 0])
+    return found
