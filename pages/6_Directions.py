@@ -12,8 +12,8 @@ from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.known_answer import kept_answers
 from capbias_core.experiments.plan import Request, expected_seconds, plan
 from capbias_core.experiments.published import measured_rows
-from capbias_core.present.directions import directions_answer, directions_table, explained, plane
-from capbias_core.present.known_answer import known_sentence, known_table
+from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
+from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from capbias_core.present.sentence import duration
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
@@ -54,18 +54,14 @@ def _plane(engine: Engine, collection: str) -> None:
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     st.plotly_chart(plane(frame, name), key="plane", config={"displayModeBar": False}, alt=f"{name} in both directions")
     st.dataframe(directions_table(frame, rows, name), hide_index=True, alt="Both directions of each captioner")
-    first = frame.iloc[0]
-    seeds = f", {first['seeds']} seeds" if first["seeds"] else ""
-    attacker = f", attacker {first['encoder']}" if first["encoder"] else ""
-    what = "test images a seed" if first["seeds"] else "captions"
     note(
-        f"{int(first['n']):,} {what}{attacker}{seeds}. Value [95% interval over images]; LIC also ± standard deviation "
-        "over attacker seeds. Images to add to the training set, as the DBAC paper advises and without a promise that "
-        "it helps: for A→T above 0 images of a value without the objects that usually go with it, for T→A above 0 "
-        "images of these objects with the other value."
+        f"{basis(frame)} Value [95% interval over images]; LIC also ± standard deviation over attacker seeds. Images "
+        "to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
+        "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with "
+        "the other value."
     )
     note(explained(name))
-    item = next(item for item in tables if attribute in item.details["attributes"])
+    item = [item for item in tables if attribute in item.details["attributes"]][-1]
     note(item.details["attributes"][attribute]["attribute"]["note"])
 
 
@@ -111,11 +107,12 @@ def _known(engine: Engine) -> None:
     st.subheader("Which metrics see a bias that is in the language alone?")
     note(
         "Four sets made for the purpose (C1 to C4 of the DBAC paper, 100 times as large): women and men, and objects, "
-        "are balanced and independent; only the verbs go with one or the other, in 60, 70, 80 and 90% of the captions."
+        "are balanced and independent; only the verbs go with one or the other, in 60, 70, 80 and 90% of the captions. "
+        "And a control the other way round: verbs are balanced, objects go with women or men in 80%."
     )
     rows = kept_answers(engine.workspace, compute=st.session_state.get("known_answers", False))
     if rows is None:
-        if st.button("Measure the four sets (half a minute)", key="known"):
+        if st.button("Measure the sets (half a minute)", key="known"):
             st.session_state["known_answers"] = True
             with st.spinner("Measuring"):
                 kept_answers(engine.workspace, compute=True)
@@ -123,6 +120,7 @@ def _known(engine: Engine) -> None:
         return
     st.markdown(f"**{known_sentence(rows)}**")
     st.dataframe(known_table(rows), hide_index=True, alt="Metrics of the controlled sets beside what they tend to")
+    note(known_basis(rows))
 
 
 with errors():

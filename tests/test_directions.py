@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.experiments.directions import BOTH, FIRST, NEITHER, SECOND, UNDECIDED, directions, measures_in
-from capbias_core.present.directions import ADVICE, directions_answer, directions_table, explained, plane
+from capbias_core.present.directions import ADVICE, basis, directions_answer, directions_table, explained, plane
 from capbias_core.types import RESULT_COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +34,7 @@ ROWS = pd.DataFrame(
         *pair("four", (-10, -15, -5), (-20, -25, -15)),
         *pair("five", (1, -5, 7), (20, 15, 25)),
         row("one", "LIC", "", 5.0, 4.0, 6.0),
+        row("one", "LIC", "", 9.0, 8.0, 9.5, encoder="lstm_bi", seeds=10),
         row("lonely", "DBAC", "A->T", 1, 0, 2),
     ],
     columns=list(RESULT_COLUMNS),
@@ -66,6 +67,16 @@ def test_the_answer_counts_intervals_clear_of_zero():
     assert up == "DBAC T→A is above 0 for 3 of 5 captioners and below for 2"
     assert across == "DBAC A→T is above 0 for 2 of 5 captioners and below for 2."
     assert "amplif" not in text.headline and "difference" in text.support
+    assert "masked" in text.support, "DBAC reads the whole caption"
+    assert "masked" not in directions_answer(directions(ROWS, "DBAC"), "DPA", "gender").support
+
+
+def test_the_basis_names_the_images_of_both_directions():
+    rows = pd.DataFrame([*pair("one", (1, 0, 2), (1, 0, 2)), *pair("two", (1, 0, 2), (1, 0, 2), n=480)])
+    rows.loc[1, "n"] = 300
+    assert basis(directions(rows, "DBAC")) == (
+        "T→A 300 to 480, A→T 480 to 490 test images a seed; attacker ngram, 5 seeds."
+    )
 
 
 def test_the_table_says_which_images_to_add_and_what_lic_is():

@@ -11,9 +11,9 @@ from capbias_core.attributes import get_attribute
 from capbias_core.cli import main
 from capbias_core.experiments.known_answer import SEES, kept_answers, known_answers, known_truth
 from capbias_core.experiments.store import Workspace
-from capbias_core.load.known_answer import IMBALANCE, known_set
+from capbias_core.load.known_answer import CONTROL, IMBALANCE, known_set
 from capbias_core.prepare import masked_captions
-from capbias_core.present.known_answer import known_sentence, known_table
+from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 
 
 @pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])
@@ -48,30 +48,41 @@ def test_truth_is_the_papers():
 
 @pytest.fixture(scope="module")
 def measured() -> pd.DataFrame:
-    return known_answers(times=100, seeds=3)
+    return known_answers(times=100, seeds=3, sets=(*IMBALANCE, CONTROL))
 
 
 def test_the_intervals_hold_the_known_answers(measured):
     """100 times the paper's size; BA and DPA have the same answer on all four."""
-    assert list(measured["model"].unique()) == list(IMBALANCE)
     assert not measured.duplicated(["model", "metric"]).any()
-    rows = measured.set_index(["model", "metric"])
+    rows = measured[measured["model"] != CONTROL].set_index(["model", "metric"])
+    assert set(rows.index) == {(name, metric) for name in IMBALANCE for metric in SEES}
     for (name, metric), row in rows.iterrows():
         truth = known_truth(name, metric)
-        if metric in ("Q", "LIC", "BA"):
-            assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
         if metric == "DPA":
-            assert row["value"] == pytest.approx(2 / 3) and "0.667" in row["method"]
-        assert row["n"] >= 3000
+            assert row["value"] == pytest.approx(truth) and "0.667" in row["method"] and row["n"] == 6000
+        else:
+            assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
+
+
+def test_the_control_moves_what_counts_objects(measured):
+    """Of 150 captions of each value 120 name its object and 15 each other one. b of umbrella and frisbee is 120/135, of
+    bed 1/2. By the value the usual object is guessed, right in 80%, and the other two are not, right in 90% each."""
+    rows = measured[measured["model"] == CONTROL].set_index("metric")["value"]
+    assert rows["BA"] == pytest.approx((2 * 120 / 135 + 0.5) / 3, abs=1e-3)
+    assert rows["DPA"] == pytest.approx((0.8 + 0.9 + 0.9) / 3, abs=0.01)
 
 
 def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert [name for name, sees in SEES.items() if not sees] == ["BA", "DPA"]
-    assert known_sentence(measured) == "Q, LIC and DBAC_H rise with the bias; BA and DPA do not see it."
+    assert known_sentence(measured) == (
+        "Q and LIC rise with the bias of the verbs; BA and DPA do not see it. "
+        "Where objects go with values (control), BA and DPA see that."
+    )
     flat = measured.assign(value=measured["value"].where(measured["metric"] != "LIC", 36.0))
-    assert known_sentence(flat) == "Q and DBAC_H rise with the bias; LIC, BA and DPA do not see it."
+    assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
     table = known_table(measured)
-    assert list(table.columns) == ["metric", *IMBALANCE] and table["C4"].str.contains("known").all()
+    assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
+    assert known_basis(measured).startswith("Attacker ngram, 3 seeds, 3,000 test captions a seed.")
 
 
 def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
@@ -79,9 +90,9 @@ def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
     assert kept_answers(workspace, compute=False) is None
     calls = []
 
-    def few():
-        calls.append(1)
-        return known_answers(times=1, seeds=1)
+    def few(sets):
+        calls.append(sets)
+        return known_answers(times=1, seeds=1, sets=sets)
 
     monkeypatch.setattr("capbias_core.experiments.known_answer.known_answers", few)
     kept = kept_answers(workspace, compute=True)

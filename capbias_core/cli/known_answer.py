@@ -12,7 +12,7 @@ EXAMPLE = """\
 
 Four sets (the DBAC paper's C1 to C4, made anew and 100 times as large) in which women and men, and objects, are
 balanced and independent; only the verbs differ, so that nobody can be right about a masked caption in more than 60, 70,
-80 and 90%. One row a set and metric: Q (accuracy of the attacker ngram), LIC (x100), DBAC_H (w of the captions), BA (b)
+80 and 90%. One row a set and metric: Q (accuracy of the attacker ngram), LIC (of these captions, x100), BA (b)
 and DPA (accuracy). The column method says what each tends to."""
 
 

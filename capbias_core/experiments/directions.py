@@ -21,14 +21,14 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     """One row a captioner, attribute, encoder, condition and number of seeds for which both directions were measured.
 
     rows: of the results table. Columns: those of ALIKE, `A->T` and `T->A` with `_low` and `_high` for the 95% interval,
-    n, and quadrant: which of them are above 0, or `undecided` where an interval holds 0.
+    `A->T_n` and `T->A_n`, and quadrant: which of them are above 0, or `undecided` where an interval holds 0.
     """
     sides = []
     for way, (metric, direction) in MEASURES[measure].items():
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
-        names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high"}
+        names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}
         sides.append(own[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
-    both = sides[0].merge(sides[1].drop(columns="n"), on=list(ALIKE))
+    both = sides[0].merge(sides[1], on=list(ALIKE))
     return both.assign(quadrant=[_quadrant(row) for row in both.to_dict("records")])
 
 
@@ -45,9 +45,10 @@ def measures_in(rows: pd.DataFrame) -> list[str]:
     return [measure for measure in MEASURES if len(directions(rows, measure))]
 
 
-def beside(rows: pd.DataFrame, model: str, attribute: str) -> dict[str, dict | None]:
-    """For LIC and BA the captioner's row with most seeds, or None."""
+def beside(rows: pd.DataFrame, model: str, attribute: str, encoder: str) -> dict[str, dict | None]:
+    """For LIC, of this encoder, and BA the captioner's row with most seeds, or None."""
     own = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
+    own = own[own["encoder"].isin([encoder, ""])] if encoder else own
     found = {}
     for name in BESIDE:
         alike = own[own["metric"] == name].sort_values("seeds", ascending=False)

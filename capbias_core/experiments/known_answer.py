@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,62 +13,67 @@ from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
 from capbias_core.experiments.families.base import Progress
 from capbias_core.experiments.families.counting import naming
-from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.plan import PROTOCOL, Request, plan, suggested_details
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
-from capbias_core.load.known_answer import IMBALANCE, SUBSETS, KnownSet, known_set
+from capbias_core.load.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.metrics import HeldOut, Parts
 from capbias_core.prepare import image_split
 from capbias_core.types import RESULT_COLUMNS, Result
 
 ATTRIBUTE = "gender"
 TEST_SHARE = 0.2
-SEES = {"Q": True, "LIC": True, "DBAC_H": True, "BA": False, "DPA": False}
+SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 
 
 def known_truth(name: str, metric: str) -> float:
-    """What the metric tends to on the set: of the best possible attacker, and with value and object independent."""
-    share, objects = IMBALANCE[name] / 50, len(SUBSETS)
-    return {"Q": share, "LIC": 100 * share**2, "DBAC_H": share * 2 / objects, "BA": 0.5, "DPA": 1 - 1 / objects}[metric]
+    """What the metric tends to on C1 to C4: of the best possible attacker, and with value and object independent."""
+    share = IMBALANCE[name] / CAPTIONS
+    return {"Q": share, "LIC": 100 * share**2, "BA": 0.5, "DPA": 1 - 1 / len(SUBSETS)}[metric]
 
 
-def known_answers(times: int = 100, seeds: int = 10, progress: Progress | None = None) -> pd.DataFrame:
-    """Result rows of C1 to C4, one a metric: Q, LIC and w (DBAC_H) of the captions, b of BA, quality of DPA.
+def known_answers(
+    times: int = 100, seeds: int = 10, progress: Progress | None = None, sets: Sequence[str] = tuple(IMBALANCE)
+) -> pd.DataFrame:
+    """Result rows of C1 to C4, one a metric: Q and LIC of the captions, b of BA, accuracy of DPA.
 
-    times: how much larger than in the paper. progress: told the share that is done.
+    times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
     """
     rows = []
-    for place, name in enumerate(IMBALANCE):
+    for place, name in enumerate(sets):
         if progress:
-            progress(place / len(IMBALANCE), name)
+            progress(place / len(sets), name)
         rows += _answers(name, known_set(name, times), seeds)
     return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
 
 
 def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
-    """`known_answers` as kept in the workspace; computed where they are not, or None."""
-    key = "known answers"
+    """`known_answers` of C1 to C4 and the control as kept in the workspace; computed where they are not, or None."""
+    key = f"known answers {PROTOCOL}"
     if not compute and not workspace.has_derived(key):
         return None
-    return pd.DataFrame(workspace.derived(key, lambda: known_answers().to_dict("records")))
+    sets = (*IMBALANCE, CONTROL)
+    return pd.DataFrame(workspace.derived(key, lambda: known_answers(sets=sets).to_dict("records")))
 
 
 def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
     attacked = _attacked(name, own, seeds)
-    objects = len(SUBSETS)
-    best = f"the best possible attacker's is {known_truth(name, 'Q'):.1f}"
-    chance = f"chance of its encoding, {objects} objects there or not, is {1 - 1 / objects:.3f}"
+    best = {metric: "" for metric in SEES}
+    if name != CONTROL:
+        best = {metric: f"; the best possible attacker's is {known_truth(name, metric):g}" for metric in ("Q", "LIC")}
+    chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
     return [
-        _scaled(attacked["SC"], "Q", 0.01, f"share of captions whose value the attacker names; {best}"),
-        _scaled(
-            attacked["LIC_M"], "LIC", 1, f"LIC of these captions; of the best attacker {known_truth(name, 'LIC'):.0f}"
+        _scaled(attacked["SC"], "Q", 0.01, f"share of captions whose value the attacker names{best['Q']}"),
+        _scaled(attacked["LIC_M"], "LIC", 1, f"LIC of these captions (LIC_H){best['LIC']}"),
+        _labelled(
+            name, "BA", _commoner_value(own), len(own.labels),
+            "b: share of the value that an object goes with, averaged over objects; 0.5 is independent",
         ),
-        _scaled(
-            attacked["SC"], "DBAC_H", 0.02 / objects, f"w: Q * P(t) / P(a), P(t) = 1/{objects} and P(a) = 1/2", "A->T"
+        _labelled(
+            name, "DPA", _objects_guessed(own, seeds), round(len(own.labels) * TEST_SHARE),
+            f"share of labels, whether each object is there, guessed from the value; {chance}",
         ),
-        _labelled(name, "BA", _share_of_men(own), "b: share of captions naming a man, by object; 0.5 is independent"),
-        _labelled(name, "DPA", _objects_guessed(own, seeds), f"share of labels guessed from the value; {chance}"),
-    ]
+    ]  # fmt: skip
 
 
 def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
@@ -82,29 +88,40 @@ def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
         return {row.metric: row for row in run_one(workspace, spec, lambda share, text: None).results}
 
 
-def _scaled(row: Result, metric: str, factor: float, method: str, direction: str = "") -> Result:
+def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
     """An attack's row under the name that it has here."""
     numbers = {key: getattr(row, key) for key in ("value", "spread", "ci_low", "ci_high")}
     values = {key: None if value is None else value * factor for key, value in numbers.items()}
-    given = {**row.row(), **values, "metric": metric, "direction": direction}
+    given = {**row.row(), **values, "metric": metric}
     return Result(**{**given, "scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}; {row.method}"})
 
 
-def _labelled(name: str, metric: str, found: Estimate, method: str) -> Result:
+def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> Result:
     low, high = found.interval()
     return Result(
         attribute=ATTRIBUTE, model=name, metric=metric, value=found.value, direction="A->T",
         spread=found.spread, spread_kind="std" if found.spread is not None else "", seeds=len(found.seed_values),
-        n=len(found.images), ci_low=low, ci_high=high, method=f"{method}; 95% image bootstrap, 1000 draws",
+        n=n, ci_low=low, ci_high=high, method=f"{method}; 95% image bootstrap, 1000 draws",
     )  # fmt: skip
 
 
-def _share_of_men(own: KnownSet) -> Estimate:
-    """b of BA, Eq. 2 of LIC, averaged over the objects, which are equally common."""
+def _commoner_value(own: KnownSet) -> Estimate:
+    """b of BA (LIC, Eq. 2) for each object and the value that is the commoner beside it, averaged over objects."""
     labels = own.labels.set_index("image_id")[ATTRIBUTE]
     evidence = naming(own.captions, labels, get_attribute(ATTRIBUTE))
-    men = evidence.only[:, 1].astype(float)
-    return estimate(Parts(men, evidence.only.any(axis=1).astype(float)), evidence, 1.0)
+    place = {image: row for row, image in enumerate(own.labels["image_id"])}
+    rows = [place[image] for image in evidence.images]
+    objects = np.unique(own.labels["objects"], return_inverse=True)[1][rows][evidence.image]
+    columns = np.zeros((len(evidence.images), len(SUBSETS), 2))
+    np.add.at(columns, (evidence.image, objects), evidence.only)
+    commoner = columns.sum(axis=0).argmax(axis=1)
+
+    def share(sums: np.ndarray) -> np.ndarray:
+        pairs = sums.reshape(*sums.shape[:-1], len(SUBSETS), 2)
+        named = np.take_along_axis(pairs, np.broadcast_to(commoner[:, None], (*pairs.shape[:-1], 1)), axis=-1)
+        return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
+
+    return Estimate(evidence.images, columns.reshape(len(columns), -1), np.zeros(0), 1.0, share)
 
 
 def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:

@@ -3,6 +3,9 @@
 Three subsets, each with one object and two verbs. Every subset has as many captions of women as of men, so value and
 object are independent; only the verbs differ: of 50 captions of men 30, 35, 40 or 45 (C1 to C4) have the first verb,
 and as many of women the second. Nobody can tell the value from a masked caption in more than 60, 70, 80 or 90% of them.
+
+Beside them a control of our own, the other way round: verbs are balanced, and 80% of women's and men's captions name the
+umbrella and the frisbee: what a metric that counts objects must see.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+CONTROL = "control"
+# In the control the object goes with the value in so many of 50 captions, and the verb with none.
+CONTROL_OBJECTS = 40
 # Of 50 captions of one value and subset, how many have the verb that goes with it.
 IMBALANCE = {"C1": 30, "C2": 35, "C3": 40, "C4": 45}
 CAPTIONS = 50
@@ -27,8 +33,8 @@ ENDS = ("", " in the morning", " near a window", " on a sunny day", " by the roa
 
 @dataclass(frozen=True)
 class KnownSet:
-    """captions: image_id, caption_index, caption. labels: image_id, gender, objects. share: of captions whose verb goes
-    with their value, which is what the best attacker gets right."""
+    """captions: image_id, caption_index, caption. labels: image_id, gender, objects. share: of captions whose verb (in
+    the control: whose object) goes with their value."""
 
     captions: pd.DataFrame
     labels: pd.DataFrame
@@ -38,12 +44,12 @@ class KnownSet:
 def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
     """The set called `name`, `times` as large as in the paper: 300 * times captions, one an image."""
     rng = np.random.default_rng(seed)
-    own = IMBALANCE[name] * times
     rows = []
     for subject, *deeds in SUBSETS:
         for value, phrases in VALUES.items():
             often, seldom = deeds if value == "Male" else deeds[::-1]
-            deed = [often] * own + [seldom] * (CAPTIONS * times - own)
+            own, all_of_them = _counts(name, subject, value, times)
+            deed = [often] * own + [seldom] * (all_of_them - own)
             who, end = (rng.choice(part, len(deed)) for part in (phrases, ENDS))
             rows += [(f"{a} {b}{c}", value, subject) for a, b, c in zip(who, deed, end, strict=True)]
     order = rng.permutation(len(rows))
@@ -51,5 +57,14 @@ def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
     frame.insert(0, "image_id", [str(place) for place in range(len(frame))])
     return KnownSet(
         frame[["image_id", "caption"]].assign(caption_index=0), frame[["image_id", "gender", "objects"]],
-        IMBALANCE[name] / CAPTIONS,
+        IMBALANCE.get(name, CONTROL_OBJECTS) / CAPTIONS,
     )  # fmt: skip
+
+
+def _counts(name: str, subject: str, value: str, times: int) -> tuple[int, int]:
+    """Of the captions of a value with an object, how many have the verb that goes with it, and all of them."""
+    if name != CONTROL:
+        return IMBALANCE[name] * times, CAPTIONS * times
+    usual = subject == {"Male": "frisbee", "Female": "umbrella"}[value]
+    captions = 3 * times * (CONTROL_OBJECTS if usual else (CAPTIONS - CONTROL_OBJECTS) // 2)
+    return captions // 2, captions

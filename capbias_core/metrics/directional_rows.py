@@ -25,8 +25,8 @@ DIRECTIONAL_ROWS = (
         "DPA", "DPA, predictability of labels", "predictability", 100, lambda k: 0.0, "lower", (-100, 100),
         "Tokas et al., NeurIPS 2025; range as in DBAC", function=predictability,
         explanation="How much better than in the human captions a model guesses which objects are named from the "
-        "labelled value (A->T), or which value is named from the objects on the image (T->A). Words beside these "
-        "are not seen. The human side is made as unlike itself as the model is unlike it, which takes people's word for "
+        "labelled value (A->T), or which value from the objects on the image (T->A). Words beside these are not "
+        "seen. The human side is made as unlike itself as the model is unlike it, which takes people's word for "
         "the truth: two people who each err a little also come out above 0.",
     ),
     Metric(

@@ -62,8 +62,8 @@ def plane(frame: pd.DataFrame, name: str):
     low, high = _range(frame)
     figure.update_layout(
         height=520, margin={"l": 10, "r": 10, "t": 10, "b": 46}, showlegend=False, dragmode=False,
-        xaxis=_axis(f"{name} A→T: from the value to the objects said", low, high),
-        yaxis=_axis(f"{name} T→A: from the objects to the value", low, high),
+        xaxis=_axis(f"{name} A→T: from the value to the task words", low, high),
+        yaxis=_axis(f"{name} T→A: from the task words to the value", low, high),
     )  # fmt: skip
     return figure
 
@@ -105,6 +105,18 @@ def _span(row: dict, way: str) -> str:
     return f"{number(row[way])} [{number(row[f'{way}_low'])}, {number(row[f'{way}_high'])}]"
 
 
+# What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.
+CAPTION_SAYS = (
+    "T→A above 0: with the objects masked, the model's captions tell more of the objects on the image than the human "
+    "ones do. A→T above 0: with the {attribute} words masked, they tell more of the labelled {attribute}, or name "
+    "objects more often."
+)
+LABELS_SAY = (
+    "T→A above 0: the objects on an image go more with the {attribute} that the model's captions name than with that "
+    "in the human ones. A→T above 0: the labelled {attribute} goes more with the objects that they name."
+)
+
+
 def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
     """In how many captioners each direction is above 0, and what that means."""
     above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
@@ -114,12 +126,27 @@ def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
         + (f" and below for {below[way]}" if below[way] else "")
         for way in (T_TO_A, A_TO_T)
     ]
+    says = (CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute)
     return Answer(
         "; ".join(parts) + ".",
-        f"T→A above 0: the objects on an image tell the {attribute} in the model's captions more than in the human "
-        f"ones. A→T above 0: the {attribute} tells which objects are said. By the 95% intervals over images. Only of "
-        "a captioner that was trained on these human captions is it amplification; of another it is a difference.",
+        f"{says} By the 95% intervals over images. Only of a captioner that was trained on these human captions is it "
+        "amplification; of another it is a difference.",
     )
+
+
+def basis(frame: pd.DataFrame) -> str:
+    """n of both directions, attacker and seeds; of several captioners from the fewest to the most."""
+    first = frame.iloc[0]
+    sizes = [f"{way.replace('->', '→')} {_from_to(frame[f'{way}_n'])}" for way in (T_TO_A, A_TO_T)]
+    what = "test images a seed" if first["seeds"] else "captions"
+    attacker = f"; attacker {first['encoder']}" if first["encoder"] else ""
+    seeds = f", {first['seeds']} seeds" if first["seeds"] else ""
+    return f"{', '.join(sizes)} {what}{attacker}{seeds}."
+
+
+def _from_to(numbers: pd.Series) -> str:
+    low, high = int(numbers.min()), int(numbers.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def explained(name: str) -> str:
@@ -132,7 +159,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
     """One row a captioner: both directions, what to collect, and LIC and BA beside."""
     table = []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
-        others = beside(rows, row["model"], row["attribute"])
+        others = beside(rows, row["model"], row["attribute"], row["encoder"])
         table.append({
             "captioner": row["model"], **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
             **{other: value_text(found) if found else "" for other, found in others.items()},

@@ -5,26 +5,38 @@ from __future__ import annotations
 import pandas as pd
 
 from capbias_core.experiments.known_answer import SEES, known_truth
+from capbias_core.load.known_answer import CONTROL, IMBALANCE
 from capbias_core.present.sentence import number
 
 TITLES = {
-    "Q": "Q, the attacker's accuracy", "LIC": "LIC of the captions", "DBAC_H": "w of DBAC, A→T", "BA": "b of BA",
+    "Q": "Q, accuracy of DBAC's and LIC's attacker", "LIC": "LIC of the captions", "BA": "b of BA",
     "DPA": "accuracy of DPA, A→T",
 }  # fmt: skip
+# Values, without their scale, that differ by less are the same.
 CHANGE = 0.02
 
 
 def known_sentence(rows: pd.DataFrame) -> str:
-    """Which metrics rise from C1 to C4, and which stay where they are."""
+    """Which metrics rise from C1 to C4, and which of those that stay move where objects go with values."""
     rising = [name for name in SEES if _rises(rows, name)]
     still = [name for name in SEES if name not in rising]
-    return f"{_listed(rising)} rise with the bias; {_listed(still)} do not see it."
+    moved = [name for name in still if _moves(rows, name)]
+    text = f"{_listed(rising)} rise with the bias of the verbs; {_listed(still)} do not see it."
+    return f"{text} Where objects go with values (control), {_listed(moved)} see that." if moved else text
+
+
+def _values(rows: pd.DataFrame, metric: str) -> pd.Series:
+    own = rows[rows["metric"] == metric].set_index("model")
+    return own["value"] / own["scale"]
 
 
 def _rises(rows: pd.DataFrame, metric: str) -> bool:
-    own = rows[rows["metric"] == metric].sort_values("model")
-    values = own["value"] / own["scale"]
-    return bool((values.diff().dropna() > CHANGE).all())
+    return bool((_values(rows, metric)[list(IMBALANCE)].diff().dropna() > CHANGE).all())
+
+
+def _moves(rows: pd.DataFrame, metric: str) -> bool:
+    values = _values(rows, metric)
+    return CONTROL in values and bool(values[CONTROL] > values[list(IMBALANCE)].max() + CHANGE)
 
 
 def _listed(names: list[str]) -> str:
@@ -32,16 +44,25 @@ def _listed(names: list[str]) -> str:
 
 
 def known_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric, one column a set: value [95% interval], and what it tends to."""
+    """One row a metric, one column a set: value [95% interval], and on C1 to C4 what it tends to."""
     table = []
     for metric in SEES:
         own = rows[rows["metric"] == metric].set_index("model")
         digits = 1 if metric == "LIC" else 2
-        cells = {name: _cell(own.loc[name], known_truth(name, metric), digits) for name in own.index}
-        table.append({"metric": TITLES[metric], **cells})
+        table.append(
+            {"metric": TITLES[metric], **{name: _cell(own.loc[name], name, metric, digits) for name in own.index}}
+        )
     return pd.DataFrame(table)
 
 
-def _cell(row: pd.Series, truth: float, digits: int) -> str:
+def _cell(row: pd.Series, name: str, metric: str, digits: int) -> str:
     low, high = (number(row[end], digits) for end in ("ci_low", "ci_high"))
-    return f"{number(row['value'], digits)} [{low}, {high}]; known {number(truth, digits)}"
+    text = f"{number(row['value'], digits)} [{low}, {high}]"
+    return text if name not in IMBALANCE else f"{text}; known: {number(known_truth(name, metric), digits)}"
+
+
+def known_basis(rows: pd.DataFrame) -> str:
+    """n, seeds and attacker of the attacked rows."""
+    first = rows[rows["metric"] == "Q"].iloc[0]
+    basis = f"Attacker {first['encoder']}, {first['seeds']} seeds, {first['n']:,} test captions a seed."
+    return f"{basis} Value [95% interval over captions]."
