@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
 from capbias_core.cli import alignment, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
@@ -99,6 +100,18 @@ def _add_columns(command) -> None:
     command.add_argument("--caption-column", metavar="COLUMN", help="the column of captions, if not found")
 
 
+def _add_attacker(command, several: bool = False) -> None:
+    """--attacker and --device. several: a list, `attackers`, beside the one that requests are made with."""
+    known = f"one{' or more' if several else ''} of: {', '.join(ATTACKERS)} (default: ngram)"
+    if several:
+        command.set_defaults(attacker="ngram", attackers=["ngram"])
+        command.add_argument("--attacker", nargs="+", dest="attackers", metavar="NAME", help=known)
+    else:
+        command.add_argument("--attacker", default="ngram", help=known)
+    where = "where attackers with networks train (default: auto, CUDA where there is one)"
+    command.add_argument("--device", choices=DEVICES, default=AUTO, help=where)
+
+
 def _add_inputs(command, captions: str) -> None:
     shipped = ", ".join(known_attributes())
     _several(command, "--captions", "FILE", captions)
@@ -109,7 +122,6 @@ def _add_inputs(command, captions: str) -> None:
     command.add_argument("--attribute-column", metavar="COLUMN", default="", help="the column of labels, if not found")
     _several(command, "--values", None, "the labels of a column to compare (default: all)")
     _add_columns(command)
-    command.add_argument("--attacker", default="ngram", help=f"one of: {', '.join(ATTACKERS)} (default: ngram)")
     command.add_argument("--merge-masks", action="store_true", help="one mask for a run of masked words")
     command.add_argument("--collection", metavar="NAME", help="use a workspace's collection, and names for files")
 
@@ -132,7 +144,8 @@ SCORE_EXAMPLE = """\
     --references captions.json --metric lic ratio error --attacker ngram --seeds 10 --output scores.csv
   python -m capbias_core score --collection "my captions" --captions sat --attribute gender --metric lic
 
-Files are read into a workspace of their own, which is removed afterwards. A captioner is called as its file is,
+With several names after --attacker each encoder has rows of its own; one that cannot be had is left out, with the
+reason. Files are read into a workspace of their own, which is removed afterwards. A captioner is called as its file is,
 without the ending. One row a number; LIC, its parts, error and caption quality are x100, ratio is plain. Where a run
 fails, the numbers of the others are written and the exit code is 1."""
 
@@ -141,6 +154,7 @@ def _add_score(commands) -> None:
     text = "score captions: LIC, leakage, ratio, error, with intervals, as CSV"
     command = _command(commands, "score", score, text, SCORE_EXAMPLE)
     _add_inputs(command, "files of captions; with --collection, names of caption sets (default: all)")
+    _add_attacker(command, several=True)
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
     kept = "objects of the images: COCO instances, or a table with image_id and objects (cat|dog); or their name"
     command.add_argument("--objects", metavar="FILE", help=kept)
@@ -176,6 +190,7 @@ def _add_explain(commands) -> None:
     text = "show which words carry the bias, and what edits do"
     command = _command(commands, "explain", explain, text, EXPLAIN_EXAMPLE)
     _add_inputs(command, "a file of captions; with --collection, the name of a caption set")
+    _add_attacker(command)
     command.set_defaults(references=None, seeds=1)
     question = command.add_mutually_exclusive_group()
     question.add_argument("--image", metavar="ID", type=_image_id, help="the words of one image's caption")

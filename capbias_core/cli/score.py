@@ -11,8 +11,9 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import checked_output, say, write_output
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.encoders import plan_sweep
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.present.table import to_csv
 
@@ -24,7 +25,10 @@ def score(args) -> int:
     wanted = expand_metrics(args.metric or DEFAULT_METRICS)
     output = checked_output(args.output)
     with inputs(args, wanted) as (workspace, request):
-        specs = _worth_running(plan(workspace, request), request)
+        sweep = plan_sweep(workspace, request, args.attackers)
+        for name, error in sweep.refused.items():
+            say(f"warning: {name} left out: {error}")
+        specs = _worth_running(sweep.specs, request)
         rows = run_all(workspace, specs, request.collection)
         frame = workspace.results([spec.run_id for spec in specs])
         if args.per_object:

@@ -48,12 +48,12 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
                 x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
             )
     if math.isfinite(neutral):
-        _neutral_line(figure, neutral, "chance" if METRICS[metric].family == "attack" else "neutral")
+        neutral_line(figure, neutral, "chance" if METRICS[metric].family == "attack" else "neutral")
     name = measure(metric, rows["direction"].iloc[0])
     return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
 
 
-def _neutral_line(figure, neutral: float, name: str) -> None:
+def neutral_line(figure, neutral: float, name: str) -> None:
     figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
     figure.add_annotation(
         x=neutral, y=1.0, yref="paper", yanchor="bottom", showarrow=False, text=f"{name} {neutral:g}",

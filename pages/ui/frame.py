@@ -18,6 +18,7 @@ PAGES = (
     ("pages/3_Captions.py", "Captions", "notes"),
     ("pages/7_Objects.py", "Objects", "category"),
     ("pages/6_Directions.py", "Directions", "swap_horiz"),
+    ("pages/10_Encoders.py", "Encoders", "memory"),
     ("pages/8_Alignment.py", "Alignment", "compare_arrows"),
     ("pages/5_Published.py", "Published", "menu_book"),
     ("pages/9_Attributes.py", "Attributes", "tune"),

@@ -1,0 +1,294 @@
+"""Scores by encoder: a sentence, a note for each captioner, dots, bars of CVs, ranks, and the tables behind them.
+
+What was measured is drawn in colour, what papers printed in grey.
+"""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+import pandas as pd
+
+from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
+from capbias_core.experiments.encoders import Measure
+from capbias_core.metrics import METRICS
+from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.present.figures import MARGINS, neutral_line
+from capbias_core.present.sentence import BETTER, Answer, measure, number
+from capbias_core.present.table import counted, value_text
+
+# One colour and one shape an encoder, so that neither is needed alone. Readable on both themes.
+COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#B08900", "#8C6BC8", "#7A8B99")
+SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down")
+ROW = 22
+BAR = 15
+BAR_COLOURS = (ORANGE_MARK, BLUE_MARK, "#2A9D8F")
+PRINTED_COLOURS = ("#A9B0BA", "#6F7782")
+WARNING = "⚠"
+
+
+def named(key: Measure) -> str:
+    """A measure in words: `LIC`, `DBAC T→A, contextual glove 0.4`."""
+    metric, direction, condition = key
+    return ", ".join(part for part in (measure(metric, direction), condition.replace("_", " ")) if part)
+
+
+def encoders_answer(found: dict[str, Sensitivity], printed: bool = False) -> Answer:
+    """Does the choice of encoder change the conclusion? found: name of a measure -> what its encoders say.
+
+    printed: values without intervals, whose sign and order are those of the values alone.
+    """
+    judged = {name: own for name, own in found.items() if own.judged}
+    if not judged:
+        names = list(dict.fromkeys(name for own in found.values() for name in own.encoders))
+        return Answer(
+            "One encoder cannot show whether the choice of encoder changes the conclusion.",
+            f"So far: {', '.join(names) or 'no encoder has scored anything'}. At least two encoders must score the "
+            "same captioner with the same metric: start a sweep below, or choose printed values at the left.",
+        )
+    (first, own), *others = judged.items()
+    told = f"The sign of {first} changes with the encoder for {_share(own.turned, own)}"
+    told += "".join(f", that of {name} for {_share(other.turned, other)}" for name, other in others)
+    support = " ".join(_support(name, own) for name, own in judged.items())
+    return Answer(f"{told}.", f"{support} {_rule(printed)}")
+
+
+def _share(models: list[str], own: Sensitivity) -> str:
+    """`2 of 7 captioners`, `none of 7 captioners`."""
+    return f"{len(models) or 'none'} of {counted(len(own.judged), 'captioner')}"
+
+
+def _support(name: str, own: Sensitivity) -> str:
+    """What one measure's encoders say besides the sign."""
+    text = f"{name} ({len(own.encoders)} encoders): "
+    if own.unsure:
+        text += f"for {len(own.unsure)} only some encoders tell the sign; "
+    if len(own.judged) < LEAST_ENCODERS:
+        return f"{text}one captioner, so no order."
+    return f"{text}{_share(own.moved, own)} change{'' if len(own.moved) > 1 else 's'} places with another."
+
+
+def _rule(printed: bool) -> str:
+    if printed:
+        return "Printed values have no interval here: their signs and their order are those of the values alone."
+    return (
+        "A sign changes where the 95% interval of one encoder lies above the neutral point and that of another below; "
+        "two captioners change places where one encoder is sure that the first is higher and another that it is lower "
+        "(paired over images, Holm-corrected)."
+    )
+
+
+def encoder_note(own: Sensitivity, model: str) -> str:
+    """What the encoders say of one captioner: `same sign in 3 of 3 encoders`, with a warning where they differ."""
+    signs = own.signs.get(model, {})
+    if len(signs) < LEAST_ENCODERS:
+        return "one encoder"
+    others = sorted({name for pair in own.swapped if model in pair for name in pair} - {model})
+    moved = f"; {WARNING} order with {', '.join(others)} changes" if others else ""
+    return _sign_note(signs) + moved
+
+
+def _sign_note(signs: dict[str, int]) -> str:
+    sides = {side: [name for name, said in signs.items() if said == side] for side in (ABOVE, BELOW, OPEN)}
+    if sides[ABOVE] and sides[BELOW]:
+        return f"{WARNING} sign changes: above with {', '.join(sides[ABOVE])}; below with {', '.join(sides[BELOW])}"
+    clear = sides[ABOVE] or sides[BELOW]
+    if not clear:
+        return f"sign open in all {len(signs)} encoders"
+    if sides[OPEN]:
+        return f"{WARNING} same sign in {len(clear)} of {len(signs)} encoders; open with {', '.join(sides[OPEN])}"
+    return f"same sign in {len(signs)} of {len(signs)} encoders"
+
+
+def encoders_warning(own: Sensitivity, metric: str) -> str:
+    """One line where another encoder would change the conclusion; '' where none would."""
+    told = []
+    if own.turned:
+        told.append(f"the sign of {metric} of {', '.join(own.turned)}")
+    if own.moved:
+        told.append(f"the order of {', '.join(own.moved)}")
+    if not told:
+        return ""
+    return f"{WARNING} The choice of encoder changes {' and '.join(told)} ({', '.join(own.encoders)}). See Encoders."
+
+
+def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int):
+    """A dot and its 95% interval for each captioner and encoder, with the neutral point as a line.
+
+    rows: of one measure, one a captioner and encoder; printed ones (paper not `measured`) are drawn in grey, as are
+    those of `grey`, which stand beside captioners of the same name.
+    """
+    import plotly.graph_objects as go
+
+    order = list(rows.groupby("model")["value"].mean().sort_values().index)
+    encoders = list(dict.fromkeys([*rows["encoder"], *grey["encoder"]]))
+    figure = go.Figure()
+    for place, encoder in enumerate(encoders):
+        for part, name in ((rows, encoder), (grey, f"{encoder}, printed")):
+            own = part[part["encoder"] == encoder]
+            if len(own):
+                offset = 0.7 * ((place + 0.5) / len(encoders) - 0.5)
+                figure.add_trace(_dots(go, own, name, place, [order.index(model) - offset for model in own["model"]]))
+    neutral = METRICS[key[0]].neutral(values)
+    if math.isfinite(neutral):
+        neutral_line(figure, neutral, "chance" if METRICS[key[0]].family == "attack" else "neutral")
+    ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
+    figure.update_layout(
+        **_layout(len(order) * max(2, len(encoders) * 0.75), ROW),
+        xaxis={"title": {"text": f"{named(key)} ({BETTER[METRICS[key[0]].better]})"}, "zeroline": False},
+        yaxis={"automargin": True, "range": [-0.6, len(order) - 0.4], "zeroline": False} | ticks,
+    )
+    return figure
+
+
+def _dots(go, own: pd.DataFrame, name: str, place: int, heights: list[float]):
+    printed = not (own["paper"] == "measured").all()
+    colour = GREY if printed else COLOURS[place % len(COLOURS)]
+    shape = SHAPES[(place + place // len(COLOURS)) % len(SHAPES)] + ("-open" if printed else "")
+    low, high = own["ci_low"].fillna(own["value"]), own["ci_high"].fillna(own["value"])
+    hover = [f"{escape(row['model'])}, {escape(name)}: {value_text(row)}" for row in own.to_dict("records")]
+    return go.Scatter(
+        x=own["value"], y=heights, mode="markers", name=escape(name), hovertext=hover, hoverinfo="text",
+        marker={"size": 9, "color": colour, "symbol": shape},
+        error_x={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
+                 "color": colour, "thickness": 2, "width": 0},
+    )  # fmt: skip
+
+
+def _layout(rows: float, height: int, legend: bool = True) -> dict:
+    return {
+        "height": int(MARGINS + 60 * legend + height * max(rows, 5)), "dragmode": False, "showlegend": legend,
+        "margin": {"l": 10, "r": 10, "t": 20 + 60 * legend, "b": 46},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left"},
+    }  # fmt: skip
+
+
+def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
+    """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
+
+    Both: model, measure, direction, value (not blank). Measured bars are in colour, printed ones in grey.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    models = list(dict.fromkeys([*measured["model"], *printed["model"]]))[::-1]
+    bars = 0
+    for frame, colours, suffix in ((printed, PRINTED_COLOURS, ", printed"), (measured, BAR_COLOURS, "")):
+        groups = list(frame.groupby(["measure", "direction"], sort=False))
+        groups = sorted(groups, key=lambda item: item[0], reverse=True)  # the first is drawn lowest
+        for place, ((metric, direction), own) in reversed(list(enumerate(groups))):
+            bars += 1
+            name = f"{measure(metric, direction)}{suffix}"
+            colour = colours[place % len(colours)]
+            figure.add_trace(
+                go.Bar(
+                    x=own["value"], y=[escape(model) for model in own["model"]], orientation="h", name=name,
+                    marker={"color": colour}, text=[f"{value:.2f}" for value in own["value"]], textposition="outside",
+                    cliponaxis=False, hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}"
+                                                 for row in own.itertuples()], hoverinfo="text",
+                )
+            )  # fmt: skip
+    figure.update_layout(
+        **_layout(len(models) * (bars + 0.6), BAR), barmode="group", bargap=0.25,
+        xaxis={"title": {"text": "coefficient of variation across encoders (← lower is more consistent)"}},
+        yaxis={"automargin": True, "categoryorder": "array", "categoryarray": [escape(model) for model in models]},
+    )  # fmt: skip
+    figure.update_layout(legend_traceorder="reversed")
+    return figure
+
+
+def cv_reasons(variation: pd.DataFrame) -> list[str]:
+    """Why CVs are blank, each reason once with its captioners."""
+    found: dict[str, list[str]] = {}
+    for row in variation[variation["value"].isna()].to_dict("records"):
+        reason = row["method"].removeprefix("blank: ")
+        what = measure(row["condition"].partition(";")[0], row["direction"])
+        found.setdefault(f"CV of {what} is blank: {reason}", []).append(row["model"])
+    return [f"{reason} ({', '.join(dict.fromkeys(models))})." for reason, models in found.items()]
+
+
+def rank_chart(rows: pd.DataFrame, own: Sensitivity):
+    """Each captioner's rank by encoder as a line, 1 (lowest value) at the top; lines of those that change places in
+    colour. None where fewer than two captioners or encoders can be compared."""
+    import plotly.graph_objects as go
+
+    ranks = ranks_by_encoder(rows)
+    if min(ranks.shape) < LEAST_ENCODERS:
+        return None
+    figure, moved = go.Figure(), list(own.moved)
+    names = [escape(encoder) for encoder in ranks.columns]
+    for model, line in ranks.sort_values(ranks.columns[0]).iterrows():
+        colour = COLOURS[moved.index(model) % len(COLOURS)] if model in moved else GREY
+        name = escape(str(model))
+        hover = [f"{name}, {encoder}: rank {rank}" for encoder, rank in zip(names, line, strict=True)]
+        figure.add_trace(
+            go.Scatter(
+                x=names, y=line, mode="lines+markers", hovertext=hover, hoverinfo="text", name=name,
+                line={"color": colour, "width": 3 if model in moved else 2}, marker={"size": 8, "color": colour},
+            )
+        )  # fmt: skip
+        for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
+            figure.add_annotation(
+                x=names[place], y=int(line.iloc[place]), text=name, showarrow=False, xanchor=anchor, xshift=shift
+            )
+    figure.update_layout(
+        **_layout(len(ranks), 30, legend=False),
+        xaxis={"type": "category", "range": [-0.5, len(names) - 0.5]},
+        yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "tickmode": "linear",
+               "tick0": 1, "dtick": 1, "zeroline": False},
+    )  # fmt: skip
+    return figure
+
+
+def ranks_note(rows: pd.DataFrame) -> str:
+    """Which captioners the ranks are among."""
+    ranked, every = len(ranks_by_encoder(rows)), rows["model"].nunique()
+    among = f"the {ranked} of {every} captioners that every encoder has scored" if ranked < every else "all captioners"
+    return (
+        f"Ranks by value among {among}. Values that lie close together change ranks easily: in colour are only "
+        "captioners that surely change places."
+    )
+
+
+def judges_table(agreement: pd.DataFrame) -> pd.DataFrame:
+    """Pairs of encoders: conflict score and ranking consistency as text, and why one is blank."""
+    table: dict[str, dict[str, str]] = {}
+    for row in agreement.to_dict("records"):
+        cells = table.setdefault(row["encoder"], {"captioners": f"{row['n']}"})
+        cells[row["metric"]] = _judged(row)
+    frame = pd.DataFrame([{"encoders": pair.replace(", ", " and ")} | cells for pair, cells in table.items()])
+    return frame.rename(
+        columns={"conflict_score": "conflict score ↓", "ranking_consistency": "ranking consistency ↑ (Pearson)"}
+    )
+
+
+def _judged(row: dict) -> str:
+    if pd.isna(row["value"]):
+        return row["method"]
+    return f"{number(row['value'])}%" if row["metric"] == "conflict_score" else number(row["value"], 3)
+
+
+def alignment_table(alignment: pd.DataFrame) -> pd.DataFrame:
+    """Human alignment by measure and encoder, as text."""
+    return pd.DataFrame(
+        {
+            "metric": [measure(row["condition"], row["direction"]) for row in alignment.to_dict("records")],
+            "encoder": alignment["encoder"],
+            "human alignment ↑ (Pearson)": [
+                row["method"] if pd.isna(row["value"]) else number(row["value"], 3)
+                for row in alignment.to_dict("records")
+            ],
+            "captioners": alignment["n"],
+        }
+    )
+
+
+def encoders_table(rows: pd.DataFrame, own: Sensitivity) -> pd.DataFrame:
+    """One row a captioner: what the encoders say, and the value of each."""
+    encoders = list(dict.fromkeys(rows["encoder"]))
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows.to_dict("records"):
+        cells.setdefault(row["model"], {})[row["encoder"]] = value_text(row)
+    table = [{"captioner": model, "encoders": encoder_note(own, model)} | told for model, told in cells.items()]
+    return pd.DataFrame(table).reindex(columns=["captioner", "encoders", *encoders]).fillna("")

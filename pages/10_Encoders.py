@@ -1,0 +1,278 @@
+"""Does the choice of encoder change the conclusion? Scores by encoder, CVs, ranks, judges; a sweep over encoders."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.aggregate.consistency import agreement, alignment, variation
+from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.device import DEVICES
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.encoders import (
+    PRINTED,
+    Measure,
+    answering,
+    like_named,
+    measures_of,
+    plan_sweep,
+    printed_scores,
+    printed_variation,
+    rows_of,
+    sensitivity_of,
+)
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.plan import Request, attribute_of, expected_seconds
+from capbias_core.experiments.published import measured_rows
+from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.load.published import published_results, read_human_scores
+from capbias_core.metrics import METRICS
+from capbias_core.present.encoders import (
+    alignment_table,
+    cv_chart,
+    cv_reasons,
+    encoders_answer,
+    encoders_table,
+    judges_table,
+    named,
+    rank_chart,
+    ranks_note,
+    scores_by_encoder,
+)
+from capbias_core.present.sentence import duration
+from capbias_core.present.table import counted, to_csv
+from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.running import progress
+from pages.ui.uploads import uploaded_path
+
+MEASURED, NONE = "measured here", "none"
+SWEPT = {"lic": "LIC", "dbac": "DBAC"}
+SEEDS = 5
+NO_BAR = {"displayModeBar": False}
+
+
+def main() -> None:
+    engine = page("Encoders")
+    collection = collection_picker(engine.workspace)
+    with errors():
+        tables = engine.workspace.items("attributes", collection) if collection else []
+        attribute = _attribute(tables)
+        measured = _measured(engine, collection, attribute)
+        progress(engine)
+        _encoders(engine, measured, attribute, _values(tables, attribute))
+    st.divider()
+    st.subheader("Sweep over encoders")
+    with errors():
+        if attribute:
+            _sweep(engine, collection, tables, attribute)
+        else:
+            empty_state(engine, "A sweep needs captions and an attribute table.")
+
+
+def _attribute(tables: list[Item]) -> str:
+    """The protected attribute, chosen among those of the collection; '' where it has none."""
+    every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+    if not every:
+        return ""
+    return st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
+
+
+def _values(tables: list[Item], attribute: str) -> int:
+    """How many values the attribute has; of the papers' printed tables, two."""
+    item = next((item for item in tables if attribute in item.details["attributes"]), None)
+    return len(attribute_of(item, attribute)[0].values) if item else 2
+
+
+def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.DataFrame:
+    rows = measured_rows(engine.workspace, collection or "")
+    return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
+
+
+def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
+    """The answer, then what it rests on."""
+    sources = [*([MEASURED] if len(measures_of(measured)) else []), *PRINTED]
+    source = st.sidebar.selectbox(
+        "Values", sources, format_func=_title, key="values", bind="query-params",
+        help="What was measured in this collection, or what a paper printed.",
+    )  # fmt: skip
+    own = source == MEASURED
+    published = published_results()
+    rows = measured if own else printed_scores(published, source)
+    beside = _beside(published, attribute) if own else NONE
+    rows = _chosen_encoders(rows)
+    if rows.empty:
+        note("No encoder is chosen.")
+        return
+    values = values if own else 2
+    found = {named(key): sensitivity_of(engine.workspace, rows_of(rows, key), values) for key in answering(rows)}
+    text = encoders_answer(found, printed=not own)
+    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    keys = measures_of(rows)
+    key = st.sidebar.selectbox("Metric", keys, format_func=named, key=f"measure_{source}")
+    shown = rows_of(rows, key)
+    grey = _grey(published, beside, shown, key)
+    said = sensitivity_of(engine.workspace, shown, values)
+    _scores(shown, grey, key, values, said)
+    _variation(rows, source, published, beside)
+    _ranks(shown, said, named(key))
+    _judges(engine, shown, named(key))
+    st.download_button(
+        "CSV", to_csv(pd.concat([rows, variation(rows), agreement(rows)])), "encoders.csv", "text/csv", key="csv"
+    )
+
+
+def _title(source: str) -> str:
+    return source if source in (MEASURED, NONE) else f"printed, {PRINTED[source].title}"
+
+
+def _beside(published: pd.DataFrame, attribute: str) -> str:
+    """The printed values of the same attribute to draw in grey."""
+    alike = [name for name in PRINTED if attribute in set(printed_scores(published, name)["attribute"])]
+    return st.sidebar.selectbox(
+        "Printed values beside, in grey", [*alike, NONE], format_func=_title, key="beside", bind="query-params"
+    )
+
+
+def _chosen_encoders(rows: pd.DataFrame) -> pd.DataFrame:
+    every = list(dict.fromkeys(rows["encoder"]))
+    chosen = st.sidebar.multiselect("Encoders", every, default=every, key=f"encoders_{' '.join(every)}")
+    return rows[rows["encoder"].isin(chosen)]
+
+
+def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Measure) -> pd.DataFrame:
+    """Printed rows of the same metric, direction and captioners, whatever condition was measured."""
+    if beside == NONE:
+        return shown.iloc[:0]
+    printed = printed_scores(published, beside)
+    same = (printed["metric"] == key[0]) & (printed["direction"] == key[1])
+    return like_named(printed[same], list(shown["model"]))
+
+
+def _scores(shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, said: Sensitivity) -> None:
+    st.subheader(f"{named(key)} by encoder and captioner")
+    figure = scores_by_encoder(shown, grey, key, values)
+    st.plotly_chart(figure, key="scores", config=NO_BAR, alt=f"{named(key)} of each captioner by each encoder")
+    lines = "Lines are 95% intervals over images. " if (shown["paper"] == "measured").any() else ""
+    printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
+    note(f"{lines}{printed}{METRICS[key[0]].explanation}")
+    st.dataframe(encoders_table(shown, said), hide_index=True, alt="Every captioner by every encoder")
+    note("Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers.")
+
+
+def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str) -> None:
+    """CVs of LIC beside those of DBAC."""
+    st.subheader("How far each metric depends on the encoder: CV of LIC beside DBAC")
+    keys = answering(rows)
+    parts = [variation(rows_of(rows, key)) for key in keys]
+    found = pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
+    cvs = found.assign(measure=found["condition"].str.partition(";")[0]).dropna(subset="value")
+    printed = _printed_cvs(published, beside if source == MEASURED else source, rows)
+    grey = printed if source == MEASURED else cvs if printed.empty else printed
+    colour = cvs if source == MEASURED else cvs.iloc[:0]
+    if len(grey) or len(colour):
+        figure = cv_chart(colour, grey)
+        st.plotly_chart(figure, key="cvs", config=NO_BAR, alt="Coefficient of variation across encoders")
+    for reason in cv_reasons(found):
+        note(reason)
+    own = "" if source == MEASURED or len(printed) else " The paper prints no CVs; these follow from its scores."
+    note(
+        "Standard deviation over encoders (ddof 1) / |mean|. Near a mean of 0 it grows without bound, so a large CV of "
+        f"LIC may also mean that LIC is near 0.{own}"
+    )
+
+
+def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """A paper's own CVs of the captioners of these rows."""
+    if name == NONE:
+        return pd.DataFrame(columns=["model", "measure", "direction", "value"])
+    return like_named(printed_variation(published, name), list(rows["model"]))
+
+
+def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str) -> None:
+    st.subheader(f"Ranks by {name}, encoder by encoder")
+    figure = rank_chart(shown, said)
+    if figure is None:
+        note("Ranks need at least two captioners that the same two encoders or more have scored.")
+        return
+    st.plotly_chart(figure, key="ranks", config=NO_BAR, alt=f"Rank of each captioner by {name} for each encoder")
+    note(ranks_note(shown))
+
+
+def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
+    """Pairs of encoders, and people where their scores are given."""
+    st.subheader(f"Do two encoders agree about {name}?")
+    table = judges_table(agreement(shown))
+    if table.empty:
+        note("That takes two encoders.")
+    else:
+        st.dataframe(table, hide_index=True, alt="Agreement of pairs of encoders")
+        note(
+            "Conflict score: share of captioners that only one of the two puts above 0, by the values alone. Ranking "
+            "consistency: Pearson's correlation over captioners."
+        )
+    upload = st.file_uploader("Human scores: a CSV with the columns model and value", type="csv", key="human")
+    if upload is not None:
+        with errors():
+            human = read_human_scores(uploaded_path(engine.folder, upload))
+            st.dataframe(alignment_table(alignment(shown, human)), hide_index=True, alt="Alignment with human scores")
+
+
+def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) -> None:
+    """Choose encoders, captioners, metric, seeds and device; see what it will cost; start it."""
+    workspace = engine.workspace
+    sets = [item.name for item in workspace.items("captions", collection)]
+    human = [item.name for item in workspace.items("references", collection)]
+    if not sets or not human:
+        note("LIC and DBAC compare with human captions: load captions and references on the Data page.")
+        return
+    left, right = st.container(key="stacks").columns(2, gap="large")
+    encoders = left.multiselect("Encoders", list(ATTACKERS), default=list(ATTACKERS)[:2], key="sweep_encoders")
+    captions = left.multiselect("Captioners", sets, default=sets, key="sweep_sets")
+    metric = right.segmented_control(
+        "Metric", list(SWEPT), default="lic", format_func=SWEPT.get, key="sweep_metric", required=True
+    )
+    first, second = right.columns(2)
+    seeds = first.number_input("Seeds", 1, 50, SEEDS, key="sweep_seeds", help="The papers use 10.")
+    device = second.selectbox(
+        "Device", DEVICES, key="sweep_device", help="auto: CUDA where there is one. ngram always runs on the CPU."
+    )
+    table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
+    request = Request(
+        collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options={"device": device}
+    )
+    if encoders:
+        _start(engine, request, encoders)
+    else:
+        note("Choose an encoder.")
+
+
+def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
+    """What the sweep costs, which encoders cannot be had, and the button."""
+    try:
+        sweep = plan_sweep(engine.workspace, request, encoders)
+    except CapbiasError as error:
+        show_error(error)
+        return
+    for name, error in sweep.refused.items():
+        note(f"⚠ {name} is left out: {error}")
+    known = engine.workspace.runs_of([spec.run_id for spec in sweep.specs])
+    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
+    todo = [spec for spec in sweep.specs if spec.run_id not in going]
+    cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    with left:
+        note(f"{counted(len(sweep.specs), 'run')}: {len(going)} known or under way, {len(todo)} to do"
+             + (f", about {cost} on two cores." if todo else "."))  # fmt: skip
+        for run in known.values():
+            if run.status in ("failed", "died"):
+                note(f"⚠ {run.spec['model']} with {run.spec['attacker']} {run.status}: {run.message}")
+    if right.button("Start", type="primary", disabled=not todo, width="stretch", key="sweep"):
+        engine.submit(todo, request.collection)
+        st.rerun()
+
+
+with errors():
+    main()
