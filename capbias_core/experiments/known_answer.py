@@ -29,7 +29,7 @@ SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 def known_truth(name: str, metric: str) -> float:
     """What the metric tends to on C1 to C4: of the best possible attacker, and with value and object independent."""
     share = IMBALANCE[name] / CAPTIONS
-    return {"Q": share, "LIC": 100 * share**2, "BA": 0.5, "DPA": 1 - 1 / len(SUBSETS)}[metric]
+    return {"Q": share, "LIC": 100 * share**2, "BA": 0.5, "DPA": (len(SUBSETS) - 1) / len(SUBSETS)}[metric]
 
 
 def known_answers(
@@ -132,8 +132,8 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
     for seed in range(seeds):
         split = image_split(values, 2, seed, TEST_SHARE, images)
         shares = guess_labels(features[split.train], truth[split.train], features[split.test])
-        right = ((shares > 0.5) == (truth[split.test] > 0.5)).mean(axis=1)
+        right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
     evidence = HeldOut(images, seed, image, values[image], right[:, None])
-    return estimate(Parts(right, np.ones(len(right))), evidence, 1.0)
+    return estimate(Parts(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)

@@ -4,8 +4,8 @@ Three subsets, each with one object and two verbs. Every subset has as many capt
 object are independent; only the verbs differ: of 50 captions of men 30, 35, 40 or 45 (C1 to C4) have the first verb,
 and as many of women the second. Nobody can tell the value from a masked caption in more than 60, 70, 80 or 90% of them.
 
-Beside them a control of our own, the other way round: verbs are balanced, and 80% of women's and men's captions name the
-umbrella and the frisbee: what a metric that counts objects must see.
+Beside them a control of our own, the other way round: verbs are balanced, and 80% of women's and men's captions name
+the umbrella and the frisbee: what a metric that counts objects must see.
 """
 
 from __future__ import annotations
