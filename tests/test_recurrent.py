@@ -10,18 +10,12 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from capbias_core.attackers.base import probabilities, silent
-from capbias_core.attackers.recurrent import (
-    PAD,
-    UNKNOWN,
-    Dropout,
-    LstmAttacker,
-    encode,
-    training_batches,
-    training_vocabulary,
-)
+from capbias_core.attackers.batches import PAD, UNKNOWN, encode, training_batches, training_vocabulary
+from capbias_core.attackers.recurrent import RecurrentAttacker
+from capbias_core.attackers.stacked import Dropout
 from capbias_core.errors import Cancelled
 
-TINY = LstmAttacker(embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, device="cpu")
+TINY = RecurrentAttacker(embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, integration_steps=50, device="cpu")
 FILLERS = ["a", "<gender>", "is", "riding", "holding", "on", "the", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard", "umbrella"]
 
@@ -47,7 +41,7 @@ def planted(n: int, n_values: int, seed: int = 0) -> tuple[list[str], np.ndarray
     return captions, labels
 
 
-def fit(attacker: LstmAttacker, captions, labels, n_values: int = 2, seed: int = 0, tick=silent):
+def fit(attacker: RecurrentAttacker, captions, labels, n_values: int = 2, seed: int = 0, tick=silent):
     corpus = attacker.corpus(captions)
     return corpus, attacker.fit(corpus, np.arange(len(captions)), labels, n_values, seed, tick)
 
@@ -60,7 +54,7 @@ def trained(request):
 
 
 def test_defaults_are_the_papers():
-    paper = LstmAttacker()
+    paper = RecurrentAttacker()
     assert (paper.embedding, paper.hidden, paper.layers, paper.dropout) == (100, 256, 2, 0.5)
     assert (paper.learning_rate, paper.batch, paper.epochs) == (5e-5, 64, 20)
 
@@ -107,12 +101,13 @@ def packed_logits(model, captions: list[str]) -> np.ndarray:
     with torch.no_grad():
         for depth, layer in enumerate(network.layers):
             for name, value in layer.named_parameters():
-                getattr(lstm, name.replace("_l0", f"_l{depth}")).copy_(value)
+                for way, ending in enumerate(("", "_reverse")):
+                    getattr(lstm, f"{name}_l{depth}{ending}").copy_(value[0, way])
         tokens = [torch.tensor([model.vocabulary.get(word, UNKNOWN) for word in c.split()]) for c in captions]
         lengths = torch.tensor([len(each) for each in tokens])
-        embedded = network.embedding(pad_sequence(tokens, batch_first=True))
+        embedded = network.embed(pad_sequence(tokens, batch_first=True)[None])[0]
         _, (last, _) = lstm(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
-        return network.head(torch.cat([last[2], last[3]], dim=1)).numpy()
+        return network.head(torch.cat([last[2], last[3]], dim=1)[None])[0].numpy()
 
 
 def test_states_are_those_at_the_true_ends(trained):
@@ -190,12 +185,16 @@ def test_an_epoch_reads_each_caption_once_in_full_batches():
     assert any(not np.array_equal(one, other) for one, other in zip(batches, again, strict=True))
 
 
+def dropout(share: float) -> Dropout:
+    return Dropout(share, [np.random.default_rng(0)], torch.device("cpu"))
+
+
 def test_dropout_keeps_the_expectation_and_drops_its_share():
-    values = Dropout(0.5, np.random.default_rng(0))(torch.ones(200, 500))
+    values = dropout(0.5)(torch.ones(1, 200, 500))
     assert set(values.unique().tolist()) == {0.0, 2.0}
     assert values.mean().item() == pytest.approx(1, abs=0.02)
-    assert Dropout(0.25, np.random.default_rng(0))(torch.ones(200, 500)).mean().item() == pytest.approx(1, abs=0.02)
-    assert Dropout(0.0, np.random.default_rng(0))(torch.ones(3)).tolist() == [1, 1, 1]
+    assert dropout(0.25)(torch.ones(1, 200, 500)).mean().item() == pytest.approx(1, abs=0.02)
+    assert dropout(0.0)(torch.ones(1, 3)).tolist() == [[1, 1, 1]]
 
 
 def test_training_drops_and_scoring_does_not(monkeypatch):
@@ -203,7 +202,7 @@ def test_training_drops_and_scoring_does_not(monkeypatch):
     calls = []
     plain = Dropout.__call__
     monkeypatch.setattr(Dropout, "__call__", lambda self, values: calls.append(values.shape) or plain(self, values))
-    corpus, model = fit(LstmAttacker(embedding=12, hidden=16, epochs=1, device="cpu"), captions, labels)
+    corpus, model = fit(RecurrentAttacker(embedding=12, hidden=16, epochs=1, device="cpu"), captions, labels)
     # Embeddings, between the layers, last states: three times for each group of one length.
     assert len(calls) == 3 * len({len(caption.split()) for caption in captions})
     assert {shape[-1] for shape in calls} == {12, 32}
@@ -216,7 +215,12 @@ def test_training_drops_and_scoring_does_not(monkeypatch):
 def test_progress_rises_to_one_and_names_the_epoch():
     captions, labels = planted(200, 2)
     reports = []
-    fit(LstmAttacker(embedding=4, hidden=4, batch=16, epochs=2), captions, labels, tick=lambda *r: reports.append(r))
+    fit(
+        RecurrentAttacker(embedding=4, hidden=4, batch=16, epochs=2),
+        captions,
+        labels,
+        tick=lambda *r: reports.append(r),
+    )
     shares = [share for share, _ in reports]
     assert shares == sorted(shares) and shares[-1] == 1 and len(shares) >= 4
     assert reports[0][1].startswith("epoch 1 of 2, loss 0.") and reports[-1][1].startswith("epoch 2 of 2")
@@ -244,4 +248,4 @@ def test_listing_the_attackers_imports_no_torch():
 def test_the_table_of_attackers_loads_it():
     from capbias_core.attackers import load_attacker
 
-    assert isinstance(load_attacker("lstm_bi"), LstmAttacker)
+    assert isinstance(load_attacker("lstm_bi"), RecurrentAttacker)

@@ -29,8 +29,16 @@ ATTACKERS = {
     entry.name: entry
     for entry in (
         AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, 0.1),
-        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:LstmAttacker", False, 5, 150.0),
-        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:dbac_attacker", False, 5, 40.0),
+        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, 150.0),
+        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:lstm", False, 5, 40.0),
+        AttackerEntry("rnn", "one-way RNN (the DBAC paper's)", "recurrent:rnn", False, 5, 20.0),
+        AttackerEntry("rnn_bi", "bidirectional RNN (the DBAC paper's)", "recurrent:rnn_bi", False, 5, 40.0),
+        AttackerEntry(
+            "transformer_1h", "Transformer, 1 head (the DBAC paper's)", "transformer:one_head", False, 5, 20.0
+        ),
+        AttackerEntry(
+            "transformer_5h", "Transformer, 5 heads (the DBAC paper's)", "transformer:five_heads", False, 5, 20.0
+        ),
     )
 }
 

@@ -1,348 +1,207 @@
-"""Recurrent attackers: the LIC paper's bidirectional LSTM, and the DBAC paper's that reads one way, with an MLP.
+"""Recurrent attackers: LSTM and RNN, one way and both ways.
 
-Protocol of LIC (Hirota et al. 2022, section 5): embedding 100, two bidirectional LSTM layers of 256, dropout 0.5 on the
-embeddings, between the layers and on the last hidden states (forward and backward joined), one linear layer to 1
-logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping. The vocabulary comes from the
-training captions; other words are `<unk>`.
+Protocol of LIC (Hirota et al. 2022, section 5; `lstm_bi`): embedding 100, two bidirectional LSTM layers of 256, dropout
+0.5 on the embeddings, between the layers and on the last hidden states (forward and backward joined), one linear layer
+to 1 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping. The others follow DBAC; see
+training.py.
 
-Protocol of DBAC (section 5, appendix B): two LSTM layers of 256 in one direction, an MLP of three layers, Adam 1e-3,
-batches of 256, at most 50 epochs. The paper does not say how it keeps such an attacker from learning its captions by
-heart; here a tenth of the training captions is set aside, and the epoch with the lowest loss on them is kept, with no
-further ones after five without a lower loss.
-
-Batches are where this differs from a plain loop, which pads or packs 64 captions of mixed length. Here a batch
-holds captions of one length, so nothing is padded and the LSTM runs in oneDNN's fused kernel. What is left over of
-each length fills mixed batches, whose lengths are run one after the other and averaged in one step. So, as in the
-plain loop, every epoch reads each caption once, in batches of 64 in random order, with as many Adam steps; only the
-company that a caption keeps in its batch is no longer independent of its length. `benchmarks/lstm_against_loop.py`
-measures both: the speed, and LIC_M, which agrees within the spread over seeds.
+On a CPU a layer runs in PyTorch's fused kernel, one caption length after the other. All seeds at once, as on CUDA, read
+padded captions: the direction that reads backward turns each caption around within its own length, so what follows a
+caption never reaches its states, and no step needs a mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.autograd.function import once_differentiable
 
-from capbias_core.attackers.base import Tick
-from capbias_core.attackers.device import choose_device
-from capbias_core.prepare.split import FIT, child_seed
-from capbias_core.types import UNKNOWN_TOKEN, Contributions
+from capbias_core.attackers.stacked import Head, Network, linear
+from capbias_core.attackers.training import DBAC, NetworkAttacker
 
-PAD, UNKNOWN = 0, 1
-SCORING_BATCH = 512  # captions without gradients
-ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
-BATCHES_A_TICK = 5
-ASIDE = 10  # one in so many training captions is set aside to choose the epoch
-PATIENCE = 5
+# Gates of each kind of unit, and PyTorch's layer of that kind.
+UNITS = {"lstm": (4, nn.LSTM), "rnn": (1, nn.RNN)}
 
 
-@dataclass(frozen=True)
-class LstmCorpus:
-    """The tokens of each caption; words become numbers only with the vocabulary of a fit."""
+class LstmStates(torch.autograd.Function):
+    """Hidden states of N LSTMs, one a seed and direction, from what their gates get of the input.
 
-    tokens: list[list[str]]
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Captions as numbers. ids: (n, longest), PAD after the end; lengths: (n,), at least 1.
-
-    An empty caption is one PAD token: the baseline itself, so it has a logit and no contributions.
+    gates: (N, T, B, 4H), input, forget, cell and output as in PyTorch; weight: (N, 4H, H). Returns (N, T, B, H).
+    Written out because each step is then thirteen small kernels, and the gradient of the weight one product for all
+    steps; automatic gradients take about three times as many.
     """
 
-    ids: np.ndarray
-    lengths: np.ndarray
+    @staticmethod
+    def forward(ctx, gates: Tensor, weight: Tensor) -> Tensor:
+        size = weight.shape[2]
+        active = torch.empty_like(gates)
+        cells = gates.new_zeros(gates.shape[0], gates.shape[1] + 1, gates.shape[2], size)
+        hidden = torch.zeros_like(cells)
+        for step in range(gates.shape[1]):
+            sums = torch.baddbmm(gates[:, step], hidden[:, step], weight.mT)
+            now = active[:, step]
+            torch.sigmoid(sums[..., : 2 * size], out=now[..., : 2 * size])
+            torch.tanh(sums[..., 2 * size : 3 * size], out=now[..., 2 * size : 3 * size])
+            torch.sigmoid(sums[..., 3 * size :], out=now[..., 3 * size :])
+            entered, kept, candidate, shown = now.split(size, dim=-1)
+            torch.addcmul(kept * cells[:, step], entered, candidate, out=cells[:, step + 1])
+            torch.mul(shown, torch.tanh(cells[:, step + 1]), out=hidden[:, step + 1])
+        ctx.save_for_backward(weight, active, cells, hidden)
+        return hidden[:, 1:]
 
-    def tokens(self, members: np.ndarray, device: torch.device) -> Tensor:
-        """(B, T) ids of captions that all have the same length."""
-        return torch.from_numpy(self.ids[members, : self.lengths[members[0]]]).to(device)
-
-
-def encode(captions: Sequence[list[str]], vocabulary: dict[str, int]) -> Encoded:
-    lengths = np.array([max(1, len(caption)) for caption in captions], dtype=np.int64)
-    ids = np.full((len(captions), lengths.max(initial=1)), PAD, dtype=np.int64)
-    for row, caption in enumerate(captions):
-        ids[row, : len(caption)] = [vocabulary.get(word, UNKNOWN) for word in caption]
-    return Encoded(ids, lengths)
-
-
-def training_vocabulary(captions: Sequence[list[str]]) -> dict[str, int]:
-    """Word -> id; sorted, so that the order of the captions does not matter."""
-    words = {word for caption in captions for word in caption} - {UNKNOWN_TOKEN}
-    return {UNKNOWN_TOKEN: UNKNOWN} | {word: place for place, word in enumerate(sorted(words), start=UNKNOWN + 1)}
-
-
-def same_length(lengths: np.ndarray, rows: np.ndarray, largest: int) -> Iterator[np.ndarray]:
-    """The rows in groups of one length, at most `largest` in each."""
-    for length in np.unique(lengths[rows]):
-        members = rows[lengths[rows] == length]
-        for start in range(0, len(members), largest):
-            yield members[start : start + largest]
-
-
-def training_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """One epoch: every caption once, in shuffled batches of one length; the remainders fill mixed batches.
-
-    All batches but one hold `size` captions, so no caption weighs more for having a rare length.
-    """
-    batches, remainders = [], []
-    for length in np.unique(lengths):
-        rows = rng.permutation(np.flatnonzero(lengths == length))
-        whole = len(rows) - len(rows) % size
-        batches += list(rows[:whole].reshape(-1, size))
-        remainders.append(rows[whole:])
-    left = np.concatenate(remainders)
-    batches += [left[start : start + size] for start in range(0, len(left), size)]
-    return [batches[place] for place in rng.permutation(len(batches))]
-
-
-class Dropout:
-    """Inverted dropout with its own random numbers, so that nothing else in the process can change a fit.
-
-    One random byte decides about one value (the share is rounded to 1/256; 0.5 is exact): much cheaper on a CPU
-    than a random float each, and the same masks on every device.
-    """
-
-    def __init__(self, share: float, rng: np.random.Generator):
-        self.dropped, self.rng = round(256 * share), rng
-
-    def __call__(self, values: Tensor) -> Tensor:
-        draws = torch.from_numpy(self.rng.integers(0, 256, tuple(values.shape), dtype=np.uint8)).to(values.device)
-        return values * (draws >= self.dropped).to(values.dtype).mul_(256 / (256 - self.dropped))
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, given: Tensor) -> tuple[Tensor, Tensor]:
+        weight, active, cells, hidden = ctx.saved_tensors
+        entered, kept, candidate, shown = active.unflatten(-1, (4, -1)).unbind(-2)
+        squashed = torch.tanh(cells[:, 1:])
+        # How each gate's sum changes the cell, and how the output gate's sum and the cell change the state.
+        of_cell = torch.stack(
+            [
+                candidate * entered * (1 - entered),
+                cells[:, :-1] * kept * (1 - kept),
+                entered * (1 - candidate * candidate),
+            ],
+            dim=-2,
+        )
+        of_state = squashed * shown * (1 - shown)
+        cell_to_state = shown * (1 - squashed * squashed)
+        found = torch.empty_like(active)  # gradients of the gates' sums
+        by_gate = found.unflatten(-1, (4, -1))
+        state, cell = given[:, -1], torch.zeros_like(cells[:, 0])
+        for step in reversed(range(active.shape[1])):
+            cell = torch.addcmul(cell, state, cell_to_state[:, step])
+            torch.mul(of_cell[:, step], cell[..., None, :], out=by_gate[:, step, :, :3])
+            torch.mul(of_state[:, step], state, out=by_gate[:, step, :, 3])
+            if step:
+                cell = cell * kept[:, step]
+                state = torch.baddbmm(given[:, step - 1], found[:, step], weight)
+        before = hidden[:, :-1].flatten(1, 2)
+        return found, torch.bmm(found.flatten(1, 2).mT, before)
 
 
-def keep_all(values: Tensor) -> Tensor:
-    """Dropout switched off."""
-    return values
+def rnn_states(gates: Tensor, weight: Tensor) -> Tensor:
+    """Hidden states (N, T, B, H) of N simple RNNs with tanh; arguments as of LstmStates, with one gate."""
+    state = torch.tanh(gates[:, 0])
+    states = [state]
+    for step in range(1, gates.shape[1]):
+        state = torch.tanh(torch.baddbmm(gates[:, step], state, weight.mT))
+        states.append(state)
+    return torch.stack(states, dim=1)
 
 
-class Network(nn.Module):
-    """Embedding, stacked LSTM, head (linear, or an MLP); reads captions of one length.
+def turned(states: Tensor, lengths: Tensor | None) -> Tensor:
+    """(S, T, B, F) with each caption turned around within its own length; lengths: (S, B), or None where all are T."""
+    if lengths is None:
+        return states.flip(1)
+    step = torch.arange(states.shape[1], device=states.device)[:, None]
+    inside = lengths[:, None] - 1 - step  # (S, T, B)
+    place = torch.where(inside < 0, step, inside)
+    return states.gather(1, place[..., None].expand(states.shape))
 
-    ways: 2 reads each caption both ways, 1 from its start to its end. head: sizes of the layers of the head between
-    the last hidden states and the logits.
 
-    Dropout is an argument and not a mode: the LSTM layers stay in training mode, in which cuDNN and oneDNN can
-    return gradients after training too (for attributions), and in which they have nothing that is random.
-    """
+class Layer(nn.Module):
+    """One recurrent layer of S seeds and D directions: weights (S, D, G * H, ...), which begin as PyTorch's own."""
 
-    def __init__(
-        self, words: int, embedding: int, hidden: int, layers: int, logits: int, ways: int = 2,
-        head: tuple[int, ...] = (),
-    ):  # fmt: skip
+    def __init__(self, unit: str, size: int, hidden: int, ways: int):
         super().__init__()
-        self.logits = logits
-        self.embedding = nn.Embedding(words, embedding, padding_idx=PAD)
-        sizes = [embedding] + [ways * hidden] * (layers - 1)
-        self.layers = nn.ModuleList(nn.LSTM(size, hidden, batch_first=True, bidirectional=ways == 2) for size in sizes)
-        steps = [
-            layer
-            for before, after in pairwise((ways * hidden, *head))
-            for layer in (nn.Linear(before, after), nn.ReLU())
-        ]
-        self.head = nn.Sequential(*steps, nn.Linear((ways * hidden, *head)[-1], logits))
+        self.gates, plain = UNITS[unit]
+        self.unit, self.hidden, self.ways = unit, hidden, ways
+        layer = plain(size, hidden, bidirectional=ways == 2)
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            own = [getattr(layer, f"{name}_l0{end}").detach() for end in ("", "_reverse")[:ways]]
+            setattr(self, name, nn.Parameter(torch.stack(own)[None]))
 
-    def forward(self, tokens: Tensor, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
-        states = self.embedding(tokens)  # (B, T, E)
+    def forward(self, states: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(S, B, T, I) to the states at each word (S, B, T, D * H) and those at the captions' ends (S, B, D * H)."""
+        if len(states) == 1 and lengths is None and states.device.type == "cpu":
+            return self._fused(states[0])
+        return self._stacked(states.transpose(1, 2), lengths)
+
+    def _fused(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """PyTorch's own kernel, which oneDNN gives for an LSTM."""
+        kinds = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        weights = [weight for way in zip(*(kind[0].unbind(0) for kind in kinds), strict=True) for weight in way]
+        empty = states.new_zeros(self.ways, len(states), self.hidden)
+        rest = (weights, True, 1, 0.0, True, self.ways == 2, True)
+        if self.unit == "lstm":
+            found, last, _ = torch.lstm(states, (empty, empty), *rest)
+        else:
+            found, last = torch.rnn_tanh(states, empty, *rest)
+        return found[None], torch.cat(list(last), dim=1)[None]
+
+    def _stacked(self, states: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """As `forward`, from (S, T, B, I)."""
+        seeds, steps, batch, size = states.shape
+        ways = states[:, None] if self.ways == 1 else torch.stack([states, turned(states, lengths)], dim=1)
+        bias = (self.bias_ih + self.bias_hh).flatten(0, 1)
+        gates = linear(ways.reshape(seeds * self.ways, -1, size), self.weight_ih.flatten(0, 1), bias)
+        gates = gates.view(seeds * self.ways, steps, batch, -1)
+        weight = self.weight_hh.flatten(0, 1)
+        found = LstmStates.apply(gates, weight) if self.unit == "lstm" else rnn_states(gates, weight)
+        found = found.view(seeds, self.ways, steps, batch, self.hidden)
+        # Each direction ends where its own reading does: after `length` steps.
+        if lengths is None:
+            last = found[:, :, -1]
+        else:
+            place = (lengths - 1)[:, None, None, :, None].expand(-1, self.ways, 1, -1, self.hidden)
+            last = found.gather(2, place)[:, :, 0]
+        forward, *backward = found.unbind(1)
+        whole = torch.cat([forward, *(turned(each, lengths) for each in backward)], dim=-1)
+        return whole.transpose(1, 2), torch.cat(list(last.unbind(1)), dim=-1)
+
+
+class RecurrentNetwork(Network):
+    """Stacked recurrent layers and a head on the last hidden states. ways: 2 reads each caption both ways."""
+
+    def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
+        super().__init__(words, attacker.embedding, logits)
+        width = attacker.ways * attacker.hidden
+        sizes = [attacker.embedding] + [width] * (attacker.layers - 1)
+        self.layers = nn.ModuleList(Layer(attacker.unit, size, attacker.hidden, attacker.ways) for size in sizes)
+        self.head = Head((width, *attacker.head, logits))
+
+    def read(self, states: Tensor, lengths: Tensor | None, dropout: Callable[[Tensor], Tensor]) -> Tensor:
         for layer in self.layers:
-            states, (last, _) = layer(dropout(states))  # (B, T, 2H), (2, B, H)
-        # No padding: the last states are at the caption's end (forward) and at its start (backward).
-        return self.head(dropout(torch.cat(list(last), dim=1)))  # (B, C)
+            states, last = layer(dropout(states), lengths)
+        return self.head(dropout(last))
 
-
-def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy; summed over task words where labels are (B, L) booleans."""
-    if labels.dim() == 2:
-        losses = functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none")
-        return losses.sum(dim=1).mean()
-    if logits.shape[1] == 1:
-        return functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits.dtype))
-    return functional.cross_entropy(logits, labels)
+    def floats_a_token(self) -> int:
+        """Of each layer: its input for each way, the gates' sums and values, cells, states; and all gradients."""
+        return sum(
+            2 * layer.ways * (layer.weight_ih.shape[-1] + (2 * layer.gates + 8) * layer.hidden) for layer in self.layers
+        )
 
 
 @dataclass(frozen=True)
-class FittedLstm:
-    """A trained network with its vocabulary."""
+class RecurrentAttacker(NetworkAttacker):
+    """See the module's text; the defaults are the LIC paper's. unit: a name in UNITS. ways: 1 or 2."""
 
-    vocabulary: dict[str, int]
-    network: Network
-    device: torch.device
-    integration_steps: int
-
-    def logits(self, corpus: LstmCorpus, rows: np.ndarray) -> np.ndarray:
-        return self._logits(self._encoded(corpus, rows))
-
-    def contributions(self, corpus: LstmCorpus, rows: np.ndarray) -> Contributions:
-        """Integrated gradients of each logit over the embeddings (Sundararajan et al. 2017), summed for each word.
-
-        The baseline is a caption of the same length whose embeddings are all zero. The integral is a sum over
-        `integration_steps` points (Gauss-Legendre), so words and baseline add up to the logit only within `delta`.
-        On COCO captions 20 points give each word's value to 1e-6 of what 200 give.
-        """
-        encoded = self._encoded(corpus, rows)
-        # Captions of one data set repeat each other; each distinct one is attributed once.
-        ids, first, copies = np.unique(encoded.ids, axis=0, return_index=True, return_inverse=True)
-        copies = copies.reshape(-1)
-        distinct = Encoded(ids, encoded.lengths[first])
-        words = self._attributions(distinct)
-        logits, baseline = self._logits(distinct), self._logits(Encoded(np.full_like(ids, PAD), distinct.lengths))
-        sums = np.stack([each.sum(axis=0) for each in words]) if words else np.zeros_like(logits)
-        delta = np.abs(baseline + sums - logits).max(axis=1)
-        sizes = [len(corpus.tokens[row]) for row in rows]
-        return Contributions(
-            words=[words[copy][:size] for copy, size in zip(copies, sizes, strict=True)],
-            baseline=baseline[copies],
-            delta=delta[copies],
-        )
-
-    def _encoded(self, corpus: LstmCorpus, rows: np.ndarray) -> Encoded:
-        return encode([corpus.tokens[row] for row in rows], self.vocabulary)
-
-    def _logits(self, encoded: Encoded) -> np.ndarray:
-        logits = np.zeros((len(encoded.lengths), self.network.logits))
-        with torch.no_grad():
-            for members in same_length(encoded.lengths, np.arange(len(logits)), SCORING_BATCH):
-                logits[members] = self.network(encoded.tokens(members, self.device)).cpu().numpy()
-        return logits
-
-    def _attributions(self, encoded: Encoded) -> list[np.ndarray]:
-        """For each caption (T, C)."""
-        from captum.attr import LayerIntegratedGradients
-
-        gradients = LayerIntegratedGradients(self.network, self.network.embedding)
-        words: list[np.ndarray] = [np.empty(0)] * len(encoded.lengths)
-        for members in same_length(encoded.lengths, np.arange(len(words)), ATTRIBUTION_BATCH):
-            tokens = encoded.tokens(members, self.device)
-            shares = [self._attribution(gradients, tokens, logit) for logit in range(self.network.logits)]
-            for member, share in zip(members, np.stack(shares, axis=-1), strict=True):
-                words[member] = share
-        return words
-
-    def _attribution(self, gradients, tokens: Tensor, logit: int) -> np.ndarray:
-        """(B, T) attributions of one logit."""
-        values = gradients.attribute(
-            tokens,
-            baselines=torch.full_like(tokens, PAD),
-            target=logit,
-            n_steps=self.integration_steps,
-            internal_batch_size=max(SCORING_BATCH, len(tokens)),
-        )
-        return values.detach().sum(dim=-1).double().cpu().numpy()
-
-
-@dataclass(frozen=True)
-class LstmAttacker:
-    """See the module's text; the defaults are the LIC paper's. device: auto (CUDA where there is one), cpu or cuda.
-
-    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
-    """
-
-    embedding: int = 100
-    hidden: int = 256
-    layers: int = 2
-    dropout: float = 0.5
-    learning_rate: float = 5e-5
-    batch: int = 64
-    epochs: int = 20
+    unit: str = "lstm"
     ways: int = 2
-    head: tuple[int, ...] = ()
-    patience: int = 0
-    integration_steps: int = 20
-    device: str = "auto"
 
-    def corpus(self, captions: Sequence[str]) -> LstmCorpus:
-        return LstmCorpus([caption.split() for caption in captions])
-
-    def fit(self, corpus: LstmCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedLstm:
-        labels = np.asarray(labels)
-        if not self.patience:
-            *_, fitted = self.training(corpus, rows, labels, n_values, seed, tick)
-            return fitted
-        order = np.random.default_rng(child_seed(seed, FIT, 2)).permutation(len(rows))
-        aside, kept = np.split(order, [max(1, len(rows) // ASIDE)])
-        training = self.training(corpus, rows[kept], labels[kept], n_values, seed, tick)
-        fitted = self._lowest(training, corpus, rows[aside], torch.as_tensor(labels[aside]))
-        tick(1.0, "")
-        return fitted
-
-    def _lowest(self, training: Iterator[FittedLstm], corpus: LstmCorpus, rows, labels: Tensor) -> FittedLstm:
-        """The model of the epoch with the lowest loss on captions that it did not train on."""
-        lowest, best, since = float("inf"), {}, 0
-        for fitted in training:
-            loss = mean_loss(torch.as_tensor(fitted.logits(corpus, rows)), labels).item()
-            since += 1
-            if loss < lowest:
-                lowest, since = loss, 0
-                best = {name: weights.clone() for name, weights in fitted.network.state_dict().items()}
-            if since == self.patience:
-                break
-        fitted.network.load_state_dict(best)
-        return fitted
-
-    def training(self, corpus: LstmCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> Iterator[FittedLstm]:
-        """The fit, one epoch at a time: yields the model (the same object) after each."""
-        captions = [corpus.tokens[row] for row in rows]
-        fitted = self._untrained(training_vocabulary(captions), _logits_for(labels, n_values), seed)
-        encoded = encode(captions, fitted.vocabulary)
-        kind = torch.long if np.ndim(labels) == 1 else torch.bool
-        targets = torch.as_tensor(np.asarray(labels), dtype=kind, device=fitted.device)
-        rng = np.random.default_rng(child_seed(seed, FIT, 1))
-        # The fused form of Adam is the same update in one pass over the weights.
-        optimizer = torch.optim.Adam(fitted.network.parameters(), lr=self.learning_rate, fused=True)
-        for epoch in range(self.epochs):
-            self._epoch(fitted, optimizer, encoded, targets, rng, _epoch_tick(tick, epoch, self.epochs))
-            yield fitted
-
-    def _untrained(self, vocabulary: dict[str, int], logits: int, seed: int) -> FittedLstm:
-        device = choose_device(self.device)
-        # PyTorch draws initial weights from the process's generator: seed it here and put it back after.
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(child_seed(seed, FIT, 0))
-            network = Network(
-                len(vocabulary) + 1, self.embedding, self.hidden, self.layers, logits, self.ways, self.head
-            )
-        return FittedLstm(vocabulary, network.to(device), device, self.integration_steps)
-
-    def _epoch(self, fitted: FittedLstm, optimizer, encoded: Encoded, targets: Tensor, rng, tick) -> None:
-        dropout = Dropout(self.dropout, rng)
-        batches = training_batches(encoded.lengths, self.batch, rng)
-        total = 0.0
-        for done, batch in enumerate(batches, start=1):
-            groups = list(same_length(encoded.lengths, batch, self.batch))
-            logits = torch.cat([fitted.network(encoded.tokens(group, fitted.device), dropout) for group in groups])
-            loss = mean_loss(logits, targets[np.concatenate(groups)])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-            if done % BATCHES_A_TICK == 0 or done == len(batches):
-                tick(done / len(batches), total / done)
+    def network(self, words: int, logits: int) -> RecurrentNetwork:
+        return RecurrentNetwork(words, logits, self)
 
 
-def _logits_for(labels, n_values: int) -> int:
-    """One logit for two values, K for more, one each for task words."""
-    if np.ndim(labels) == 2:
-        return np.shape(labels)[1]
-    return 1 if n_values == 2 else n_values
+def lstm_bi() -> RecurrentAttacker:
+    """The LIC paper's LSTM that reads both ways."""
+    return RecurrentAttacker()
 
 
-def dbac_attacker() -> LstmAttacker:
-    """The DBAC paper's attacker; see the module's text."""
-    return LstmAttacker(
-        dropout=0.0, learning_rate=1e-3, batch=256, epochs=50, ways=1, head=(128, 64), patience=PATIENCE
-    )
+def lstm() -> RecurrentAttacker:
+    """The DBAC paper's LSTM that reads one way."""
+    return RecurrentAttacker(**DBAC, ways=1)
 
 
-def _epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
-    """Reports of one epoch as reports of the whole fit."""
+def rnn() -> RecurrentAttacker:
+    """The DBAC paper's RNN that reads one way."""
+    return RecurrentAttacker(**DBAC, unit="rnn", ways=1)
 
-    def report(share: float, loss: float) -> None:
-        tick((epoch + share) / epochs, f"epoch {epoch + 1} of {epochs}, loss {loss:.2f}")
 
-    return report
+def rnn_bi() -> RecurrentAttacker:
+    """The DBAC paper's RNN that reads both ways."""
+    return RecurrentAttacker(**DBAC, unit="rnn")

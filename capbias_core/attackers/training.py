@@ -1,0 +1,488 @@
+"""How the networks of attackers train: all seeds together, on CUDA as one network, on a CPU a seed a thread.
+
+Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
+epochs. The paper does not say how it keeps such an attacker from learning its captions by heart; here a tenth of the
+training captions is set aside, and the epoch with the lowest loss on them is kept, with no further ones after five
+without a lower loss. The vocabulary comes from the training captions; other words are `<unk>`.
+
+On CUDA the seeds are one network (stacked.py) that reads padded captions; nothing in a step waits for the device. On a
+CPU each seed is a network of its own in a thread of its own: threads that share a matrix product wait for each other at
+every product, seeds wait for nobody. Either way a seed has its own rows, initialisation, order and dropout.
+`benchmarks/lstm_against_loop.py` measures the speed against a plain loop, and LIC_M of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import zip_longest
+from threading import Event
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from capbias_core.attackers.base import Tick
+from capbias_core.attackers.batches import (
+    PAD,
+    Encoded,
+    TokenCorpus,
+    encode,
+    same_length,
+    training_batches,
+    training_vocabulary,
+)
+from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.stacked import (
+    Dropout,
+    Network,
+    bytes_a_seed,
+    keep_all,
+    seeds_at_once,
+    stack,
+    unstack,
+)
+from capbias_core.errors import Cancelled
+from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Contributions
+
+SCORING_BATCH = 512  # captions without gradients
+ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
+BATCHES_A_TICK = 5
+SECONDS_A_LOOK = 0.2  # between looks at the threads that train
+ASIDE = 10  # one in so many training captions is set aside to choose the epoch
+PATIENCE = 5
+SHARE_OF_MEMORY = 0.7  # of what is free on the device; the rest is for what the estimate leaves out
+CPU = torch.device("cpu")
+INIT, ORDER, SET_ASIDE, DROP = range(4)
+
+# The protocol of the DBAC paper as fields of an attacker.
+DBAC = {
+    "dropout": 0.0, "learning_rate": 1e-3, "batch": 256, "epochs": 50, "head": (128, 64), "patience": PATIENCE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One attacker to train: its network (S = 1), and captions and labels, those set aside apart (or None)."""
+
+    seed: int
+    vocabulary: dict[str, int]
+    network: Network
+    encoded: Encoded
+    labels: np.ndarray
+    aside: Encoded | None
+    aside_labels: np.ndarray | None
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        return np.random.default_rng(child_seed(self.seed, FIT, purpose))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of every seed. parts: (tokens (S, b, T), lengths (S, b) or None where nothing is padded).
+
+    rows: (S, B), which captions these are; present: (S, B), 0 where a seed has fewer.
+    """
+
+    parts: list[tuple[Tensor, Tensor | None]]
+    rows: Tensor
+    present: Tensor
+
+    def logits(self, network: Network, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
+        """(S, B, C)."""
+        return torch.cat([network(tokens, lengths, dropout) for tokens, lengths in self.parts], dim=1)
+
+
+class CaptionsByLength:
+    """The captions of one seed, read without padding: a batch is a part for each length in it."""
+
+    def __init__(self, encoded: Sequence[Encoded], device: torch.device):
+        (self.encoded,), self.device = encoded, device
+
+    def batches(self, orders: Sequence[Sequence[np.ndarray]]) -> Iterator[Batch]:
+        """For each of the seed's groups of rows a batch, its captions sorted by length."""
+        for members in orders[0]:
+            groups = list(same_length(self.encoded.lengths, members, len(members)))
+            parts = [(self._tensor(self.encoded.of_one_length(group)), None) for group in groups]
+            yield Batch(parts, self._tensor(np.concatenate(groups)[None]), torch.ones(1, len(members)).to(self.device))
+
+    def _tensor(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values).to(self.device)
+
+
+class PaddedCaptions:
+    """The captions of all seeds on the device, padded; what an epoch reads goes there in one piece."""
+
+    def __init__(self, encoded: Sequence[Encoded], device: torch.device):
+        self.host = [own.lengths for own in encoded]
+        ids = np.full((len(encoded), max(map(len, self.host)), max(own.ids.shape[1] for own in encoded)), PAD)
+        lengths = np.ones(ids.shape[:2], dtype=np.int64)
+        for place, own in enumerate(encoded):
+            ids[place, : len(own.ids), : own.ids.shape[1]] = own.ids
+            lengths[place, : len(own.lengths)] = own.lengths
+        self.ids, self.lengths = torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device)
+        self.seeds = torch.arange(len(encoded), device=device)[:, None]
+        self.device = device
+
+    def batches(self, orders: Sequence[Sequence[np.ndarray]]) -> Iterator[Batch]:
+        """For each place in the orders (one a seed: groups of rows) a batch."""
+        steps = list(zip_longest(*orders, fillvalue=np.empty(0, dtype=np.int64)))
+        shape = len(steps), len(orders), max((len(own) for step in steps for own in step), default=0)
+        rows, present = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.float32)
+        longest = []
+        for place, step in enumerate(steps):
+            for seed, own in enumerate(step):
+                rows[place, seed, : len(own)] = own
+                present[place, seed, : len(own)] = 1
+            longest.append(max(known[own].max(initial=1) for known, own in zip(self.host, step, strict=True)))
+        there = torch.from_numpy(rows).to(self.device), torch.from_numpy(present).to(self.device)
+        for own, filled, length in zip(*there, longest, strict=True):
+            tokens = self.ids[:, :, :length][self.seeds, own]
+            # A row that stands for nothing may be longer than what is there: cut, it counts for nothing all the same.
+            yield Batch([(tokens, self.lengths[self.seeds, own].clamp(max=int(length)))], own, filled)
+
+
+def reader(encoded: Sequence[Encoded], device: torch.device, padded: bool) -> CaptionsByLength | PaddedCaptions:
+    return (PaddedCaptions if padded else CaptionsByLength)(encoded, device)
+
+
+def scoring_groups(encoded: Encoded) -> list[np.ndarray]:
+    """All captions, sorted by length, in groups for scoring."""
+    order = np.argsort(encoded.lengths, kind="stable")
+    return [order[start : start + SCORING_BATCH] for start in range(0, len(order), SCORING_BATCH)]
+
+
+def caption_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each caption: (S, B, C) logits and (S, B) labels to (S, B).
+
+    Labels are (S, B, L) of 0 or 1 for task words; their losses are summed.
+    """
+    if labels.dim() == 3:
+        return functional.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="none").sum(dim=2)
+    if logits.shape[2] == 1:
+        return functional.binary_cross_entropy_with_logits(logits[..., 0], labels.to(logits), reduction="none")
+    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
+
+
+def stacked_labels(labels: Sequence[np.ndarray], device: torch.device) -> Tensor:
+    """(S, N) or (S, N, L) labels of all seeds, 0 behind those of a seed that has fewer."""
+    most = max(map(len, labels))
+    filled = [np.concatenate([own, np.zeros((most - len(own), *own.shape[1:]), own.dtype)]) for own in labels]
+    return torch.from_numpy(np.stack(filled)).to(device)
+
+
+class Lowest:
+    """For each seed the weights of the epoch with the lowest loss on captions that it did not train on."""
+
+    def __init__(self, network: Network, seeds: int, patience: int):
+        self.patience, self.losses, self.since = patience, np.full(seeds, np.inf), np.zeros(seeds, dtype=int)
+        self.weights = [parameter.detach().clone() for parameter in network.parameters()]
+
+    def note(self, network: Network, losses: np.ndarray) -> bool:
+        """Keep the weights of seeds whose loss (S,) is their lowest; whether every seed has waited long enough."""
+        running = self.since < self.patience
+        better = np.flatnonzero(running & (losses < self.losses))
+        self.since[running] += 1
+        self.losses[better], self.since[better] = losses[better], 0
+        for kept, parameter in zip(self.weights, network.parameters(), strict=True):
+            kept[better] = parameter.detach()[better]
+        return bool((self.since >= self.patience).all())
+
+    def restore(self, network: Network) -> None:
+        for kept, parameter in zip(self.weights, network.parameters(), strict=True):
+            parameter.data.copy_(kept)
+
+
+class Program:
+    """One network of all the seeds of some fits, and its training. Every fit has as many batches an epoch.
+
+    padded: read padded captions, as several seeds must.
+    """
+
+    def __init__(self, attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, padded: bool):
+        self.attacker, self.fits, self.device = attacker, fits, device
+        self.network = stack([fit.network for fit in fits]).to(device)
+        self.captions = reader([fit.encoded for fit in fits], device, padded)
+        self.labels = stacked_labels([fit.labels for fit in fits], device)
+        self.seeds = torch.arange(len(fits), device=device)[:, None]
+        if attacker.patience:
+            self.aside = reader([fit.aside for fit in fits], device, padded)
+            self.aside_labels = stacked_labels([fit.aside_labels for fit in fits], device)
+        self.rngs = [fit.rng(ORDER) for fit in fits]
+        self.dropout = Dropout(attacker.dropout, [fit.rng(DROP) for fit in fits], device)
+        # The fused form of Adam is the same update in one pass over the weights.
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=attacker.learning_rate, fused=True)
+
+    def train(self, tick: Tick) -> None:
+        """All epochs; the fits' own networks then hold the result."""
+        epochs, patience = self.attacker.epochs, self.attacker.patience
+        lowest = Lowest(self.network, len(self.fits), patience)
+        for epoch in range(epochs):
+            self.epoch(_epoch_tick(tick, epoch, epochs))
+            if patience and lowest.note(self.network, self._aside_losses()):
+                break
+        if patience:
+            lowest.restore(self.network)
+            tick(1.0, "")
+        if len(self.fits) > 1:
+            unstack(self.network, [fit.network for fit in self.fits])
+
+    def epoch(self, report: Callable[[float, float], None]) -> None:
+        orders = [
+            training_batches(fit.encoded.lengths, self.attacker.batch, rng)
+            for fit, rng in zip(self.fits, self.rngs, strict=True)
+        ]
+        total, known = torch.zeros((), device=self.device), float("nan")
+        for done, batch in enumerate(self.captions.batches(orders), start=1):
+            total += self._step(batch)
+            over = done == len(orders[0])
+            if over or done % BATCHES_A_TICK == 0:
+                if over or self.device.type == "cpu":  # elsewhere asking for the loss would wait for the device
+                    known = total.item() / done
+                report(done / len(orders[0]), known)
+
+    def _step(self, batch: Batch) -> Tensor:
+        """One step of Adam for every seed; returns their mean loss, on the device."""
+        losses = caption_losses(batch.logits(self.network, self.dropout), self.labels[self.seeds, batch.rows])
+        losses = (losses * batch.present).sum(dim=1) / batch.present.sum(dim=1)
+        self.optimizer.zero_grad()
+        losses.sum().backward()
+        self.optimizer.step()
+        return losses.detach().mean()
+
+    def _aside_losses(self) -> np.ndarray:
+        """(S,) mean loss of each seed on the captions set aside."""
+        total = torch.zeros(len(self.fits), device=self.device)
+        with torch.no_grad():
+            for batch in self.aside.batches([scoring_groups(fit.aside) for fit in self.fits]):
+                losses = caption_losses(batch.logits(self.network), self.aside_labels[self.seeds, batch.rows])
+                total += (losses * batch.present).sum(dim=1)
+        return total.cpu().numpy() / [len(fit.aside.lengths) for fit in self.fits]
+
+
+@dataclass(frozen=True)
+class FittedNetwork:
+    """A trained network (S = 1) with its vocabulary."""
+
+    vocabulary: dict[str, int]
+    network: Network
+    device: torch.device
+    integration_steps: int
+
+    def logits(self, corpus: TokenCorpus, rows: np.ndarray) -> np.ndarray:
+        return self._logits(self.encoded(corpus, rows))
+
+    def contributions(self, corpus: TokenCorpus, rows: np.ndarray) -> Contributions:
+        """Integrated gradients of each logit over the embeddings (Sundararajan et al. 2017), summed for each word.
+
+        The baseline is a caption of the same length whose embeddings are all zero. The integral is a sum over
+        `integration_steps` points (Gauss-Legendre), so words and baseline add up to the logit only within `delta`.
+        On COCO captions 20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give.
+        """
+        encoded = self.encoded(corpus, rows)
+        # Captions of one data set repeat each other; each distinct one is attributed once.
+        ids, first, copies = np.unique(encoded.ids, axis=0, return_index=True, return_inverse=True)
+        copies = copies.reshape(-1)
+        distinct = Encoded(ids, encoded.lengths[first])
+        words = self._attributions(distinct)
+        logits, baseline = self._logits(distinct), self._logits(Encoded(np.full_like(ids, PAD), distinct.lengths))
+        sums = np.stack([each.sum(axis=0) for each in words]) if words else np.zeros_like(logits)
+        delta = np.abs(baseline + sums - logits).max(axis=1)
+        sizes = [len(corpus.tokens[row]) for row in rows]
+        return Contributions(
+            words=[words[copy][:size] for copy, size in zip(copies, sizes, strict=True)],
+            baseline=baseline[copies],
+            delta=delta[copies],
+        )
+
+    def encoded(self, corpus: TokenCorpus, rows: np.ndarray) -> Encoded:
+        """These captions of a corpus in the words of this model."""
+        return encode([corpus.tokens[row] for row in rows], self.vocabulary)
+
+    def _logits(self, encoded: Encoded) -> np.ndarray:
+        logits = np.zeros((len(encoded.lengths), self.network.logits))
+        captions = reader([encoded], self.device, self.device.type == "cuda")
+        with torch.no_grad():
+            for batch in captions.batches([scoring_groups(encoded)]):
+                present = batch.present[0].bool().cpu().numpy()
+                logits[batch.rows[0].cpu().numpy()[present]] = batch.logits(self.network)[0].cpu().numpy()[present]
+        return logits
+
+    def _attributions(self, encoded: Encoded) -> list[np.ndarray]:
+        """For each caption (T, C)."""
+        words: list[np.ndarray] = [np.empty(0)] * len(encoded.lengths)
+        for members in same_length(encoded.lengths, np.arange(len(words)), ATTRIBUTION_BATCH):
+            with torch.no_grad():
+                embedded = self.network.embed(torch.from_numpy(encoded.of_one_length(members)).to(self.device))[0]
+            shares = [self._attribution(embedded, logit) for logit in range(self.network.logits)]
+            for member, share in zip(members, np.stack(shares, axis=-1), strict=True):
+                words[member] = share
+        return words
+
+    def _attribution(self, embedded: Tensor, logit: int) -> np.ndarray:
+        """(B, T) attributions of one logit, from (B, T, E) embeddings."""
+        from captum.attr import IntegratedGradients
+
+        values = IntegratedGradients(self._read).attribute(
+            embedded,
+            target=logit,
+            n_steps=self.integration_steps,
+            internal_batch_size=max(SCORING_BATCH, len(embedded)),
+        )
+        return values.detach().sum(dim=-1).double().cpu().numpy()
+
+    def _read(self, embedded: Tensor) -> Tensor:
+        return self.network.read(embedded[None], None, keep_all)[0]
+
+
+@dataclass(frozen=True)
+class NetworkAttacker:
+    """What the attackers with networks have in common; the defaults are the LIC paper's.
+
+    head: sizes of the hidden layers of the head. patience: epochs without a lower loss on the captions set aside after
+    which training stops; 0 sets none aside. device: auto (CUDA where there is one), cpu or cuda.
+    """
+
+    embedding: int = 100
+    hidden: int = 256
+    layers: int = 2
+    dropout: float = 0.5
+    learning_rate: float = 5e-5
+    batch: int = 64
+    epochs: int = 20
+    head: tuple[int, ...] = ()
+    patience: int = 0
+    integration_steps: int = 20
+    device: str = "auto"
+
+    def network(self, words: int, logits: int) -> Network:
+        """An untrained network (S = 1), its weights drawn from PyTorch's generator."""
+        raise NotImplementedError
+
+    def corpus(self, captions: Sequence[str]) -> TokenCorpus:
+        return TokenCorpus([caption.split() for caption in captions])
+
+    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedNetwork:
+        return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]
+
+    def fit_many(self, corpus: TokenCorpus, rows, labels, n_values: int, seeds, tick: Tick) -> list[FittedNetwork]:
+        """One attacker a seed, trained together; see `base.fit_many`."""
+        device = choose_device(self.device)
+        each = zip(rows, labels, seeds, strict=True)
+        fits = [self.prepared(corpus, own, np.asarray(known), n_values, seed) for own, known, seed in each]
+        (in_threads if device.type == "cpu" else in_groups)(self, fits, device, tick)
+        return [FittedNetwork(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
+
+    def prepared(self, corpus: TokenCorpus, rows, labels: np.ndarray, n_values: int, seed: int) -> Fit:
+        """One attacker before it trains."""
+        kept, aside = np.arange(len(rows)), None
+        if self.patience:
+            order = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)).permutation(len(rows))
+            aside, kept = np.split(order, [max(1, len(rows) // ASIDE)])
+        captions = [corpus.tokens[row] for row in rows]
+        vocabulary = training_vocabulary([captions[place] for place in kept])
+        encoded = [encode([captions[place] for place in own], vocabulary) for own in (kept, aside) if own is not None]
+        return Fit(
+            seed, vocabulary, self._untrained(len(vocabulary) + 1, _logits_for(labels, n_values), seed),
+            encoded[0], labels[kept],
+            *((encoded[1], labels[aside]) if self.patience else (None, None)),
+        )  # fmt: skip
+
+    def _untrained(self, words: int, logits: int, seed: int) -> Network:
+        # PyTorch draws initial weights from the process's generator: seed it here and put it back after.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(child_seed(seed, FIT, INIT))
+            return self.network(words, logits)
+
+
+def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Tick) -> None:
+    """On a CPU: a seed a thread, each with one thread of PyTorch; one seed alone has all of them."""
+    threads = torch.get_num_threads()
+    if min(threads, len(fits)) == 1:
+        for done, fit in enumerate(fits):
+            Program(attacker, [fit], device, padded=False).train(_part(tick, done, 1, len(fits)))
+        return
+    shares, texts, stop = [0.0] * len(fits), [""], Event()
+
+    def work(place: int) -> None:
+        def note(share: float, text: str) -> None:
+            if stop.is_set():
+                raise Cancelled
+            shares[place], texts[0] = share, text
+
+        torch.set_num_threads(1)
+        Program(attacker, [fits[place]], device, padded=False).train(note)
+
+    try:
+        with ThreadPoolExecutor(min(threads, len(fits))) as pool:
+            futures = [pool.submit(work, place) for place in range(len(fits))]
+            _watch(futures, lambda: tick(sum(shares) / len(shares), texts[0]), stop)
+    finally:
+        torch.set_num_threads(threads)
+    tick(1.0, "")
+
+
+def _watch(futures, report: Callable[[], None], stop: Event) -> None:
+    """Until all are done: reports from this thread, which alone may write them down; what breaks ends the rest."""
+    try:
+        waiting = set(futures)
+        while waiting:
+            done, waiting = wait(waiting, SECONDS_A_LOOK, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            report()
+    except BaseException:
+        stop.set()
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Tick) -> None:
+    """On CUDA: all seeds with as many batches an epoch as one network, or as many at once as memory holds."""
+    groups: dict[int, list[Fit]] = {}
+    for fit in fits:
+        groups.setdefault(-(-len(fit.labels) // attacker.batch), []).append(fit)
+    done = 0
+    for group in groups.values():
+        size = seeds_at_once(len(group), max(_needed(attacker, fit) for fit in group), _free(device))
+        for start in range(0, len(group), size):
+            own = group[start : start + size]
+            Program(attacker, own, device, padded=True).train(_part(tick, done, len(own), len(fits)))
+            done += len(own)
+
+
+def _needed(attacker: NetworkAttacker, fit: Fit) -> int:
+    return bytes_a_seed(fit.network, attacker.batch, fit.encoded.ids.shape[1], len(fit.labels))
+
+
+def _free(device: torch.device) -> int:
+    """Bytes for a program: of what is free on the device, most; on a CPU nothing is counted."""
+    if device.type == "cpu":
+        return 2**63
+    return int(SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
+
+
+def _part(tick: Tick, done: int, own: int, whole: int) -> Tick:
+    """Reports of some of the fits as reports of all."""
+    return lambda share, text: tick((done + share * own) / whole, text)
+
+
+def _epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
+    """Reports of one epoch as reports of the whole fit."""
+
+    def report(share: float, loss: float) -> None:
+        known = f", loss {loss:.2f}" if loss == loss else ""
+        tick((epoch + share) / epochs, f"epoch {epoch + 1} of {epochs}{known}")
+
+    return report
+
+
+def _logits_for(labels: np.ndarray, n_values: int) -> int:
+    """One logit for two values, K for more, one each for task words."""
+    if np.ndim(labels) == 2:
+        return np.shape(labels)[1]
+    return 1 if n_values == 2 else n_values
