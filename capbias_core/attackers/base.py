@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,22 +43,22 @@ class Attacker(Protocol):
 
 def fit_many(
     attacker: Attacker, corpus: Any, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Tick
-) -> list:
-    """One attacker for each seed, trained on its own rows and labels: a list of what `fit` returns.
+) -> Iterator:
+    """One attacker for each seed, trained on its own rows and labels: yields what `fit` returns, in order.
 
-    An attacker that has a `fit_many` of its own (without the first argument) trains them together; each then equals in
-    distribution what it would be alone. The others train one after the other.
+    An attacker that has a `fit_many` of its own (without the first argument) trains them together, all before the first
+    is given; each then equals in distribution what it would be alone. The others train one after the other, when they
+    are asked for, so that one that is done with need not be kept.
     """
     if hasattr(attacker, "fit_many"):
-        return attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
-    fitted = []
+        yield from attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
+        return
     for done, (own, known, seed) in enumerate(zip(rows, labels, seeds, strict=True)):
 
         def part(share: float, text: str, done=done) -> None:
             tick((done + share) / len(seeds), text)
 
-        fitted.append(attacker.fit(corpus, own, known, n_values, seed, part))
-    return fitted
+        yield attacker.fit(corpus, own, known, n_values, seed, part)
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:

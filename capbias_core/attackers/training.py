@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import zip_longest
+from sys import intern
 from threading import Event
 
 import numpy as np
@@ -363,7 +364,8 @@ class NetworkAttacker:
         raise NotImplementedError
 
     def corpus(self, captions: Sequence[str]) -> TokenCorpus:
-        return TokenCorpus([caption.split() for caption in captions])
+        # A word is kept once, however many captions say it.
+        return TokenCorpus([list(map(intern, caption.split())) for caption in captions])
 
     def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedNetwork:
         return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]

@@ -8,10 +8,10 @@ import pandas as pd
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.experiments.families.base import Job, Outcome, npz
-from capbias_core.experiments.families.crew import Crew, caption_lists
+from capbias_core.experiments.families.crew import Case, Crew, attacker_of, caption_lists
 from capbias_core.experiments.store import frame_bytes
 from capbias_core.explain.corpus import corpus_table
-from capbias_core.prepare import balanced_folds
+from capbias_core.prepare import balanced_folds, child_seed
 from capbias_core.prepare.split import FIT
 
 
@@ -23,12 +23,14 @@ def run(job: Job) -> Outcome:
     k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
     lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, spec.seeds[0], folds)
-    crew = Crew(spec, k, y, tuple(images), job.progress, folds * len(lists))
+    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
     tables, words, arrays = [], [], {}
     for index, captions in enumerate(lists):
         corpus, models = crew.attacker.corpus(captions.masked), []
-        for fold, split in enumerate(splits):
-            fitted = crew.fit(corpus, captions, split.train, (spec.seeds[0], FIT, index, fold), "bias scores")
+        cases = [
+            Case(captions, split, child_seed(spec.seeds[0], FIT, index, fold)) for fold, split in enumerate(splits)
+        ]
+        for fold, (split, fitted) in enumerate(zip(splits, crew.fit(corpus, cases, "bias scores"), strict=True)):
             test = captions.having(split.test)
             rows = captions.rows(test)
             table, own = _fold_rows(fitted, corpus, rows)

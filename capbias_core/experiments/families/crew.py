@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, probabilities
+from capbias_core.attackers.base import Attacker, fit_many, probabilities
 from capbias_core.attackers.device import AUTO
-from capbias_core.experiments.families.base import Progress
-from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.families.base import Job, Progress
+from capbias_core.experiments.models import ENCODER, embeddings_folder, model_path
+from capbias_core.language.files import ModelFiles
 from capbias_core.metrics import HeldOut
 from capbias_core.prepare import child_seed, vocabulary
 from capbias_core.prepare.align import Aligner, constant
@@ -60,9 +62,28 @@ def caption_lists(
     return lists
 
 
-def attacker_of(spec: RunSpec) -> Attacker:
-    """The attacker of a run, on the device that was asked for."""
-    return load_attacker(spec.attacker, spec.options.get("device", AUTO))
+def attacker_of(job: Job) -> Attacker:
+    """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
+    options, model = job.spec.options, None
+    if option := options.get(ENCODER):
+        model = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
+    cache = embeddings_folder(job.workspace)
+    return load_attacker(job.spec.attacker, options.get("device", AUTO), model, cache)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attacker to train: on which captions, which start at a place of the corpus, and on which images."""
+
+    captions: CaptionList
+    split: Split
+    seed: int
+    start: int = 0
+    index: int = 0
+
+    def rows(self, images: np.ndarray) -> np.ndarray:
+        """Places in the corpus of the captions of these images."""
+        return self.start + self.captions.rows(images)
 
 
 class Crew:
@@ -74,26 +95,30 @@ class Crew:
     """
 
     def __init__(
-        self, spec: RunSpec, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int,
+        self, attacker: Attacker, k: int, y: np.ndarray, images: tuple[str, ...], progress: Progress, fits: int,
         balanced: bool = True, align: Aligner = constant,
     ):  # fmt: skip
-        self.spec, self.k, self.y, self.images, self.progress, self.fits = spec, k, y, images, progress, fits
+        self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
         self.balanced, self.align = balanced, align
-        self.attacker = attacker_of(spec)
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
 
-    def fit(self, corpus, captions: CaptionList, train: np.ndarray, seed: tuple[int, ...], what: str):
-        """One attacker, trained on the captions of the training images. seed: the run's, and whose child it is."""
+    def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
+        """The trained attacker of each case, in order; all train together where their kind can."""
+        before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
 
         def tick(share: float, text: str) -> None:
-            where = f"{what}, attacker {self.done + 1} of {self.fits}"
-            self.progress((self.done + share) / self.fits, f"{where}, {text}" if text else where)
+            done = share * len(cases)
+            own = f"attackers {before + 1} to {before + len(cases)}"
+            one = f"attacker {before + max(1, math.ceil(round(done, 6)))}"
+            where = f"{what}, {own if together else one} of {self.fits}"
+            self.progress((before + done) / self.fits, f"{where}, {text}" if text else where)
 
-        images = self.even(captions.having(train))
-        fitted = self.attacker.fit(corpus, captions.rows(images), self.y[images], self.k, child_seed(*seed), tick)
-        self.done += 1
-        return fitted
+        images = [self.even(case.captions.having(case.split.train)) for case in cases]
+        rows = [case.rows(own) for case, own in zip(cases, images, strict=True)]
+        seeds = [case.seed for case in cases]
+        yield from fit_many(self.attacker, corpus, rows, [self.y[own] for own in images], self.k, seeds, tick)
+        self.done += len(cases)
 
     def even(self, images: np.ndarray) -> np.ndarray:
         """Equally many of these images of every value: how many captions an image has must not tell its value.
@@ -121,15 +146,25 @@ class Crew:
 
         align_to: the model's captions, to whose training vocabulary the words are aligned before training.
         """
+        texts, cases = self._cases(lists, splits, align_to)
+        corpus = self.attacker.corpus(texts)
+        for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
+            test = self.even(case.captions.having(case.split.test))
+            yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
+
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[list[str], list[Case]]:
+        """Every caption index and split as a case, and the texts of all of them, which are aligned for each split."""
+        texts, cases = [], []
         alignments = self._alignments(lists, splits, align_to) if align_to else []
         for index, captions in enumerate(lists):
-            corpus = None if align_to else self.attacker.corpus(captions.masked)
+            start = len(texts)
+            texts += [] if align_to else captions.masked
             for number, split in enumerate(splits):
                 if align_to:
-                    corpus = self.attacker.corpus(alignments[number].captions(captions.masked))
-                fitted = self.fit(corpus, captions, split.train, (split.seed, FIT, index), what)
-                test = self.even(captions.having(split.test))
-                yield index, split, test, fitted.logits(corpus, captions.rows(test))
+                    start = len(texts)
+                    texts += alignments[number].captions(captions.masked)
+                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), start, index))
+        return texts, cases
 
     def _alignments(self, lists: list[CaptionList], splits: list[Split], align_to: list[CaptionList]):
         """For each split, the Alignment of the words of these captions to those of the model's training captions."""
