@@ -31,6 +31,7 @@ from capbias_core.experiments.store import ACTIVE, Item
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import (
+    LARGEST_BAR,
     alignment_table,
     cv_chart,
     cv_reasons,
@@ -93,9 +94,10 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
 
 def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
-    sources = [*([MEASURED] if len(measures_of(measured)) else []), *PRINTED]
+    sources = [*([MEASURED] if measures_of(measured) else []), *PRINTED]
+    first = sources.index(MEASURED if measured["encoder"].nunique() > 1 else next(iter(PRINTED)))
     source = st.sidebar.selectbox(
-        "Values", sources, format_func=_title, key="values", bind="query-params",
+        "Values", sources, index=first, format_func=_title, key="values", bind="query-params",
         help="What was measured in this collection, or what a paper printed.",
     )  # fmt: skip
     own = source == MEASURED
@@ -108,7 +110,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
         return
     values = values if own else 2
     found = {named(key): sensitivity_of(engine.workspace, rows_of(rows, key), values) for key in answering(rows)}
-    text = encoders_answer(found, printed=not own)
+    text = encoders_answer(found, "" if own else PRINTED[source].title)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     keys = measures_of(rows)
     key = st.sidebar.selectbox("Metric", keys, format_func=named, key=f"measure_{source}")
@@ -180,7 +182,7 @@ def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside:
     own = "" if source == MEASURED or len(printed) else " The paper prints no CVs; these follow from its scores."
     note(
         "Standard deviation over encoders (ddof 1) / |mean|. Near a mean of 0 it grows without bound, so a large CV of "
-        f"LIC may also mean that LIC is near 0.{own}"
+        f"LIC may also mean that LIC is near 0; bars end at {LARGEST_BAR:g}.{own}"
     )
 
 

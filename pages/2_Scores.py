@@ -7,13 +7,24 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS
+from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares, expected_seconds, plan
+from capbias_core.experiments.plan import (
+    Request,
+    RunSpec,
+    attribute_from,
+    compares,
+    expected_seconds,
+    object_sources,
+    plan,
+)
 from capbias_core.experiments.read import comparisons
 from capbias_core.experiments.store import ACTIVE, Item
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.prepare.treebank import default_tokenizer
+from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import answer, duration, measure, ties
@@ -93,8 +104,13 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Merge runs of masked words", key="merge", bind="query-params",
         help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
     )  # fmt: skip
-    objects = [item.name for item in engine.workspace.items("objects", collection)]
-    shown = side.selectbox("Objects of the images", objects, key="objects", bind="query-params") if objects[1:] else ""
+    objects = list(object_sources(engine.workspace, collection, table))
+    shown = ""
+    if objects[1:]:
+        shown = side.selectbox(
+            "Objects of the images", ["", *objects], key="objects", bind="query-params",
+            format_func=lambda name: name or "where most images have some",
+        )  # fmt: skip
     alignment = alignment_picker(engine.workspace, collection) if human != NO_REFERENCES else {}
     comparing = [ASKED[name] for name in metrics if any(map(compares, expand_metrics([name])))]
     if human == NO_REFERENCES and comparing:
@@ -141,16 +157,20 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     if rows.empty:
         note("No results yet. Press Run.")
         return
-    alike = [item for item in comparisons(engine.workspace, collection) if asked & set(item.run_ids)]
-    ranks = {}
+    found = comparisons(engine.workspace, collection)
+    alike = [item for item in found if asked & set(item.run_ids)]
+    ranks, said = {}, None
     if alike:
         best = alike[0]
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         own = rows[rows["run_id"].isin(ids)]
         ranks = cached.ranking(engine.folder, ids, best.metric).ranks
         _headline(engine, collection, own, best)
+        said = sensitivity_alike(engine.workspace, found, best)
+        if said and (warning := encoders_warning(said, best.metric)):
+            note(warning)
     groups = of_groups(rows)
-    _table(rows, rows[~groups & ~of_gaps(rows)], ranks, collection)
+    _table(rows, rows[~groups & ~of_gaps(rows)], ranks, collection, said)
     gaps = "performance_gap" in request.metrics
     if gaps:
         _gaps(rows)
@@ -180,9 +200,11 @@ def _gaps(rows: pd.DataFrame) -> None:
     )
 
 
-def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str) -> None:
-    """Captioners by metric. rows: everything, to take away."""
+def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str, said: Sensitivity | None) -> None:
+    """Captioners by metric. rows: everything, to take away. said: what other encoders say, where any was run."""
     table = scores_table(shown, ranks)
+    if said:
+        table["encoders"] = [encoder_note(said, model) for model in table["captioner"]]
     event = st.dataframe(
         table, hide_index=True, on_select="rerun", selection_mode="single-row", key="scores_table",
         alt="Scores of each captioner",

@@ -126,6 +126,12 @@ def _order(workspace: Workspace, rows: pd.DataFrame) -> Order:
     return order_of(ranking(workspace, runs, rows["metric"].iloc[0], rows["direction"].iloc[0]))
 
 
+def sensitivity_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> Sensitivity | None:
+    """What every attacker that measured as `chosen` did says of its captioners; None where there is one attacker."""
+    rows = measured_alike(workspace, found, chosen)
+    return sensitivity_of(workspace, rows, len(chosen.attribute.values)) if rows["encoder"].nunique() > 1 else None
+
+
 def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> pd.DataFrame:
     """Rows of the answering metric of everything that was measured as `chosen`, with whichever attacker.
 

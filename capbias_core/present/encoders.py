@@ -23,6 +23,8 @@ COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#B08900", "#8C6BC8", "#7A8B99")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down")
 ROW = 22
 BAR = 15
+# CVs grow without bound near a mean of 0; longer bars would hide all others.
+LARGEST_BAR = 8.0
 BAR_COLOURS = (ORANGE_MARK, BLUE_MARK, "#2A9D8F")
 PRINTED_COLOURS = ("#A9B0BA", "#6F7782")
 WARNING = "⚠"
@@ -34,10 +36,11 @@ def named(key: Measure) -> str:
     return ", ".join(part for part in (measure(metric, direction), condition.replace("_", " ")) if part)
 
 
-def encoders_answer(found: dict[str, Sensitivity], printed: bool = False) -> Answer:
+def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
     """Does the choice of encoder change the conclusion? found: name of a measure -> what its encoders say.
 
-    printed: values without intervals, whose sign and order are those of the values alone.
+    printed: where the values are printed, '' for measured ones. Printed values have no interval, so their sign and
+    order are those of the values alone.
     """
     judged = {name: own for name, own in found.items() if own.judged}
     if not judged:
@@ -48,30 +51,30 @@ def encoders_answer(found: dict[str, Sensitivity], printed: bool = False) -> Ans
             "same captioner with the same metric: start a sweep below, or choose printed values at the left.",
         )
     (first, own), *others = judged.items()
-    told = f"The sign of {first} changes with the encoder for {_share(own.turned, own)}"
-    told += "".join(f", that of {name} for {_share(other.turned, other)}" for name, other in others)
-    support = " ".join(_support(name, own) for name, own in judged.items())
-    return Answer(f"{told}.", f"{support} {_rule(printed)}")
+    told = f"The sign of {first} changes with the encoder for {_share(own.turned, own)}{_open(own)}"
+    told += "".join(f", that of {name} for {_share(other.turned, other, own)}{_open(other)}" for name, other in others)
+    moved = ", ".join(f"{name} for {_share(other.moved, other, own)}" for name, other in judged.items())
+    count = counted(len({name for other in judged.values() for name in other.encoders}), "encoder")
+    return Answer(f"{told}.", f"The order changes by {moved}. {count}. {_rule(printed)}")
 
 
-def _share(models: list[str], own: Sensitivity) -> str:
-    """`2 of 7 captioners`, `none of 7 captioners`."""
-    return f"{len(models) or 'none'} of {counted(len(own.judged), 'captioner')}"
+def _share(models: list[str], own: Sensitivity, said: Sensitivity | None = None) -> str:
+    """`2 of 7 captioners`, or `2` alone where as many captioners were said before."""
+    number_of = f"{len(models) or 'none'}"
+    return (
+        number_of
+        if said and len(said.judged) == len(own.judged)
+        else (f"{number_of} of {counted(len(own.judged), 'captioner')}")
+    )
 
 
-def _support(name: str, own: Sensitivity) -> str:
-    """What one measure's encoders say besides the sign."""
-    text = f"{name} ({len(own.encoders)} encoders): "
-    if own.unsure:
-        text += f"for {len(own.unsure)} only some encoders tell the sign; "
-    if len(own.judged) < LEAST_ENCODERS:
-        return f"{text}one captioner, so no order."
-    return f"{text}{_share(own.moved, own)} change{'' if len(own.moved) > 1 else 's'} places with another."
+def _open(own: Sensitivity) -> str:
+    return f" (for {len(own.unsure)} only some encoders can tell it)" if own.unsure else ""
 
 
-def _rule(printed: bool) -> str:
+def _rule(printed: str) -> str:
     if printed:
-        return "Printed values have no interval here: their signs and their order are those of the values alone."
+        return f"Printed in {printed}, without intervals: signs and order are those of the values alone."
     return (
         "A sign changes where the 95% interval of one encoder lies above the neutral point and that of another below; "
         "two captioners change places where one encoder is sure that the first is higher and another that it is lower "
@@ -158,8 +161,8 @@ def _dots(go, own: pd.DataFrame, name: str, place: int, heights: list[float]):
 
 def _layout(rows: float, height: int, legend: bool = True) -> dict:
     return {
-        "height": int(MARGINS + 60 * legend + height * max(rows, 5)), "dragmode": False, "showlegend": legend,
-        "margin": {"l": 10, "r": 10, "t": 20 + 60 * legend, "b": 46},
+        "height": int(MARGINS + 40 * legend + height * max(rows, 5)), "dragmode": False, "showlegend": legend,
+        "margin": {"l": 10, "r": 10, "t": 20 + 40 * legend, "b": 46},
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left"},
     }  # fmt: skip
 
@@ -167,7 +170,8 @@ def _layout(rows: float, height: int, legend: bool = True) -> dict:
 def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
     """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
 
-    Both: model, measure, direction, value (not blank). Measured bars are in colour, printed ones in grey.
+    Both: model, measure, direction, value (not blank). Measured bars are in colour, printed ones in grey. A bar ends
+    at LARGEST_BAR; the number beside it is the value.
     """
     import plotly.graph_objects as go
 
@@ -183,7 +187,8 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
             colour = colours[place % len(colours)]
             figure.add_trace(
                 go.Bar(
-                    x=own["value"], y=[escape(model) for model in own["model"]], orientation="h", name=name,
+                    x=own["value"].clip(upper=LARGEST_BAR), y=[escape(model) for model in own["model"]],
+                    orientation="h", name=name,
                     marker={"color": colour}, text=[f"{value:.2f}" for value in own["value"]], textposition="outside",
                     cliponaxis=False, hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}"
                                                  for row in own.itertuples()], hoverinfo="text",

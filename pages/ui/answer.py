@@ -7,9 +7,11 @@ from html import escape
 import streamlit as st
 
 from capbias_core.attackers import ATTACKERS
+from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.read import Comparison, caption_runs, comparisons, top_words
 from capbias_core.metrics import METRICS
+from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
 from pages.ui import cached
@@ -45,7 +47,7 @@ def answer_page() -> None:
         st.page_link("pages/2_Scores.py", label="Score them", icon=":material/play_arrow:")
         return
     chosen = found[0] if len(found) == 1 else st.sidebar.selectbox("Measured with", found, format_func=_describe)
-    _answer(engine, collection, chosen)
+    _answer(engine, collection, chosen, found)
     _loaded(engine, collection)
 
 
@@ -55,7 +57,7 @@ def _describe(comparison: Comparison) -> str:
     return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {sets}{alignment}"
 
 
-def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
+def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
     workspace = engine.workspace
     rows = workspace.results(chosen.run_ids)
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
@@ -64,6 +66,9 @@ def _answer(engine: Engine, collection: str, chosen: Comparison) -> None:
     model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params")
     text = answer(rows, model, chosen.attribute, ATTACKERS[chosen.attacker].title, trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    said = sensitivity_alike(workspace, found, chosen)
+    if said and (warning := encoders_warning(said, chosen.metric)):
+        note(warning)
     ranks = cached.ranking(engine.folder, chosen.run_ids, chosen.metric).ranks
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
