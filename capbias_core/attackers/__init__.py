@@ -1,21 +1,26 @@
 """Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
 
-To add one, write its file and name it in `ATTACKERS`. A class is imported where it is used, so that the web
-server's process never imports torch.
+To add one, write its file and name it in `ATTACKERS`; a further pretrained encoder is a row alone. A class is imported
+where it is used, so that the web server's process never imports torch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 
 from capbias_core.attackers.base import Attacker
-from capbias_core.errors import unknown_name
+from capbias_core.errors import CapbiasError
+from capbias_core.language.files import MINILM, ModelFiles, find_model
 
 
 @dataclass(frozen=True)
 class AttackerEntry:
-    """What is known about an attacker without importing it. seconds_a_fit: rough, two cores, 6,000 captions."""
+    """What is known about an attacker without importing it. seconds_a_fit: rough, two cores, 6,000 captions.
+
+    model: the pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch.
+    """
 
     name: str
     title: str
@@ -23,7 +28,13 @@ class AttackerEntry:
     in_process: bool
     folds: int
     seconds_a_fit: float
+    model: str = ""
 
+
+# Where pretrained encoders are on the Hugging Face hub; none is fetched.
+SENTENCES = "sentence-transformers/"
+BERT = "bert-base-uncased"
+FROZEN = "frozen:FrozenAttacker"
 
 ATTACKERS = {
     entry.name: entry
@@ -39,19 +50,76 @@ ATTACKERS = {
         AttackerEntry(
             "transformer_5h", "Transformer, 5 heads (the DBAC paper's)", "transformer:five_heads", False, 5, 20.0
         ),
+        AttackerEntry("minilm", "MiniLM-L6-v2, frozen (the DBAC paper's)", FROZEN, False, 5, 4.0, MINILM),
+        AttackerEntry(
+            "mpnet", "MPNet, frozen (the DBAC paper's)", FROZEN, False, 5, 30.0, f"{SENTENCES}all-mpnet-base-v2"
+        ),
+        AttackerEntry(
+            "distilroberta",
+            "DistilRoBERTa, frozen (the DBAC paper's)",
+            FROZEN,
+            False,
+            5,
+            15.0,
+            f"{SENTENCES}all-distilroberta-v1",
+        ),
+        AttackerEntry(
+            "distilbert", "DistilBERT, frozen (the DBAC paper's)", FROZEN, False, 5, 15.0, "distilbert-base-uncased"
+        ),
+        AttackerEntry("bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5, 30.0, BERT),
+        AttackerEntry(
+            "bert_ft", "BERT, fine-tuned (the LIC paper's)", "fine_tuned:FineTunedAttacker", False, 5, 3000.0, BERT
+        ),
     )
 }
 
+PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
+
 
 def attacker_entry(name: str) -> AttackerEntry:
-    """The table row of an attacker. Raises CapbiasError for an unknown name."""
-    if name not in ATTACKERS:
-        raise unknown_name("attacker", name, ATTACKERS)
-    return ATTACKERS[name]
+    """The table row of an attacker, or one made for a pretrained encoder: nothing is looked for, see `encoder_files`.
+
+    name: in ATTACKERS; or a folder or name of any model of sentence-transformers or transformers, which is then frozen
+    as `minilm` is; or `bert_ft=FOLDER`, a row of a pretrained encoder with the model of that folder.
+    """
+    row, given, model = name.partition("=")
+    if given and row in PRETRAINED:
+        return replace(ATTACKERS[row], model=model)
+    if name in ATTACKERS:
+        return ATTACKERS[name]
+    shown = Path(name.rstrip("/")).name or name
+    return AttackerEntry(shown, f"{shown}, frozen", FROZEN, False, 5, 30.0, name)
 
 
-def load_attacker(name: str, device: str = "auto") -> Attacker:
-    """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py)."""
-    module, _, cls = attacker_entry(name).location.partition(":")
-    attacker = getattr(import_module(f"capbias_core.attackers.{module}"), cls)()
+def encoder_files(entry: AttackerEntry) -> ModelFiles:
+    """The files of a pretrained encoder. Raises CapbiasError that says how to get them where they are not here."""
+    if entry.name in ATTACKERS and entry.name not in PRETRAINED:
+        raise CapbiasError(
+            f"a model in a folder called {entry.name}, as an attacker of another kind is", "another name",
+            "Rename the folder.",
+        )  # fmt: skip
+    try:
+        return find_model(entry.model, f"attacker {entry.name}, a text encoder")
+    except CapbiasError as error:
+        if entry.name in ATTACKERS:
+            remedy = f"{error.remedy} As attacker, a folder is named {entry.name}=FOLDER."
+            raise CapbiasError(error.got, error.expected, remedy) from None
+        expected = f"one of: {', '.join(sorted(ATTACKERS))}; or a text encoder, {error.expected}"
+        raise CapbiasError(f"attacker {entry.model!r}, which is not on this machine", expected, error.remedy) from None
+
+
+def load_attacker(
+    name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
+) -> Attacker:
+    """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py).
+
+    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none.
+    """
+    entry = attacker_entry(name)
+    module, _, cls = entry.location.partition(":")
+    make = getattr(import_module(f"capbias_core.attackers.{module}"), cls)
+    if entry.model:
+        files = model or encoder_files(entry)
+        return replace(make(files.path, files.digest, cache), device=device)
+    attacker = make()
     return replace(attacker, device=device) if hasattr(attacker, "device") else attacker

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers import attacker_entry
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import RunSpec
@@ -78,7 +78,7 @@ def _reporter(workspace: Workspace, run_id: str, token: str):
 
 def needs_workers(spec: RunSpec) -> bool:
     """Whether a run is too heavy for this process, as one that imports torch is."""
-    here = FAMILIES[spec.family].in_process and (not spec.attacker or ATTACKERS[spec.attacker].in_process)
+    here = FAMILIES[spec.family].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
     return not here
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.store import Workspace
 from capbias_core.experiments.vectors import KNOWN
@@ -15,6 +16,7 @@ from capbias_core.language.files import find_model
 from capbias_core.load.files import readable
 
 FOLDER = "models"
+ENCODER = "encoder"  # the key of a run's option for the pretrained encoder of its attacker
 DIGITS = 16
 
 # What a model is for (the key of a run's option) -> in words, and the one that the papers use.
@@ -41,6 +43,23 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
 def model_path(workspace: Workspace, option: dict) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
     return _recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+
+
+def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
+    """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
+    files = encoder_files(entry)
+    return _remembered(workspace, files.name, files.path, files.digest)
+
+
+def encoded_by(options: dict) -> str:
+    """What a method says of the pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
+    option = options.get(ENCODER)
+    return f"; encoder {option['name']} {option['digest'][:8]}" if option else ""
+
+
+def embeddings_folder(workspace: Workspace) -> str:
+    """Where vectors of captions are kept: CAPBIAS_EMBEDDINGS, or `embeddings` in the workspace."""
+    return os.environ.get("CAPBIAS_EMBEDDINGS") or str(workspace.folder / "embeddings")
 
 
 def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:

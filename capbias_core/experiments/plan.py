@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import AUTO
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
+from capbias_core.experiments.models import ENCODER, encoder_option
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
@@ -218,7 +219,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
         raise CapbiasError(f"{request.seeds} seeds", "1 or more", "The papers use 10.")
     if not request.captions:
         raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")
-    attacker_entry(request.attacker)
+    request = _with_encoder(workspace, request)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
     families = {METRICS[name].family.replace("difference", "attack") for name in expand_metrics(request.metrics)}
@@ -242,6 +243,14 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     if request.words and references:
         specs.append(_spec("captions", request, {**common, "model": references.name, "captions": references.hash}))
     return specs
+
+
+def _with_encoder(workspace: Workspace, request: Request) -> Request:
+    """The attacker as results name it, and the digest of its pretrained encoder where it has one."""
+    entry = attacker_entry(request.attacker)
+    if not entry.model:
+        return request
+    return replace(request, attacker=entry.name, options=request.options | {ENCODER: encoder_option(workspace, entry)})
 
 
 def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
@@ -273,7 +282,8 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     attacked = {"attacker": request.attacker, "merge_masks": request.merge_masks} if family.attacked else {}
     if family.seeded:
         attacked["seeds"] = tuple(range(request.seeds))
-    chosen = {key: request.options[key] for key in family.options if key in request.options}
+    keys = (*family.options, ENCODER) if family.attacked else family.options
+    chosen = {key: request.options[key] for key in keys if key in request.options}
     if not own.get("references"):
         chosen.pop("alignment", None)  # what is aligned is human captions
     if attacker_entry(request.attacker).in_process or chosen.get("device") == AUTO:
@@ -319,7 +329,7 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
     """Rough seconds that a run will take on two cores, from the size of its set."""
     seconds = FAMILIES[spec.family].seconds
     if spec.attacker:
-        entry = ATTACKERS[spec.attacker]
+        entry = attacker_entry(spec.attacker)
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
         seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
     return seconds * _share_of_full_set(workspace, spec.captions)

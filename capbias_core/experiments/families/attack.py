@@ -8,6 +8,7 @@ from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.attackers.device import trained_on
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.crew import Crew, attacker_of, caption_lists
+from capbias_core.experiments.models import encoded_by
 from capbias_core.experiments.plan import TEST_SHARE, WITH_REFERENCES
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
@@ -33,7 +34,7 @@ def run(job: Job) -> Outcome:
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
     fits = len(splits) * (len(model_lists) + len(human_lists))
     align = aligner(job.workspace, spec.options.get("alignment"))
-    crew = Crew(spec, k, y, tuple(images), job.progress, fits, align=align)
+    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, fits, align=align)
     model = crew.held_out(model_lists, splits, "the model's captions")
     reference = crew.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
     return _outcome(job, model, reference, splits)
@@ -70,7 +71,7 @@ def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Out
         method += f"; {alignment_method(alignment)}"
     if job.spec.merge_masks:
         method += "; runs of masks merged"
-    method += trained_on(attacker_of(job.spec))
+    method += trained_on(attacker_of(job)) + encoded_by(job.spec.options)
     found = estimates_of(model, reference)
     rows = [job.result(name, own, test, method) for name, own in found.items()]
     results = [aligned_result(row, alignment, row.metric in MODEL_ONLY) for row in rows]

@@ -22,6 +22,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome, npz, possible
 from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
 from capbias_core.experiments.families.crew import CaptionList, Crew, attacker_of, caption_lists
+from capbias_core.experiments.models import encoded_by
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.experiments.vectors import aligned_result, aligner, alignment_method
 from capbias_core.metrics import METRICS
@@ -151,7 +152,7 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(job.spec, sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
+    crew = Crew(attacker_of(job), sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(list(object_names())[place] for place in kept)
     tasks = [side.named[:, kept] for side in sides]
     evidence = _evidence(crew, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False)
@@ -179,7 +180,7 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(shares), shares > 0.5, chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(job.spec, sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
+    crew = Crew(attacker_of(job), sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(names[place] for place in kept)
     tasks = [on_image[side.image] for side in sides]
     lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
@@ -305,7 +306,7 @@ def _results(job: Job, direction: str, evidence: Evidence) -> list:
     alignment = job.spec.options.get("alignment")
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        f"image bootstrap, 1000 draws{trained_on(attacker_of(job.spec))}"
+        f"image bootstrap, 1000 draws{trained_on(attacker_of(job))}{encoded_by(job.spec.options)}"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)

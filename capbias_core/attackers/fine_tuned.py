@@ -1,0 +1,108 @@
+"""BERT-ft of the LIC paper: a pretrained encoder whose weights are all trained on, with a head of two layers.
+
+Protocol (LIC, appendix A.1): the state of the class token, two fully connected layers with LeakyReLU between (256
+wide here; the paper gives no size), Adam 1e-5, 5 epochs, batches of 64, the encoder's own dropout. The reproducibility
+paper adds batch normalisation and AdamW; this is the LIC paper's. Each seed trains its own copy of the encoder, one
+after the other: copies of a whole BERT side by side would only cost memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capbias_core.attackers.base import Tick
+from capbias_core.attackers.batches import training_batches
+from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.attackers.heads import Head, Heads, caption_losses, logit_count
+from capbias_core.attackers.pretrained import Attributed
+from capbias_core.language.encoder import FIRST, TextEncoder, of_one_length, text_encoder
+from capbias_core.prepare.split import FIT, child_seed
+
+LEAK = 0.01
+SCORING_BATCH = 256  # captions without gradients
+
+
+@dataclass(frozen=True)
+class TokenCorpus:
+    """Masked captions and their token ids."""
+
+    captions: list[str]
+    ids: list[np.ndarray]
+
+
+@dataclass(frozen=True)
+class FineTunedAttacker:
+    """See the module's text. path: the folder of the encoder to start from."""
+
+    path: str
+    digest: str = ""
+    cache: str | None = None  # of embeddings: there are none to keep here
+    pooling: str = FIRST
+    hidden: tuple[int, ...] = (256,)
+    learning_rate: float = 1e-5
+    batch: int = 64
+    epochs: int = 5
+    integration_steps: int = 20
+    device: str = AUTO
+
+    def corpus(self, captions: Sequence[str]) -> TokenCorpus:
+        encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+        return TokenCorpus(list(captions), encoder.ids([encoder.read(caption) for caption in captions]))
+
+    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedFineTuned:
+        device, logits = choose_device(self.device), logit_count(labels, n_values)
+        encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))
+        heads = Heads((encoder.width, *self.hidden, logits), [child_seed(seed, FIT, 0)], LEAK).to(device)
+        kind = torch.long if np.ndim(labels) == 1 else torch.bool
+        targets = torch.as_tensor(np.asarray(labels), dtype=kind, device=device)
+        ids = [corpus.ids[row] for row in rows]
+        # The encoder's dropout draws from the process's generators: they are seeded here and put back after.
+        with torch.random.fork_rng():
+            torch.manual_seed(child_seed(seed, FIT, 1))
+            self._train(encoder, heads, ids, targets, np.random.default_rng(child_seed(seed, FIT, 2)), tick)
+        encoder.model.eval()
+        return FittedFineTuned(encoder, heads.of(0), self.integration_steps)
+
+    def _train(self, encoder: TextEncoder, heads: Heads, ids: list[np.ndarray], targets: Tensor, rng, tick) -> None:
+        encoder.model.train()
+        weights = [*encoder.model.parameters(), *heads.parameters()]
+        optimizer = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
+        lengths = np.array([len(own) for own in ids])
+        for epoch in range(self.epochs):
+            batches = training_batches(lengths, self.batch, rng)
+            for done, batch in enumerate(batches, start=1):
+                groups = [batch[own] for own in of_one_length([ids[row] for row in batch], self.batch)]
+                vectors = torch.cat([encoder.pooled(encoder.tensor(ids, group)) for group in groups])
+                loss = caption_losses(heads(vectors[None]), targets[np.concatenate(groups)][None]).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                share = (epoch + done / len(batches)) / self.epochs
+                tick(share, f"epoch {epoch + 1} of {self.epochs}, loss {loss.item():.2f}")
+
+
+@dataclass(frozen=True)
+class FittedFineTuned(Attributed):
+    """An encoder and the head that were trained together."""
+
+    own: TextEncoder
+    head: Head
+    integration_steps: int
+
+    def encoder(self) -> TextEncoder:
+        return self.own
+
+    def logits(self, corpus: TokenCorpus, rows: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(rows), self.head.logits))
+        ids = [corpus.ids[row] for row in rows]
+        with torch.no_grad():
+            for members in of_one_length(ids, SCORING_BATCH):
+                vectors = self.own.pooled(self.own.tensor(ids, members))
+                found[members] = self.head(vectors).double().cpu().numpy()
+        return found
