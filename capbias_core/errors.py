@@ -1,5 +1,7 @@
 """What went wrong, what was expected, and what to do about it."""
 
+from difflib import get_close_matches
+
 
 class CapbiasError(Exception):
     """One clear message for the user: what was got, what was expected, the remedy.
@@ -21,5 +23,7 @@ class Cancelled(Exception):
 
 def unknown_name(kind: str, name: object, known) -> CapbiasError:
     """The error for a name that is in no table, listing those that are."""
-    names = ", ".join(sorted(str(item) for item in known)) or "none"
-    return CapbiasError(f"{kind} {name!r}", f"one of: {names}", f"Choose a known {kind}.")
+    known = sorted(str(item) for item in known)
+    near = get_close_matches(str(name), known, n=2)
+    meant = f"Did you mean {' or '.join(near)}?" if near else f"Choose a known {kind}."
+    return CapbiasError(f"{kind} {name!r}", f"one of: {', '.join(known) or 'none'}", meant)

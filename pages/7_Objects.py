@@ -52,8 +52,8 @@ def main() -> None:
         request, human = _request(engine, collection, sets, tables)
         spec = objects.cooccurrence_spec(engine.workspace, request)
         attribute = attribute_from(spec.attribute)
-        own = _ratios(engine.folder, spec)
-        theirs = _ratios(engine.folder, objects.of_references(spec, human)) if human else None
+        own = _ratios(engine.folder, spec, human.hash if human else "")
+        theirs = _ratios(engine.folder, objects.of_references(spec, human), spec.captions) if human else None
         table = objects.beside_human(own, theirs)
         _answer(table, own, spec.model, attribute)
         _table(engine, table, spec, attribute)
@@ -95,8 +95,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str,
 
 
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs={RunSpec: lambda spec: spec.run_id})
-def _ratios(folder: str, spec: RunSpec) -> objects.Ratios:
-    return objects.ratios(Workspace(folder), spec)
+def _ratios(folder: str, spec: RunSpec, within: str) -> objects.Ratios:
+    return objects.ratios(Workspace(folder), spec, within)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={RunSpec: lambda spec: spec.run_id})
@@ -120,8 +120,13 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         shown, hide_index=True, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
         key=f"objects_{spec.run_id}", alt=f"Objects in captions of {spec.model}",
     )  # fmt: skip
-    note("Captions: those that have the object and name one value. Share: of these captions, with a 95% interval over "
-         "images. Select a row to read its captions.")  # fmt: skip
+    part = ""
+    if "human_captions" in table:
+        part = "Both sides: the images that have model and human captions; without human captions, all. "
+    note(
+        f"{part}Captions: those that have the object and name one value. Share: of these captions, with a 95% interval "
+        "over images. Select a row to read its captions."
+    )
     if event.selection.rows:
         name = str(table["object"].iloc[event.selection.rows[0]])
         found = _captions(engine.folder, spec, name)

@@ -11,7 +11,7 @@ from capbias_core import cli
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families.base import Job
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan, suggested_details
+from capbias_core.experiments.plan import COLUMN, Request, RunSpec, attribute_from, plan, suggested_details
 from capbias_core.experiments.store import Workspace, inputs_of
 from capbias_core.load import read_captions, read_objects, report_objects
 
@@ -161,8 +161,20 @@ def test_of_several_objects_one_is_named(workspace, tmp_path):
     assert [spec.family for spec in plan(workspace, replace(REQUEST, metrics=("ratio",)))] == ["counting"]
 
 
-def test_objects_that_a_run_read_go_with_it(workspace, tmp_path):
+def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace, tmp_path):
+    """Objects of one of the two labelled images in the file, of both in the column; each may be asked for."""
     item = keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
+    assert objects_of(workspace, spec_of(workspace)).to_dict() == {"1": "cake", "2": "tie"}
+    assert spec_of(workspace, objects="coco").objects["table"] == item.hash
+    both = keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 18)])
+    assert spec_of(workspace).objects["table"] == both.hash
+    assert objects_of(workspace, spec_of(workspace, objects=COLUMN)).to_dict() == {"1": "cake", "2": "tie"}
+    with pytest.raises(CapbiasError, match="'elsewhere'"):
+        spec_of(workspace, objects="elsewhere")
+
+
+def test_objects_that_a_run_read_go_with_it(workspace, tmp_path):
+    item = keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 17)])
     spec = spec_of(workspace)
     workspace.enqueue(spec.run_id, "c", vars(spec), "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]

@@ -55,8 +55,10 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
         for lack in (_lacks(name, spec) for spec in able if spec.model not in had):
             reasons.setdefault(lack, {})[name] = None
         if family in FAMILIES and FAMILIES[family].compares and len(had) < len(request.captions):
-            lost = ", ".join(model for model in request.captions if model not in had)
-            reasons.setdefault(f"no labelled image of {lost} has references", {})[name] = None
+            planned = {spec.model for spec in able}
+            lost = ", ".join(model for model in request.captions if model not in planned)
+            if lost:
+                reasons.setdefault(f"no labelled image of {lost} has references", {})[name] = None
     lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
     if not kept:
         raise CapbiasError("; ".join(lines), "a metric that can be had from these inputs", "Ask for another metric.")

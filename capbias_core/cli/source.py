@@ -110,7 +110,7 @@ def _request(
     return Request(
         collection, tuple(dict.fromkeys(captions)), tables[attribute], attribute, tuple(metrics),
         _only(human, collection) if any(map(compares, metrics)) else "", args.attacker, args.seeds,
-        args.merge_masks, objects=getattr(args, "objects", None) or "" if args.collection else "",
+        args.merge_masks, objects=_objects_asked(args),
         options=_options(args) | alignment_options(workspace, collection, args),
     )  # fmt: skip
 
@@ -223,6 +223,12 @@ def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: P
             "Check that the files belong together, and --image-id-column.",
         )
     ingest.keep_captions(workspace, offered, name, FILES, path.name)
+
+
+def _objects_asked(args) -> str:
+    """The name of the objects that were asked for: a file's, or that of kept ones."""
+    given = getattr(args, "objects", None) or ""
+    return "objects" if given and not args.collection else given
 
 
 def _keep_objects(workspace: Workspace, offered: ingest.Offered, path: Path) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.families.gendered import gendered
 from capbias_core.experiments.families.object_cooccurrence import METRIC
 from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
 from capbias_core.experiments.read import current_runs, object_rows
-from capbias_core.experiments.run import job_of, run_one
+from capbias_core.experiments.run import job_of
 from capbias_core.experiments.store import Item, RunRow, Workspace, bytes_frame
 from capbias_core.types import Attribute
 
@@ -43,11 +44,17 @@ def of_references(spec: RunSpec, references: Item) -> RunSpec:
     return replace(spec, model=references.name, captions=references.hash)
 
 
-def ratios(workspace: Workspace, spec: RunSpec) -> Ratios:
-    """Co-occurrence of a run of its family; counted where it was not yet, in a second, and kept in the workspace."""
+def ratios(workspace: Workspace, spec: RunSpec, within: str = "") -> Ratios:
+    """Co-occurrence of a run of its family; counted where it was not yet, in a second, and kept in the workspace.
+
+    within: hash of other captions; only the images that they have too are counted, so that both can be compared.
+    """
 
     def compute() -> dict:
-        outcome = run_one(workspace, spec, lambda share, text: None)
+        job = job_of(workspace, spec, lambda share, text: None)
+        if within:
+            job = replace(job, frame=job.frame[job.frame["image_id"].isin(workspace.frame(within)["image_id"])])
+        outcome = FAMILIES[spec.family].module.run(job)
         overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
         values = attribute_from(spec.attribute).values
         return {
@@ -55,7 +62,7 @@ def ratios(workspace: Workspace, spec: RunSpec) -> Ratios:
             "overall": [overall[value][0] for value in values], "n": overall[values[0]][1], "note": outcome.notes[0],
         }  # fmt: skip
 
-    data = workspace.derived(f"object ratios {spec.run_id}", compute)
+    data = workspace.derived(f"object ratios {spec.run_id} {within}", compute)
     return Ratios(pd.DataFrame(data["rows"]), tuple(data["overall"]), data["n"], data["note"])
 
 

@@ -26,6 +26,7 @@ PROTOCOL = 5
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
+COLUMN = "column objects of the labels"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
 
@@ -70,8 +71,8 @@ class RunSpec:
 class Request:
     """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
 
-    objects: name of kept objects of images, or '' for those of the collection, else for the column `objects` of the
-    table. options: further choices by the key under which families read them; see FAMILIES.
+    objects: a name in `object_sources`, or '' for the one where most labelled images have objects. options: further
+    choices by the key under which families read them; see FAMILIES.
     """
 
     collection: str
@@ -253,19 +254,29 @@ def _with_encoder(workspace: Workspace, request: Request) -> Request:
     return replace(request, attacker=entry.name, options=request.options | {ENCODER: encoder_option(workspace, entry)})
 
 
+def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
+    """Where the objects of images may be read: kept files by name, and COLUMN for the attribute table; their hashes."""
+    found = {item.name: item.hash for item in workspace.items(OBJECTS, collection)}
+    return found | ({COLUMN: table.hash} if OBJECTS in workspace.frame(table.hash).columns else {})
+
+
 def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
-    """Where the objects of images are (for RunSpec.objects): kept on their own, or in the attribute table."""
-    kept = workspace.items(OBJECTS, request.collection)
-    if request.objects:
-        kept = [workspace.item(OBJECTS, request.objects, request.collection)]
-    if len(kept) > 1:
+    """Where the objects are (for RunSpec.objects): as asked for, else where most labelled images have some."""
+    sources = object_sources(workspace, request.collection, table)
+    if request.objects and request.objects not in sources:
+        workspace.item(OBJECTS, request.objects, request.collection)
+    files = [name for name in sources if name != COLUMN]
+    if len(files) > 1 and not request.objects:
         raise CapbiasError(
-            f"{len(kept)} files of objects in {request.collection} ({', '.join(item.name for item in kept)})",
+            f"{len(files)} files of objects in {request.collection} ({', '.join(files)})",
             "one of them",
             "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
         )
-    digest = kept[0].hash if kept else table.hash
-    return {"table": digest, "column": OBJECTS} if kept or OBJECTS in workspace.frame(digest).columns else {}
+    labelled = set(workspace.frame(table.hash)["image_id"])
+    chosen = request.objects or max(
+        sources, key=lambda name: len(labelled & set(workspace.frame(sources[name])["image_id"])), default=""
+    )
+    return {"table": sources[chosen], "column": OBJECTS} if chosen else {}
 
 
 def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:

@@ -59,11 +59,10 @@ def plane(frame: pd.DataFrame, name: str):
             text=text, x=x, y=y, xref="x domain", yref="y domain", showarrow=False, font={"color": GREY, "size": 13},
             xanchor="right" if x else "left", yanchor="top" if y else "bottom", align="right" if x else "left",
         )  # fmt: skip
-    low, high = _range(frame)
     figure.update_layout(
         height=520, margin={"l": 10, "r": 10, "t": 10, "b": 46}, showlegend=False, dragmode=False,
-        xaxis=_axis(f"{name} A→T: from the value to the task words", low, high),
-        yaxis=_axis(f"{name} T→A: from the task words to the value", low, high),
+        xaxis=_axis(f"{name} A→T: from the value to the task words", *_range(frame, A_TO_T)),
+        yaxis=_axis(f"{name} T→A: from the task words to the value", *_range(frame, T_TO_A)),
     )  # fmt: skip
     return figure
 
@@ -85,10 +84,9 @@ def _error(frame: pd.DataFrame, way: str) -> dict:
     }  # fmt: skip
 
 
-def _range(frame: pd.DataFrame) -> tuple[float, float]:
-    """One scale for both axes, with 0 in it and room for the names of the quadrants."""
-    columns = [f"{way}{end}" for way in (A_TO_T, T_TO_A) for end in ("_low", "_high")]
-    ends = frame[[*columns, A_TO_T, T_TO_A]]
+def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
+    """0, every interval, and room for the names of the quadrants."""
+    ends = frame[[f"{way}_low", f"{way}_high", way]]
     low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
     room = 0.35 * (high - low or 1.0)
     return low - room, high + room
@@ -100,9 +98,10 @@ def _hover(row: dict, name: str) -> str:
 
 
 def _span(row: dict, way: str) -> str:
+    digits = 1 if abs(row[way]) >= 1 else 2
     if pd.isna(row[f"{way}_low"]):
-        return number(row[way])
-    return f"{number(row[way])} [{number(row[f'{way}_low'])}, {number(row[f'{way}_high'])}]"
+        return number(row[way], digits)
+    return f"{number(row[way], digits)} [{number(row[f'{way}_low'], digits)}, {number(row[f'{way}_high'], digits)}]"
 
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.

@@ -55,7 +55,7 @@ FAMILIES = {
         ),
         Family("vocabulary", "vocabulary size", seconds=0.3),
         Family("combinations", "Multi", objects=True, compares=True),
-        Family("predictability", "DPA", seeded=True, objects=True, compares=True, seconds=20.0),
+        Family("predictability", "DPA", seeded=True, objects=True, compares=True, seconds=6.0),
         Family(
             "dbac",
             "DBAC",

@@ -161,15 +161,17 @@ def _words(human: Side, attribute: Attribute) -> tuple[list[str], int]:
 
 
 def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
-    """Objects that annotations name on these images, without `person`, and (images, objects) booleans."""
+    """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans."""
     lists = objects.reindex(images).fillna("").str.split("|")
     exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
     code = pd.Series(range(len(images)), index=images)
     exploded = exploded[(exploded != "") & (exploded != "person")]
+    everywhere = exploded.groupby(exploded).size() >= max(2, objects.index.isin(images).sum())
+    exploded = exploded[~exploded.map(everywhere)]  # what is on every image tells nothing
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
         raise CapbiasError(
-            "objects of images, of which none but person is on these images",
+            "objects of images, of which none (but person) is on some of these images and not on others",
             "objects of the same images, such as cat|dog",
             "Check the file of objects: its image ids, and its names.",
         )
