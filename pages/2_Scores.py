@@ -27,7 +27,7 @@ from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, duration, measure, ties
+from capbias_core.present.sentence import answer, duration, measure, named_notes, readings_warning, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
@@ -44,6 +44,7 @@ ASKED = {
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
+MOST_BUTTONS = 8
 
 
 def main() -> None:
@@ -155,7 +156,8 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     asked = {spec.run_id for spec in specs}
     rows = engine.workspace.results(asked)
     if rows.empty:
-        note("No results yet. Press Run.")
+        under_way = any(row.status in ACTIVE for row in engine.workspace.runs_of(list(asked)).values())
+        note("Being measured." if under_way else "No results yet. Press Run.")
         return
     found = comparisons(engine.workspace, collection)
     alike = [item for item in found if asked & set(item.run_ids)]
@@ -176,8 +178,10 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
-    for line in dict.fromkeys(item for run in measured.values() for item in run.notes):
+    for line in named_notes([(run.spec["model"], run.notes) for run in measured.values()]):
         note(line)
+    if warning := readings_warning(rows):
+        note(warning)
 
 
 def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None:
@@ -233,7 +237,12 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     }
     order = [*METRICS]
     options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
-    chosen = st.segmented_control("Chart", options, default=options[0], key="chart", bind="query-params", required=True)
+    if len(options) > MOST_BUTTONS:
+        chosen = st.selectbox("Chart", options, key="chart", bind="query-params")
+    else:
+        chosen = st.segmented_control(
+            "Chart", options, default=options[0], key="chart", bind="query-params", required=True
+        )
     metric, direction, condition = names[chosen]
     alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["condition"] == condition)
     shown = rows[alike & rows["value"].notna()]

@@ -8,6 +8,8 @@ import pandas as pd
 
 from capbias_core.types import Attribute
 
+READINGS = ("DBAC", "DBAC_accuracy", "DBAC_code")
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -99,3 +101,33 @@ def ties(ranks: dict[str, tuple[int, int]]) -> str:
     if all(span == (1, len(ranks)) for span in ranks.values()):
         return "No captioner can be told apart from another."
     return "Captioners whose ranks overlap cannot be told apart (paired over images, Holm-corrected)."
+
+
+def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Notes of runs, each once: what holds for every captioner as it is, the others after their captioner's name.
+
+    >>> named_notes([("a", ("same", "1 image")), ("b", ("same", "2 images"))])
+    ['same', 'a: 1 image', 'b: 2 images']
+    """
+    models = {model for model, _ in notes}
+    said: dict[str, set[str]] = {}
+    for model, lines in notes:
+        for line in lines:
+            said.setdefault(line, set()).add(model)
+    return [line if own == models else f"{', '.join(sorted(own))}: {line}" for line, own in said.items()]
+
+
+def readings_warning(rows: pd.DataFrame) -> str:
+    """Where the readings of DBAC were measured and their signs differ, both clear of 0, what each weighs; else ''."""
+    found = []
+    for (model, direction), own in rows[rows["metric"].isin(READINGS)].groupby(["model", "direction"], sort=False):
+        signs = {bool(row.ci_low > 0) for row in own.itertuples() if row.ci_low > 0 or row.ci_high < 0}
+        if len(signs) > 1:
+            found.append(f"{model} {direction.replace('->', '→')}")
+    if not found:
+        return ""
+    return (
+        f"The readings of DBAC disagree in sign ({', '.join(found)}). Its equations weigh each task word alone by how "
+        "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
+        "captions without any included. Name the reading with any number, and draw no conclusion from one alone."
+    )

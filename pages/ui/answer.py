@@ -16,7 +16,7 @@ from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, note, workspace_engine
-from pages.ui.running import progress
+from pages.ui.running import active_runs, progress
 
 WORDS_A_SIDE = 6
 HOW = (
@@ -42,6 +42,12 @@ def answer_page() -> None:
         )
         return
     found = comparisons(workspace, collection)
+    if not found and active_runs(engine, collection):
+        st.html(
+            '<div class="cb-answer"><b>Being measured.</b><p>The answer appears here by itself when the runs above are '
+            "done.</p></div>"
+        )
+        return
     if not found:
         empty_state(engine, "Captions are loaded, but nothing is scored. Open Scores and press Run, or see the demo.")
         st.page_link("pages/2_Scores.py", label="Score them", icon=":material/play_arrow:")

@@ -1,0 +1,35 @@
+"""Notes under the scores: whose they are, and when the readings of DBAC disagree."""
+
+import doctest
+
+import pandas as pd
+
+from capbias_core.present import sentence
+from capbias_core.present.sentence import named_notes, readings_warning
+
+
+def rows(*given) -> pd.DataFrame:
+    return pd.DataFrame(given, columns=["model", "metric", "direction", "ci_low", "ci_high"])
+
+
+def test_examples():
+    assert doctest.testmod(sentence).failed == 0
+
+
+def test_a_note_of_some_captioners_names_them():
+    notes = [("a", ("same", "1 image")), ("b", ("same", "2 images")), ("c", ("same", "2 images"))]
+    assert named_notes(notes) == ["same", "a: 1 image", "b, c: 2 images"]
+
+
+def test_readings_that_disagree_clear_of_zero_are_named():
+    text = readings_warning(rows(
+        ("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -9, -3), ("sat", "DBAC", "T->A", 5, 10),
+        ("sat", "DBAC_code", "T->A", -1, 9), ("nic", "LIC", "", -3, -1),
+    ))  # fmt: skip
+    assert "sat A→T" in text and "T→A" not in text and "nic" not in text
+
+
+def test_readings_that_agree_or_cannot_be_told_say_nothing():
+    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", 1, 3))) == ""
+    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -1, 3))) == ""
+    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10))) == ""
