@@ -1,12 +1,14 @@
-"""How fast is `LstmAttacker`, against a plain PyTorch loop of the same protocol? And is LIC_M the same?
+"""How fast do all seeds of `lstm_bi` train, against a plain PyTorch loop of the same protocol? And is LIC_M the same?
 
-The plain loop is what one writes from the paper: one `nn.LSTM` with two layers, batches of 64 mixed captions,
-padded and packed. Both train on the same split, an epoch of one and then an epoch of the other, so that whatever
-else the machine does slows both. On a machine that is busy with other things, `--threads 1` and the processor time
-are the fair comparison: several threads of PyTorch wait, spinning, for the slowest. LIC_M means something after the
-paper's 20 epochs only.
+The plain loop is what one writes from the paper: one `nn.LSTM` with two layers, batches of 64 mixed captions, padded
+and packed, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
+the loop's epochs before ours and half after, so that whatever else the machine does slows both. The loop runs on the
+first captioner; ours trains every captioner and seed together. LIC_M means something after the paper's 20 epochs only.
 
-    python benchmarks/lstm_against_loop.py --captions sat.json --attributes attributes.csv --epochs 20
+It needs PyTorch, numpy, pandas and scikit-learn. FOLDER holds annotations/attributes.csv and results/CAPTIONER.json.
+
+    python benchmarks/lstm_against_loop.py --data FOLDER --captioners sat --seeds 2 --epochs 4
+    python benchmarks/lstm_against_loop.py --data FOLDER --captioners all --seeds 10 --loop-seeds 1
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import csv
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +29,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.base import probabilities, silent  # noqa: E402
-from capbias_core.attackers.recurrent import LstmAttacker  # noqa: E402
+from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
+from capbias_core.types import Split  # noqa: E402
+
+SEVEN = ("att2in", "fc", "nic", "oscar", "sat", "transformer", "updn")
 
 
 class PlainNetwork(nn.Module):
@@ -48,47 +55,58 @@ class PlainNetwork(nn.Module):
 
 
 class PlainLoop:
-    """The protocol as a plain loop: a step of `epochs` is one epoch."""
+    """The protocol as a plain loop."""
 
-    def __init__(self, captions: list[str], labels: np.ndarray, seed: int):
+    def __init__(self, captions: list[str], labels: np.ndarray, seed: int, device: torch.device):
         torch.manual_seed(seed)
         words = sorted({word for caption in captions for word in caption.split()})
         self.vocabulary = {word: place for place, word in enumerate(words, start=2)}
-        self.captions, self.labels = captions, torch.as_tensor(labels, dtype=torch.float32)
-        self.network = PlainNetwork(len(words) + 2)
+        self.captions, self.device = captions, device
+        self.labels = torch.as_tensor(labels, dtype=torch.float32, device=device)
+        self.network = PlainNetwork(len(words) + 2).to(device)
+        self.optimizer, self.loss_of = torch.optim.Adam(self.network.parameters(), lr=5e-5), nn.BCEWithLogitsLoss()
 
     def batch(self, captions: list[str]):
         tokens = [
             torch.tensor([self.vocabulary.get(word, 1) for word in caption.split()] or [1]) for caption in captions
         ]
-        return pad_sequence(tokens, batch_first=True), torch.tensor([len(each) for each in tokens])
+        return pad_sequence(tokens, batch_first=True).to(self.device), torch.tensor([len(each) for each in tokens])
 
-    def epochs(self) -> Iterator[None]:
-        optimizer = torch.optim.Adam(self.network.parameters(), lr=5e-5)
-        loss_of = nn.BCEWithLogitsLoss()
-        while True:
-            self.network.train()
-            for rows in torch.randperm(len(self.captions)).split(64):
-                tokens, lengths = self.batch([self.captions[row] for row in rows])
-                optimizer.zero_grad()
-                loss_of(self.network(tokens, lengths)[:, 0], self.labels[rows]).backward()
-                optimizer.step()
-            yield
+    def epoch(self) -> None:
+        self.network.train()
+        for rows in torch.randperm(len(self.captions)).split(64):
+            tokens, lengths = self.batch([self.captions[row] for row in rows])
+            self.optimizer.zero_grad()
+            self.loss_of(self.network(tokens, lengths)[:, 0], self.labels[rows.to(self.device)]).backward()
+            self.optimizer.step()
 
     def logits(self, captions: list[str]) -> np.ndarray:
         self.network.eval()
         with torch.no_grad():
-            return self.network(*self.batch(captions)).numpy()
+            return self.network(*self.batch(captions)).cpu().numpy()
 
 
-def read(captions: Path, attributes: Path, attribute) -> tuple[list[str], np.ndarray]:
-    """Masked captions and labels of the images whose label is a value of the attribute, by sorted image id."""
-    with open(attributes, encoding="utf-8", newline="") as file:
+@dataclass(frozen=True)
+class Captioner:
+    """Masked captions of labelled images, their labels, and a split for each seed."""
+
+    name: str
+    captions: list[str]
+    labels: np.ndarray
+    splits: list[Split]
+
+
+def read(name: str, options: argparse.Namespace) -> Captioner:
+    """The captions of the images whose label is a value of the attribute, by sorted image id."""
+    attribute = get_attribute(options.attribute)
+    with open(options.data / "annotations" / "attributes.csv", encoding="utf-8", newline="") as file:
         labels = {row["image_id"]: row[attribute.name] for row in csv.DictReader(file)}
-    caption_of = {str(row["image_id"]): row["caption"] for row in json.loads(captions.read_text(encoding="utf-8"))}
+    rows = json.loads((options.data / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    caption_of = {str(row["image_id"]): row["caption"] for row in rows}
     ids = sorted(image for image in caption_of if labels.get(image) in attribute.values)
-    masked = masked_captions([caption_of[image] for image in ids], attribute)
-    return masked, np.array([attribute.values.index(labels[image]) for image in ids])
+    y = np.array([attribute.values.index(labels[image]) for image in ids])
+    splits = [balanced_split(y, len(attribute.values), seed, ids=ids) for seed in range(options.seeds)]
+    return Captioner(name, masked_captions([caption_of[image] for image in ids], attribute), y, splits)
 
 
 def lic(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -97,55 +115,104 @@ def lic(logits: np.ndarray, labels: np.ndarray) -> float:
     return 100 * float(np.mean(p.max(axis=1) * (p.argmax(axis=1) == labels)))
 
 
-def timed(iterator: Iterator) -> tuple[np.ndarray, object]:
-    """Seconds on the clock and seconds of processor time (all threads) of the next step, and what it yields."""
+def timed(work: Callable[[], object], device: torch.device) -> tuple[np.ndarray, object]:
+    """Seconds on the clock and seconds of processor time (all threads) that a piece of work takes, and its result."""
     clock, processor = time.perf_counter(), time.process_time()
-    value = next(iterator)
+    value = work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
     return np.array([time.perf_counter() - clock, time.process_time() - processor]), value
 
 
-def ratios(loop: np.ndarray, ours: np.ndarray) -> str:
-    clock, processor = loop / ours
-    return (
-        f"loop {loop[0]:.2f} s ({loop[1]:.2f} s processor time), LstmAttacker {ours[0]:.2f} s ({ours[1]:.2f} s), "
-        f"ratio {clock:.2f} ({processor:.2f})"
+def train_ours(captioners: list[Captioner], options: argparse.Namespace) -> list[list[float]]:
+    """Every captioner and seed together: LIC_M of each captioner by seed."""
+    attacker = replace(load_attacker("lstm_bi", options.device), epochs=options.epochs)
+    corpus = attacker.corpus([caption for each in captioners for caption in each.captions])
+    starts = np.cumsum([0, *(len(each.captions) for each in captioners)])
+    cases = [(each, start, split) for each, start in zip(captioners, starts, strict=False) for split in each.splits]
+    rows = [start + split.train for _, start, split in cases]
+    labels = [each.labels[split.train] for each, _, split in cases]
+    fits = attacker.fit_many(corpus, rows, labels, 2, [split.seed for _, _, split in cases], silent)
+    scores = [
+        lic(fitted.logits(corpus, start + split.test), each.labels[split.test])
+        for fitted, (each, start, split) in zip(fits, cases, strict=True)
+    ]
+    return [scores[start : start + options.seeds] for start in range(0, len(scores), options.seeds)]
+
+
+def plain_loops(captioner: Captioner, options: argparse.Namespace, device: torch.device) -> list[PlainLoop]:
+    return [
+        PlainLoop([captioner.captions[row] for row in split.train], captioner.labels[split.train], split.seed, device)
+        for split in captioner.splits[: options.loop_seeds]
+    ]
+
+
+def run_epochs(loops: list[PlainLoop], epochs: int) -> None:
+    for loop in loops:
+        for _ in range(epochs):
+            loop.epoch()
+
+
+def loop_scores(captioner: Captioner, loops: list[PlainLoop]) -> list[float]:
+    return [
+        lic(loop.logits([captioner.captions[row] for row in split.test]), captioner.labels[split.test])
+        for loop, split in zip(loops, captioner.splits, strict=False)
+    ]
+
+
+def spread(scores: list[float]) -> str:
+    return f"{np.mean(scores):.2f} (std {np.std(scores, ddof=1):.2f})" if len(scores) > 1 else f"{scores[0]:.2f}"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of annotations/ and results/")
+    parser.add_argument("--captioners", nargs="+", default=["sat"], help="names of files in results/, or all")
+    parser.add_argument("--attribute", default="gender", help="an attribute of two values (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--loop-seeds", type=int, help="seeds of the loop, 0 for no loop (default: all)")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--threads", type=int, help="threads of PyTorch (default: its own choice)")
+    parser.add_argument(
+        "--precision", choices=("highest", "high"), default="highest", help="high: TF32 on CUDA (default: %(default)s)"
     )
+    options = parser.parse_args()
+    options.loop_seeds = options.seeds if options.loop_seeds is None else min(options.seeds, options.loop_seeds)
+    options.captioners = list(SEVEN) if options.captioners == ["all"] else options.captioners
+    return options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--captions", type=Path, required=True, help="captions, COCO results format (JSON)")
-    parser.add_argument("--attributes", type=Path, required=True, help="labels by image_id (CSV)")
-    parser.add_argument("--attribute", default="gender", help="an attribute of two values (default: %(default)s)")
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, help="threads of PyTorch (default: its own choice)")
-    options = parser.parse_args()
+    options = arguments()
     if options.threads:
         torch.set_num_threads(options.threads)
+    torch.set_float32_matmul_precision(options.precision)
+    device = choose_device(options.device)
+    captioners = [read(name, options) for name in options.captioners]
+    fits = len(captioners) * options.seeds
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
+    print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}, {options.precision} precision")
 
-    attribute = get_attribute(options.attribute)
-    captions, labels = read(options.captions, options.attributes, attribute)
-    split = balanced_split(labels, len(attribute.values), options.seed)
-    loop = PlainLoop([captions[row] for row in split.train], labels[split.train], options.seed)
-    attacker = LstmAttacker(epochs=options.epochs, device="cpu")
-    corpus = attacker.corpus(captions)
-    ours = attacker.training(corpus, split.train, labels[split.train], len(attribute.values), options.seed, silent)
+    first, half = captioners[0], options.epochs // 2
+    if device.type == "cuda":  # what the first use of a device costs is not the loop's
+        run_epochs(plain_loops(first, options, device)[:1], 1)
+    loops = plain_loops(first, options, device)
+    before, _ = timed(lambda: run_epochs(loops, half), device)
+    ours, scores = timed(lambda: train_ours(captioners, options), device)
+    after, _ = timed(lambda: run_epochs(loops, options.epochs - half), device)
 
-    print(f"{len(split.train)} training captions, {torch.get_num_threads()} threads, torch {torch.__version__}")
-    loop_epochs, seconds, fitted = loop.epochs(), [], None
-    for epoch in range(options.epochs):
-        loop_seconds, _ = timed(loop_epochs)
-        our_seconds, fitted = timed(ours)
-        seconds.append((loop_seconds, our_seconds))
-        print(f"epoch {epoch + 1}: {ratios(loop_seconds, our_seconds)}", flush=True)
-    # Other programs only ever add time, so the fastest epoch of each says most about the code.
-    print(f"fastest epoch: {ratios(*np.min(seconds, axis=0))}")
-    print(f"mean of an epoch: {ratios(*np.mean(seconds, axis=0))}")
-    if options.epochs >= 20:
-        loop_lic = lic(loop.logits([captions[row] for row in split.test]), labels[split.test])
-        our_lic = lic(fitted.logits(corpus, split.test), labels[split.test])
-        print(f"LIC_M on {len(split.test)} test captions: loop {loop_lic:.2f}, LstmAttacker {our_lic:.2f}")
+    for captioner, own in zip(captioners, scores, strict=True):
+        print(f"LIC_M of {captioner.name}, ours: {spread(own)}")
+    print(f"ours: {ours[0]:.1f} s for all, {ours[0] / fits:.2f} s a fit ({ours[1] / fits:.2f} s processor time)")
+    if device.type == "cuda":
+        print(f"ours: at most {torch.cuda.max_memory_allocated(device) / 2**30:.1f} GiB of the device's memory")
+    if loops:
+        loop = (before + after) / len(loops)
+        print(f"LIC_M of {first.name}, loop: {spread(loop_scores(first, loops))}")
+        print(f"loop: {loop[0]:.2f} s a fit ({loop[1]:.2f} s processor time), {loop[0] * fits:.0f} s for as many fits")
+        clock, processor = loop / (ours / fits)
+        print(f"the loop takes {clock:.2f} times as long ({processor:.2f} times the processor time)")
 
 
 if __name__ == "__main__":

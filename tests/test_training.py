@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from capbias_core.attackers import ATTACKERS, load_attacker, training
@@ -380,3 +381,17 @@ for name in ("lstm_bi", "transformer_1h"):
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_a_pretended_cuda_device_gets_no_tensor_of_another(name):
+    """Shapes and devices alone are worked out: where a tensor on the CPU meets one on CUDA, this breaks."""
+    attacker, cuda = small(name), torch.device("cuda")
+    network = attacker.network(9, 1)
+    with FakeTensorMode():
+        for module in network.modules():
+            for own, value in list(module.named_parameters(recurse=False)):
+                setattr(module, own, nn.Parameter(torch.empty(3, *value.shape[1:], device=cuda)))
+        tokens = torch.ones(3, 4, 7, dtype=torch.long, device=cuda)
+        losses = caption_losses(network(tokens, torch.ones_like(tokens[..., 0])), torch.ones_like(tokens[..., 0]))
+        assert losses.shape == (3, 4) and losses.device.type == "cuda"
