@@ -250,8 +250,18 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
         st.session_state["round"] += 1
         st.session_state["said"] = (
             f"Kept {item.name} in the collection {item.collection}: {item.rows:,} rows, {item.images:,} images."
+            + _next_step(engine, item.collection)
         )
         st.rerun()
+
+
+def _next_step(engine: Engine, collection: str) -> str:
+    """What a collection still needs before it can be scored."""
+    kinds = {item.kind for item in engine.workspace.items(collection=collection)}
+    missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
+    if not missing:
+        return " Captions, labels and human captions are there: go to Scores and press Run."
+    return f" Still missing there: {'; '.join(missing)}."
 
 
 def _derive(engine: Engine) -> None:

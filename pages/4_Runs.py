@@ -10,6 +10,7 @@ import streamlit as st
 from capbias_core.attackers.device import AUTO
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.families import FAMILIES
+from capbias_core.experiments.plan import PROTOCOL
 from capbias_core.experiments.read import spec_of
 from capbias_core.experiments.store import ACTIVE, RunRow
 from pages.ui.base import empty_state, errors, note, page
@@ -59,7 +60,7 @@ def _all_runs(engine: Engine) -> None:
             "run": [run.run_id for run in runs],
             "collection": [run.collection for run in runs],
             "what": [label(run) for run in runs],
-            "state": [run.status for run in runs],
+            "state": [_state(run) for run in runs],
             "took": [elapsed(run) for run in runs],
             "asked at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
         }
@@ -77,6 +78,11 @@ def _all_runs(engine: Engine) -> None:
     )  # fmt: skip
     if chosen:
         _details(engine, runs[ids.index(chosen)])
+
+
+def _state(run: RunRow) -> str:
+    """The status; of a run whose numbers are not those that this version gives, that too."""
+    return run.status if run.spec["protocol"] == PROTOCOL else f"{run.status}, by an earlier version"
 
 
 def _details(engine: Engine, run: RunRow) -> None:

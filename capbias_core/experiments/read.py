@@ -57,6 +57,12 @@ def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
+def earlier_runs(workspace: Workspace, collection: str) -> int:
+    """How many finished runs of a collection were made by an earlier version, whose numbers are not shown."""
+    runs = workspace.runs(collection)
+    return sum(1 for run in runs if run.status == "finished" and run.spec["protocol"] != PROTOCOL)
+
+
 def spec_of(run: RunRow) -> RunSpec:
     """The frozen run behind a row of the catalogue."""
     return RunSpec.from_dict(run.spec)

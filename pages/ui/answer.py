@@ -9,7 +9,7 @@ import streamlit as st
 from capbias_core.attackers import ATTACKERS
 from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.read import Comparison, caption_runs, comparisons, top_words
+from capbias_core.experiments.read import Comparison, caption_runs, comparisons, earlier_runs, top_words
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
@@ -49,7 +49,13 @@ def answer_page() -> None:
         )
         return
     if not found:
-        empty_state(engine, "Captions are loaded, but nothing is scored. Open Scores and press Run, or see the demo.")
+        earlier = earlier_runs(workspace, collection)
+        said = f"{earlier:,} results were made by an earlier version and are not shown: run them again. " * bool(
+            earlier
+        )
+        empty_state(
+            engine, f"Captions are loaded, but nothing is scored. {said}Open Scores and press Run, or see the demo."
+        )
         st.page_link("pages/2_Scores.py", label="Score them", icon=":material/play_arrow:")
         return
     chosen = found[0] if len(found) == 1 else st.sidebar.selectbox("Measured with", found, format_func=_describe)

@@ -48,6 +48,10 @@ def _forget_old(home: Path) -> None:
 def server_path(text: str) -> Path:
     """A path that the user typed. Raises CapbiasError where no file is there."""
     path = Path(text.strip()).expanduser()
+    if path.is_dir():
+        inside = ", ".join(sorted(own.name for own in path.iterdir() if own.is_file())[:5])
+        such = f", such as {inside}" if inside else ""
+        raise CapbiasError(f"the path {text.strip()[:200]!r}, a folder", "a file", f"Name one in it{such}.")
     if not path.is_file():
         raise CapbiasError(
             f"the path {text.strip()[:200]!r}", "a file on the computer that runs the dashboard", "Check the spelling."

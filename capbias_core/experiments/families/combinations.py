@@ -44,15 +44,15 @@ def run(job: Job) -> Outcome:
     evidence, notes = possible(
         {A_TO_T: lambda: _named(sides, images, job), T_TO_A: lambda: _annotated(sides, images, job)}, "Multi "
     )
-    method = (
-        "objects and pairs of objects; captions of the images that both sides have; 95% image bootstrap, 1000 draws"
-    )
+    counted = "objects and pairs of objects; captions of the images that both sides have"
+    method = f"{counted}; 95% image bootstrap, 1000 draws"
     results = []
     for direction, own in evidence.items():
         for (name, way), found in _estimates(direction, own).items():
             # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
             interval = (None, None) if name == "Multi_variance" else None
-            results.append(job.result(name, found, int(own.model[:, 0].sum()), method, way, interval))
+            said = method if interval is None else f"{counted}; no interval: a bootstrap adds noise to a variance"
+            results.append(job.result(name, found, int(own.model[:, 0].sum()), said, way, interval))
     arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes))
 
