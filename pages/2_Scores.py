@@ -208,7 +208,8 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
     """Captioners by metric. rows: everything, to take away. said: what other encoders say, where any was run."""
     table = scores_table(shown, ranks)
     if said:
-        table["encoders"] = [encoder_note(said, model) for model in table["captioner"]]
+        after = 1 + list(table.columns).index("rank" if ranks else "captioner")
+        table.insert(after, "encoders", [encoder_note(said, model) for model in table["captioner"]])
     event = st.dataframe(
         table, hide_index=True, on_select="rerun", selection_mode="single-row", key="scores_table",
         alt="Scores of each captioner",

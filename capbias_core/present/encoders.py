@@ -21,7 +21,7 @@ from capbias_core.present.table import counted, value_text
 # One colour and one shape an encoder, so that neither is needed alone. Readable on both themes.
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#B08900", "#8C6BC8", "#7A8B99")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down")
-ROW = 22
+ROW = 17
 BAR = 15
 # CVs grow without bound near a mean of 0; longer bars would hide all others.
 LARGEST_BAR = 8.0
@@ -53,9 +53,9 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
     (first, own), *others = judged.items()
     told = f"The sign of {first} changes with the encoder for {_share(own.turned, own)}{_open(own)}"
     told += "".join(f", that of {name} for {_share(other.turned, other, own)}{_open(other)}" for name, other in others)
-    moved = ", ".join(f"{name} for {_share(other.moved, other, own)}" for name, other in judged.items())
-    count = counted(len({name for other in judged.values() for name in other.encoders}), "encoder")
-    return Answer(f"{told}.", f"The order changes by {moved}. {count}. {_rule(printed)}")
+    moved = ", ".join(f"by {name} {_share(other.moved, other, own)}" for name, other in judged.items())
+    names = ", ".join(dict.fromkeys(name for other in judged.values() for name in other.encoders))
+    return Answer(f"{told}.", f"Captioners that change places: {moved}. Encoders: {names}. {_rule(printed)}")
 
 
 def _share(models: list[str], own: Sensitivity, said: Sensitivity | None = None) -> str:
@@ -138,7 +138,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, valu
         neutral_line(figure, neutral, "chance" if METRICS[key[0]].family == "attack" else "neutral")
     ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
     figure.update_layout(
-        **_layout(len(order) * max(2, len(encoders) * 0.75), ROW),
+        **_layout(len(order) * max(2, len(encoders) * 0.75), ROW, len(figure.data)),
         xaxis={"title": {"text": f"{named(key)} ({BETTER[METRICS[key[0]].better]})"}, "zeroline": False},
         yaxis={"automargin": True, "range": [-0.6, len(order) - 0.4], "zeroline": False} | ticks,
     )
@@ -159,11 +159,13 @@ def _dots(go, own: pd.DataFrame, name: str, place: int, heights: list[float]):
     )  # fmt: skip
 
 
-def _layout(rows: float, height: int, legend: bool = True) -> dict:
+def _layout(rows: float, height: int, entries: int) -> dict:
+    """What the figures share. entries: of the legend, which stands above the plot and the neutral point's name."""
+    above = 34 + 24 * math.ceil(entries / 3)
     return {
-        "height": int(MARGINS + 40 * legend + height * max(rows, 5)), "dragmode": False, "showlegend": legend,
-        "margin": {"l": 10, "r": 10, "t": 20 + 40 * legend, "b": 46},
-        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left"},
+        "height": int(MARGINS + above + height * max(rows, 5)), "dragmode": False, "showlegend": entries > 0,
+        "margin": {"l": 10, "r": 30, "t": above, "b": 46},
+        "legend": {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0, "xanchor": "left"},
     }  # fmt: skip
 
 
@@ -195,7 +197,7 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
                 )
             )  # fmt: skip
     figure.update_layout(
-        **_layout(len(models) * (bars + 0.6), BAR), barmode="group", bargap=0.25,
+        **_layout(len(models) * (bars + 0.6), BAR, bars), barmode="group", bargap=0.25,
         xaxis={"title": {"text": "coefficient of variation across encoders (← lower is more consistent)"}},
         yaxis={"automargin": True, "categoryorder": "array", "categoryarray": [escape(model) for model in models]},
     )  # fmt: skip
@@ -233,15 +235,17 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity):
                 line={"color": colour, "width": 3 if model in moved else 2}, marker={"size": 8, "color": colour},
             )
         )  # fmt: skip
-        for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
+    for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
+        for rank, alike in ranks.groupby(ranks.columns[place]):
+            text = f"{rank}  {', '.join(escape(str(model)) for model in alike.index)}"
             figure.add_annotation(
-                x=names[place], y=int(line.iloc[place]), text=name, showarrow=False, xanchor=anchor, xshift=shift
+                x=names[place], y=rank, text=text, showarrow=False, xanchor=anchor, xshift=shift, align=anchor
             )
     figure.update_layout(
-        **_layout(len(ranks), 30, legend=False),
-        xaxis={"type": "category", "range": [-0.5, len(names) - 0.5]},
-        yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "tickmode": "linear",
-               "tick0": 1, "dtick": 1, "zeroline": False},
+        **_layout(len(ranks), 30, entries=0),
+        xaxis={"type": "category", "range": [-0.6, len(names) - 0.4]},
+        yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "showticklabels": False,
+               "showgrid": False, "zeroline": False},
     )  # fmt: skip
     return figure
 

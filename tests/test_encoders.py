@@ -1,0 +1,467 @@
+"""What depends on the encoder: signs and orders by hand and as printed, the page, Scores, several attackers at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import attackers, cli
+from capbias_core.aggregate import Pair, Ranking
+from capbias_core.aggregate.consistency import agreement, variation
+from capbias_core.aggregate.sensitivity import (
+    ABOVE,
+    BELOW,
+    OPEN,
+    Sensitivity,
+    order_by_value,
+    order_of,
+    ranks_by_encoder,
+    sensitivity,
+    sign,
+    swaps,
+)
+from capbias_core.attackers import load_attacker, ngram
+from capbias_core.attackers.device import choose_device, trained_on
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.encoders import (
+    PRINTED,
+    answering,
+    like_named,
+    measured_alike,
+    measures_of,
+    plan_sweep,
+    printed_scores,
+    printed_variation,
+    rows_of,
+    sensitivity_alike,
+    sensitivity_of,
+)
+from capbias_core.experiments.engine import Engine, engine_for
+from capbias_core.experiments.ingest import DEMO, demo_request, load_demo
+from capbias_core.experiments.plan import plan
+from capbias_core.experiments.read import comparisons
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.published import published_results
+from capbias_core.present.encoders import (
+    LARGEST_BAR,
+    cv_chart,
+    cv_reasons,
+    encoder_note,
+    encoders_answer,
+    encoders_table,
+    encoders_warning,
+    judges_table,
+    rank_chart,
+    scores_by_encoder,
+)
+from capbias_core.types import RESULT_COLUMNS
+
+ROOT = Path(__file__).resolve().parent.parent
+NAN = float("nan")
+
+
+def row(model, encoder, value, low=NAN, high=NAN, **more) -> dict:
+    given = {"paper": "measured", "table": "", "attribute": "gender", "model": model, "metric": "LIC",
+             "encoder": encoder, "direction": "", "condition": "", "value": value, "spread": None,
+             "spread_kind": "", "scale": 100.0, "run_id": "r", "seeds": 5, "n": 100, "ci_low": low, "ci_high": high,
+             "method": ""}  # fmt: skip
+    return given | more
+
+
+def frame(*rows: dict) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+
+
+# Three encoders about four captioners: `turns` is above 0 with one and below with another, `opens` is above with one
+# and cannot be told with two, `stays` is above with all, `lonely` has one encoder only.
+ROWS = frame(
+    row("turns", "a", 4, 2, 6), row("turns", "b", -4, -6, -2), row("turns", "c", 1, -1, 3),
+    row("opens", "a", 3, 1, 5), row("opens", "b", 1, -1, 3), row("opens", "c", 0, -2, 2),
+    row("stays", "a", 9, 8, 10), row("stays", "b", 9, 7, 11), row("stays", "c", 5, 4, 6),
+    row("lonely", "a", 9, 8, 10),
+)  # fmt: skip
+# a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
+ORDERS = [
+    {("turns", "opens"): ABOVE, ("turns", "stays"): BELOW, ("opens", "stays"): BELOW},
+    {("opens", "turns"): ABOVE, ("stays", "turns"): ABOVE, ("opens", "stays"): BELOW},
+    {("turns", "opens"): OPEN, ("turns", "stays"): BELOW, ("opens", "stays"): BELOW},
+]
+
+
+@pytest.fixture
+def found() -> Sensitivity:
+    return sensitivity(ROWS, ORDERS)
+
+
+# pure functions
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "neutral", "expected"),
+    [
+        (2, 1, 3, 0, ABOVE), (2, -1, 5, 0, OPEN), (-2, -3, -1, 0, BELOW), (30, 26, 34, 25, ABOVE),
+        (30, 24, 36, 25, OPEN), (2, NAN, NAN, 0, ABOVE), (-2, NAN, NAN, 0, BELOW), (0, NAN, NAN, 0, OPEN),
+        (2, 0, 4, 0, OPEN),
+    ],
+)  # fmt: skip
+def test_a_sign_is_that_of_an_interval_clear_of_the_neutral_point(value, low, high, neutral, expected):
+    assert sign(value, low, high, neutral) == expected
+
+
+def test_signs_that_turn_are_told_from_signs_that_are_open(found):
+    assert found.encoders == ("a", "b", "c")
+    assert found.judged == ["turns", "opens", "stays"]
+    assert (found.turned, found.unsure) == (["turns"], ["opens"])
+
+
+def test_only_sure_and_opposite_orders_are_a_change_of_places(found):
+    assert found.swapped == (("opens", "turns"),)
+    assert found.moved == ["turns", "opens"]
+    assert swaps(ORDERS[::2]) == ()
+
+
+def test_an_order_is_sure_below_five_percent():
+    pairs = (Pair("a", "b", 2.0, 1.0, 3.0, 0.049), Pair("c", "b", -2.0, -5.0, 1.0, 0.05))
+    assert order_of(Ranking({}, pairs)) == {("a", "b"): ABOVE, ("c", "b"): OPEN}
+    assert order_by_value({"a": 2.0, "b": 2.0, "c": 1.0}) == {("a", "b"): OPEN, ("a", "c"): ABOVE, ("b", "c"): ABOVE}
+
+
+def test_ranks_are_among_captioners_that_every_encoder_scored():
+    ranks = ranks_by_encoder(ROWS)
+    assert ranks.to_dict("index") == {
+        "turns": {"a": 2, "b": 1, "c": 2}, "opens": {"a": 1, "b": 2, "c": 1}, "stays": {"a": 3, "b": 3, "c": 3}
+    }  # fmt: skip
+
+
+# what papers printed
+
+
+@pytest.fixture(scope="module")
+def published() -> pd.DataFrame:
+    return published_results()
+
+
+def test_one_captioner_of_nine_changes_sign_as_the_printed_conflict_score_says(published):
+    """ImageCaptioner2, Table 4: LIC with lstm_bi against bert_ft conflicts for 11.11% of nine, which is one."""
+    rows = rows_of(printed_scores(published, "imgcap2"), ("LIC", "", ""))
+    own = sensitivity_of(None, rows)
+    assert len(own.judged) == 9 and len(own.turned) == 1
+
+
+def test_signs_of_dbacs_tables_counted_by_hand(published):
+    """Table 11: nic +.0107 +.0242 +.0337 -.0018 -.0019 -.0006 turns. Table 10: every value is above 0."""
+    rows = printed_scores(published, "dbac_gender")
+    lic, dbac = (sensitivity_of(None, rows_of(rows, key)) for key in answering(rows))
+    assert lic.signs["nic"] == dict(
+        lstm=ABOVE, lstm_bi=ABOVE, rnn=ABOVE, rnn_bi=BELOW, transformer_1h=BELOW, transformer_5h=BELOW
+    )
+    plain = published.query("paper == 'dbac' and table == '11'").groupby("model")["value"]
+    assert set(lic.turned) == {model for model, values in plain if (values > 0).any() and (values < 0).any()}
+    assert dbac.turned == [] and len(dbac.judged) == 13
+
+
+def test_printed_scores_come_in_our_scale(published):
+    rows = printed_scores(published, "dbac_gender")
+    nic = rows.query("model == 'nic' and encoder == 'rnn'").set_index("metric")["value"]
+    assert nic["LIC"] == pytest.approx(3.37) and nic["DBAC"] == pytest.approx(18.77) and set(rows["scale"]) == {100}
+
+
+@pytest.mark.parametrize("name", ["dbac_gender", "dbac_race"])
+def test_cvs_of_what_is_shown_are_those_of_tables_5a_and_6a(published, name):
+    rows = printed_scores(published, name)
+    printed = printed_variation(published, name).set_index(["model", "measure"])["value"]
+    ours = pd.concat([variation(rows_of(rows, key)) for key in answering(rows)])
+    ours = ours.set_index(["model", "condition"])["value"]
+    assert len(printed) == len(ours) == 26
+    assert all(abs(printed[key] - ours[key]) <= max(0.02 * printed[key], 0.006) for key in printed.index)
+
+
+def test_every_printed_entry_has_scores_of_two_encoders(published):
+    for name, entry in PRINTED.items():
+        rows = printed_scores(published, name)
+        assert rows["encoder"].nunique() > 1 and set(rows["table"]) == set(entry.tables)
+        assert (len(printed_variation(published, name)) > 0) == bool(entry.cv)
+
+
+def test_captioners_match_by_name_whatever_the_case(published):
+    rows = printed_scores(published, "lic_gender")
+    assert set(like_named(rows, ["Att2In", "my own"])["model"]) == {"Att2In"}
+
+
+def test_measures_with_lic_and_dbac_first_and_the_fullest_condition_before_others():
+    rows = frame(
+        row("m", "a", 1, metric="LIC_M"), row("m", "a", 1, condition="with_references"), row("m", "a", 1),
+        row("k", "a", 1), row("m", "a", 1, metric="DBAC", direction="A->T"), row("m", "", 1, metric="ratio"),
+        row("m", "a", 1, metric="DBAC", direction="T->A"),
+    )  # fmt: skip
+    assert measures_of(rows) == [
+        ("LIC", "", ""), ("LIC", "", "with_references"), ("DBAC", "T->A", ""), ("DBAC", "A->T", ""), ("LIC_M", "", "")
+    ]  # fmt: skip
+    assert answering(rows) == [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
+
+
+# words and figures
+
+
+def test_the_answer_counts_captioners_and_never_says_more(found):
+    steady = replace(found, signs={"stays": found.signs["stays"], "opens": found.signs["opens"]}, swapped=())
+    text = encoders_answer({"LIC": found, "DBAC T→A": steady})
+    assert text.headline == (
+        "The sign of LIC changes with the encoder for 1 of 3 captioners (for 1 only some encoders can tell it), that "
+        "of DBAC T→A for none of 2 captioners (for 1 only some encoders can tell it)."
+    )
+    assert "by LIC 2, by DBAC T→A none of 2 captioners" in text.support and "95% interval" in text.support
+    assert "without intervals" in encoders_answer({"LIC": found}, "a paper").support
+
+
+def test_one_encoder_answers_nothing():
+    text = encoders_answer({"LIC": sensitivity(ROWS[ROWS["encoder"] == "a"], ORDERS[:1])})
+    assert text.headline.startswith("One encoder cannot show") and "So far: a" in text.support
+    assert "no encoder has scored" in encoders_answer({}).support
+
+
+def test_notes_warn_where_sign_or_order_changes(found):
+    notes = {model: encoder_note(found, model) for model in found.signs}
+    assert notes["turns"] == "⚠ sign changes: above with a; below with b; ⚠ order with opens changes"
+    assert notes["opens"] == "⚠ same sign in 1 of 3 encoders; open with b, c; ⚠ order with turns changes"
+    assert notes["stays"] == "same sign in 3 of 3 encoders" and notes["lonely"] == "one encoder"
+    assert "the sign of LIC of turns and the order of turns, opens" in encoders_warning(found, "LIC")
+    assert encoders_warning(sensitivity(ROWS[ROWS["model"] == "stays"], []), "LIC") == ""
+
+
+def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
+    grey = like_named(rows_of(printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]).assign(model="stays")
+    figure = scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2)
+    drawn = {trace.name: trace for trace in figure.data}
+    assert set(drawn) == {"a", "b", "c", "lstm_bi, printed", "bert_ft, printed", "bert_pre, printed"}
+    assert list(drawn["b"].x) == [-4, 1, 9] and list(drawn["b"].error_x.array) == [2, 2, 2]
+    assert len({trace.marker.color for name, trace in drawn.items() if "printed" in name}) == 1
+    assert len({(trace.marker.color, trace.marker.symbol) for trace in figure.data}) == 6
+
+
+def test_cv_bars_are_cut_and_the_reason_stands_where_one_is_blank():
+    cvs = pd.DataFrame({"model": ["m", "k"], "measure": "LIC", "direction": "", "value": [0.5, 40.0]})
+    bars = cv_chart(cvs, cvs.iloc[:0]).data
+    assert list(bars[0].x) == [0.5, LARGEST_BAR] and list(bars[0].text) == ["0.50", "40.00"]
+    reasons = cv_reasons(variation(frame(row("m", "a", 1), row("k", "a", 2))))
+    assert reasons == ["CV of LIC is blank: needs at least two encoders, got one (a) (m, k)."]
+
+
+def test_ranks_are_lines_and_colour_is_for_those_that_change_places(found):
+    figure = rank_chart(ROWS, found)
+    lines = {trace.name: trace for trace in figure.data}
+    assert list(lines["turns"].y) == [2, 1, 2] and set(lines) == {"turns", "opens", "stays"}
+    assert lines["stays"].line.color not in {lines["turns"].line.color, lines["opens"].line.color}
+    assert rank_chart(ROWS[ROWS["encoder"] == "a"], found) is None
+
+
+def test_a_name_cannot_bring_markup_into_a_figure(found):
+    rows = ROWS.assign(model="<b>" + ROWS["model"], encoder="<i>" + ROWS["encoder"])
+    figures = [scores_by_encoder(rows, rows.iloc[:0], ("LIC", "", ""), 2), rank_chart(rows, found)]
+    assert all("<b>turns" not in json.dumps(figure.to_dict(), default=list) for figure in figures)
+    assert all("<i>a" not in json.dumps(figure.to_dict(), default=list) for figure in figures)
+
+
+def test_the_tables_say_what_each_encoder_says(found):
+    table = encoders_table(ROWS, found).set_index("captioner")
+    assert table.loc["turns", "b"] == "-4.0 [-6.0, -2.0]" and table.loc["lonely", "c"] == ""
+    pairs = judges_table(agreement(ROWS[ROWS["model"] != "lonely"])).set_index("encoders")
+    # a: 4 3 9, b: -4 1 9: one of three differs. a and c: c's 0 is not above 0, so opens differs.
+    assert list(pairs["conflict score ↓"]) == ["33.3%", "33.3%", "66.7%"]
+
+
+# measured: another linear attacker stands for a second encoder
+
+
+class Misled(ngram.NgramAttacker):
+    """Learns from labels that are turned around: it is surely wrong where the other is right."""
+
+    def fit(self, corpus, rows, labels, n_values, seed, tick):
+        return super().fit(corpus, rows, 1 - np.asarray(labels), n_values, seed, tick)
+
+
+@pytest.fixture(scope="module")
+def second():
+    """An attacker beside ngram that needs no torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngram, "Misled", Misled, raising=False)
+        entry = replace(attackers.ATTACKERS["ngram"], name="misled", location="ngram:Misled")
+        patch.setitem(attackers.ATTACKERS, "misled", entry)
+        yield "misled"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory, second) -> Path:
+    """The demo, LIC with two encoders."""
+    engine = Engine(tmp_path_factory.mktemp("demo"))
+    load_demo(engine.workspace)
+    sweep = plan_sweep(engine.workspace, small(), ["ngram", second])
+    engine.submit(sweep.specs, DEMO)
+    assert {run.status for run in engine.wait([spec.run_id for spec in sweep.specs])} == {"finished"}
+    engine.close()
+    return engine.workspace.folder
+
+
+@pytest.fixture
+def measured(tmp_path, demo) -> Engine:
+    """A copy of it."""
+    return engine_for(str(shutil.copytree(demo, tmp_path / "workspace")))
+
+
+def small():
+    return replace(demo_request(), metrics=("lic",), words=False, seeds=2, options={})
+
+
+def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(measured, second):
+    workspace = measured.workspace
+    more = plan(workspace, replace(small(), seeds=3, merge_masks=True))
+    measured.submit(more, DEMO)
+    measured.wait([spec.run_id for spec in more])
+    found = comparisons(workspace, DEMO)
+    chosen = next(item for item in found if item.attacker == second)
+    rows = measured_alike(workspace, found, chosen)
+    assert len(rows) == 6 and set(rows["encoder"]) == {"ngram", second} and set(rows["seeds"]) == {2}
+    own = sensitivity_alike(workspace, found, chosen)
+    # amplifier's captions say most to an attacker, so one that is surely wrong scores lowest on them.
+    assert own.turned and ("amplifier", "mitigator") in own.swapped
+    merged = next(item for item in found if item.seeds == 3)
+    assert sensitivity_alike(workspace, found, merged) is None
+
+
+@pytest.fixture
+def page(measured, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(measured.workspace.folder))
+    return testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+
+
+def texts(page) -> str:
+    return " ".join(element.body for element in page.get("html"))
+
+
+def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monkeypatch):
+    shown = page.run().switch_page("pages/10_Encoders.py").run()
+    assert not shown.exception and "The sign of LIC changes with the encoder for" in texts(shown)
+    table = next(item.value for item in shown.dataframe if "encoders" in item.value and "captioner" in item.value)
+    assert list(table.columns) == ["captioner", "encoders", "ngram", second] and len(table) == 3
+    shown.selectbox(key="values").select("dbac_gender").run()
+    assert not shown.exception and "13 of 13 captioners, that of DBAC T→A for none" in texts(shown)
+    monkeypatch.setitem(attackers.ATTACKERS, "gone", replace(attackers.ATTACKERS["ngram"], name="gone"))
+    shown.multiselect(key="sweep_encoders").set_value(["ngram", "gone"]).run()
+    before = len(measured.workspace.runs())
+    monkeypatch.setattr("capbias_core.experiments.encoders.plan", refusing("gone"))
+    shown.number_input(key="sweep_seeds").set_value(3).run()
+    assert "gone is left out: Got no weights" in texts(shown) and "3 to do, about" in texts(shown)
+    shown.button(key="sweep").click().run()
+    assert not shown.exception
+    runs = measured.workspace.runs()
+    assert len(runs) == before + 3
+    measured.wait([run.run_id for run in runs])
+
+
+def refusing(name: str):
+    """`plan`, for an encoder whose weights are missing."""
+
+    def planned(workspace, request):
+        if request.attacker == name:
+            raise CapbiasError("no weights", "the model's folder", "Fetch it.")
+        return plan(workspace, request)
+
+    return planned
+
+
+def test_scores_and_the_front_page_warn_beside_the_captioner(page):
+    front = page.run()
+    assert "The choice of encoder changes the sign of LIC" in texts(front)
+    scores = front.switch_page("pages/2_Scores.py").run()
+    scores.number_input(key="seeds").set_value(2).run()
+    assert not scores.exception
+    notes = scores.dataframe[0].value.set_index("captioner")["encoders"]
+    assert "⚠ sign changes" in notes["amplifier"]
+
+
+def test_the_page_opens_where_nothing_is_loaded(tmp_path, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    shown = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    shown = shown.switch_page("pages/10_Encoders.py").run()
+    assert not shown.exception and "13 of 13 captioners" in texts(shown)
+
+
+# several attackers at once, and the device
+
+
+def write_inputs(folder: Path) -> list[str]:
+    rng = np.random.default_rng(0)
+    labels = ["Female" if image % 2 else "Male" for image in range(80)]
+    things = {"Female": "cake", "Male": "tie"}
+    said = [things[label] if rng.random() < 0.8 else "dog" for label in labels]
+    (folder / "model.json").write_text(
+        json.dumps([{"image_id": image, "caption": f"a person with a {thing}"} for image, thing in enumerate(said)])
+    )
+    lines = [f"{image},{label}" for image, label in enumerate(labels)]
+    (folder / "labels.csv").write_text("\n".join(["image_id,gender", *lines]))
+    return ["score", "--captions", str(folder / "model.json"), "--attributes", str(folder / "labels.csv"),
+            "--attribute", "gender", "--metric", "LIC_M", "ratio", "--seeds", "2"]  # fmt: skip
+
+
+def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second, capsys):
+    asked = write_inputs(tmp_path)
+    output = tmp_path / "out.csv"
+    assert cli.main([*asked, "--attacker", "ngram", second, "nosuch", "--output", str(output)]) == 0
+    rows = pd.read_csv(output, keep_default_na=False)
+    assert list(zip(rows["metric"], rows["encoder"], strict=True)) == [
+        ("LIC_M", "ngram"), ("LIC_M", second), ("ratio", "")
+    ]  # fmt: skip
+    assert "warning: nosuch left out: Got attacker 'nosuch'" in capsys.readouterr().err
+
+
+def test_no_attacker_that_can_be_had_is_bad_input(tmp_path, capsys):
+    assert cli.main([*write_inputs(tmp_path), "--attacker", "nosuch", "none"]) == 2
+    assert "\nerror: Got attacker 'nosuch'" in capsys.readouterr().err
+
+
+def test_a_failed_run_of_one_attacker_keeps_the_rows_of_the_other(tmp_path, second, monkeypatch, capsys):
+    def fail(*_):
+        raise CapbiasError("a broken encoder", "another", "Choose another.")
+
+    monkeypatch.setattr(Misled, "fit", fail)
+    assert cli.main([*write_inputs(tmp_path), "--attacker", second, "ngram"]) == 1
+    done = capsys.readouterr()
+    assert ",ngram," in done.out and f",{second}," not in done.out and f"model ({second}) failed" in done.err
+
+
+def test_a_device_is_part_of_runs_that_it_can_change(tmp_path):
+    workspace = Workspace(tmp_path)
+    load_demo(workspace)
+
+    def ids(attacker: str, **options) -> set[str]:
+        request = replace(small(), attacker=attacker, words=True, options=options)
+        return {spec.run_id for spec in plan(workspace, request)}
+
+    assert ids("lstm") == ids("lstm", device="auto") and not ids("lstm") & ids("lstm", device="cpu")
+    assert ids("ngram") == ids("ngram", device="cuda")
+
+
+def test_the_device_reaches_the_attacker_and_the_method():
+    torch = pytest.importorskip("torch")
+    assert (
+        load_attacker("lstm", "cpu").device == "cpu" and trained_on(load_attacker("lstm", "cpu")) == "; trained on cpu"
+    )
+    assert trained_on(load_attacker("ngram", "cuda")) == ""
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    with pytest.raises(CapbiasError, match="device 'tpu'"):
+        choose_device("tpu")
+
+
+def test_cuda_without_cuda_is_one_clear_message(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(CapbiasError, match="finds no CUDA"):
+        choose_device("cuda")
