@@ -50,9 +50,7 @@ def answer_page() -> None:
         return
     if not found:
         earlier = earlier_runs(workspace, collection)
-        said = f"{earlier:,} results were made by an earlier version and are not shown: run them again. " * bool(
-            earlier
-        )
+        said = f"{earlier:,} results by an earlier version are not shown; run them again. " if earlier else ""
         empty_state(
             engine, f"Captions are loaded, but nothing is scored. {said}Open Scores and press Run, or see the demo."
         )

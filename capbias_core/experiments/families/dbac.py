@@ -155,7 +155,9 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
     crew = Crew(attacker_of(job), sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(list(object_names())[place] for place in kept)
     tasks = [side.named[:, kept] for side in sides]
-    evidence = _evidence(crew, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False)
+    evidence = _evidence(
+        crew, job.spec.seeds, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False
+    )
     return evidence, f"{len(names)} objects that captions name; {_sizes(images)}"
 
 
@@ -184,7 +186,7 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
     names = tuple(names[place] for place in kept)
     tasks = [on_image[side.image] for side in sides]
     lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
-    evidence = _evidence(crew, sides, lists, names, tasks, truth, inverse=True)
+    evidence = _evidence(crew, job.spec.seeds, sides, lists, names, tasks, truth, inverse=True)
     return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(images)}"
 
 
@@ -209,20 +211,22 @@ def _by_image(image: np.ndarray, n_images: int) -> csr_array:
     return csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(n_images, len(image)))
 
 
-def _evidence(crew: Crew, sides: list[Side], lists, names, tasks: list[csr_array], truth, inverse: bool) -> Evidence:
+def _evidence(
+    crew: Crew, seeds: tuple[int, ...], sides: list[Side], lists, names, tasks: list[csr_array], truth, inverse: bool
+) -> Evidence:
     """Held-out guesses of attackers on both sides.
 
     tasks: (n, L) booleans of each side, which task words belong to a caption. truth: of test images and logits, losses
     and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,). inverse: P(a) / P(t).
     """
-    splits = [image_split(sides[0].y, sides[0].k, seed, TEST_SHARE, crew.images) for seed in crew.spec.seeds]
+    splits = [image_split(sides[0].y, sides[0].k, seed, TEST_SHARE, crew.images) for seed in seeds]
     crew.fits = len(splits) * sum(map(len, lists))
     sums, layouts = [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
         patterns = _patterns(own)
         whole = _by_image(side.image, len(crew.images)) @ _said(side, own, patterns)
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
-        by_seed = dict.fromkeys(crew.spec.seeds, 0)
+        by_seed = dict.fromkeys(seeds, 0)
         for index, split, test, logits in crew.logits(lists[place], splits, what, align_to):
             rows = side.rows(lists[place][index], test)
             columns = _guessed(own[rows], side.y[test], side.k, patterns[:, rows], truth(test, logits))
