@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.sensitivity import Sensitivity
-from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import (
@@ -88,18 +88,19 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )  # fmt: skip
     attacker = side.selectbox(
-        "Attacker", list(ATTACKERS), key="attacker", bind="query-params",
+        "Attacker", list(ATTACKERS), key="attacker", bind="query-params", accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
-        "protocols, minutes a seed on a CPU.",
+        "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
+        "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )  # fmt: skip
     seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
     metrics = side.multiselect(
         "Metrics", list(ASKED), default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
     )
     words = side.checkbox(
-        "Scores and words of each caption", value=ATTACKERS[attacker].in_process, key=f"words_{attacker}",
-        help=f"Trains {ATTACKERS[attacker].folds} more attackers a set, so that every caption is scored by one that "
-        "did not train on its image.",
+        "Scores and words of each caption", value=attacker_entry(attacker).in_process, key=f"words_{attacker}",
+        help=f"Trains {attacker_entry(attacker).folds} more attackers a set, so that every caption is scored by one "
+        "that did not train on its image.",
     )  # fmt: skip
     merge = side.checkbox(
         "Merge runs of masked words", key="merge", bind="query-params",
@@ -187,7 +188,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
 def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None:
     top = rows[rows["metric"] == best.metric].sort_values("value").iloc[-1]["model"]
     trained = engine.workspace.item("captions", top, collection).details.get("trained_on_references")
-    text = answer(rows, top, best.attribute, ATTACKERS[best.attacker].title, trained)
+    text = answer(rows, top, best.attribute, attacker_entry(best.attacker).title, trained)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
 
 

@@ -8,12 +8,11 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attackers import ATTACKERS
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import caption_rows, select_rows, sort_orders, toward
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import picture_path
-from capbias_core.experiments.read import CaptionScores, caption_runs
+from capbias_core.experiments.read import CaptionScores, caption_runs, scoring_attackers
 from capbias_core.experiments.store import RunRow
 from capbias_core.explain.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.prepare import tokenize
@@ -66,7 +65,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
     found = {}
     for table in engine.workspace.items("attributes", collection):
         for attribute in table.details["attributes"]:
-            for attacker in ATTACKERS:
+            for attacker in scoring_attackers(engine.workspace, collection):
                 runs = caption_runs(engine.workspace, collection, attribute, attacker)
                 if runs:
                     found[f"{attribute}, {attacker}"] = runs

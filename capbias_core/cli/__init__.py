@@ -102,7 +102,8 @@ def _add_columns(command) -> None:
 
 def _add_attacker(command, several: bool = False) -> None:
     """--attacker and --device. several: a list, `attackers`, beside the one that requests are made with."""
-    known = f"one{' or more' if several else ''} of: {', '.join(ATTACKERS)} (default: ngram)"
+    known = f"one{' or more' if several else ''} of: {', '.join(ATTACKERS)} (default: ngram); or the folder or name "
+    known += "of any text encoder, frozen; or one of these with its folder, such as bert_ft=FOLDER"
     if several:
         command.set_defaults(attacker="ngram", attackers=["ngram"])
         command.add_argument("--attacker", nargs="+", dest="attackers", metavar="NAME", help=known)

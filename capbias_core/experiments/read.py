@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.attackers import ATTACKERS
 from capbias_core.experiments.plan import OBJECTS, PROTOCOL, RunSpec, attribute_from
 from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, inputs_of
@@ -207,6 +208,12 @@ def _comparison(runs: list[RunRow]) -> Comparison:
         condition=spec["condition"], references=spec["references"],
         alignment=alignment_name(spec["options"].get("alignment")), runs=tuple(runs),
     )  # fmt: skip
+
+
+def scoring_attackers(workspace: Workspace, collection: str) -> list[str]:
+    """Attackers that scored captions one by one: those of the table in its order, then models that users named."""
+    used = {run.spec["attacker"] for run in current_runs(workspace, collection, "captions")}
+    return [name for name in ATTACKERS if name in used] + sorted(used - ATTACKERS.keys())
 
 
 def caption_runs(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:

@@ -6,10 +6,17 @@ from html import escape
 
 import streamlit as st
 
-from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers import attacker_entry
 from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.read import Comparison, caption_runs, comparisons, earlier_runs, top_words
+from capbias_core.experiments.read import (
+    Comparison,
+    caption_runs,
+    comparisons,
+    earlier_runs,
+    scoring_attackers,
+    top_words,
+)
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
@@ -74,7 +81,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
     model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params")
-    text = answer(rows, model, chosen.attribute, ATTACKERS[chosen.attacker].title, trained.get(model))
+    text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker).title, trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     said = sensitivity_alike(workspace, found, chosen)
     if said and (warning := encoders_warning(said, chosen.metric)):
@@ -117,7 +124,7 @@ def _view(engine: Engine, collection: str, chosen: Comparison, model: str) -> di
         f"{name}, {attacker}"
         for item in workspace.items("attributes", collection)
         for name in item.details["attributes"]
-        for attacker in ATTACKERS
+        for attacker in scoring_attackers(workspace, collection)
         if caption_runs(workspace, collection, name, attacker)
     )
     sets = caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker)
