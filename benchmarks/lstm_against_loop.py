@@ -103,7 +103,7 @@ def read(name: str, options: argparse.Namespace) -> Captioner:
         labels = {row["image_id"]: row[attribute.name] for row in csv.DictReader(file)}
     rows = json.loads((options.data / "results" / f"{name}.json").read_text(encoding="utf-8"))
     caption_of = {str(row["image_id"]): row["caption"] for row in rows}
-    ids = sorted(image for image in caption_of if labels.get(image) in attribute.values)
+    ids = sorted(image for image in caption_of if labels.get(image) in attribute.values)[: options.images]
     y = np.array([attribute.values.index(labels[image]) for image in ids])
     splits = [balanced_split(y, len(attribute.values), seed, ids=ids) for seed in range(options.seeds)]
     return Captioner(name, masked_captions([caption_of[image] for image in ids], attribute), y, splits)
@@ -169,6 +169,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of annotations/ and results/")
     parser.add_argument("--captioners", nargs="+", default=["sat"], help="names of files in results/, or all")
     parser.add_argument("--attribute", default="gender", help="an attribute of two values (default: %(default)s)")
+    parser.add_argument("--images", type=int, help="the first so many labelled images (default: all)")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--loop-seeds", type=int, help="seeds of the loop, 0 for no loop (default: all)")
     parser.add_argument("--epochs", type=int, default=20)
