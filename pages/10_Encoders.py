@@ -43,7 +43,7 @@ from capbias_core.present.encoders import (
     ranks_note,
     scores_by_encoder,
 )
-from capbias_core.present.sentence import duration
+from capbias_core.present.sentence import duration, measure
 from capbias_core.present.table import counted, to_csv
 from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.running import progress
@@ -52,6 +52,8 @@ from pages.ui.uploads import uploaded_path
 MEASURED, NONE = "measured here", "none"
 SWEPT = {"lic": "LIC", "dbac": "DBAC"}
 SEEDS = 5
+# One that answers in seconds and one of the DBAC paper's.
+BY_DEFAULT = ["ngram", "lstm"]
 NO_BAR = {"displayModeBar": False}
 
 
@@ -118,6 +120,8 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     grey = _grey(published, beside, shown, key)
     said = sensitivity_of(engine.workspace, shown, values)
     _scores(shown, grey, key, values, said)
+    if own and beside != NONE and grey.empty:
+        note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
     _variation(rows, source, published, beside)
     _ranks(shown, said, named(key))
     _judges(engine, shown, named(key))
@@ -231,7 +235,10 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         note("LIC and DBAC compare with human captions: load captions and references on the Data page.")
         return
     left, right = st.container(key="stacks").columns(2, gap="large")
-    encoders = left.multiselect("Encoders", list(ATTACKERS), default=list(ATTACKERS)[:2], key="sweep_encoders")
+    encoders = left.multiselect(
+        "Encoders", list(ATTACKERS), default=BY_DEFAULT, key="sweep_encoders", accept_new_options=True,
+        help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
+    )  # fmt: skip
     captions = left.multiselect("Captioners", sets, default=sets, key="sweep_sets")
     metric = right.segmented_control(
         "Metric", list(SWEPT), default="lic", format_func=SWEPT.get, key="sweep_metric", required=True

@@ -21,6 +21,7 @@ from capbias_core.present.table import counted, value_text
 # One colour and one shape an encoder, so that neither is needed alone. Readable on both themes.
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#B08900", "#8C6BC8", "#7A8B99")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down")
+FEW = 2
 ROW = 17
 BAR = 15
 # CVs grow without bound near a mean of 0; longer bars would hide all others.
@@ -88,20 +89,25 @@ def encoder_note(own: Sensitivity, model: str) -> str:
     if len(signs) < LEAST_ENCODERS:
         return "one encoder"
     others = sorted({name for pair in own.swapped if model in pair for name in pair} - {model})
-    moved = f"; {WARNING} order with {', '.join(others)} changes" if others else ""
+    moved = f"; {WARNING} order with {_few(others, 'captioner')} changes" if others else ""
     return _sign_note(signs) + moved
 
 
 def _sign_note(signs: dict[str, int]) -> str:
     sides = {side: [name for name, said in signs.items() if said == side] for side in (ABOVE, BELOW, OPEN)}
     if sides[ABOVE] and sides[BELOW]:
-        return f"{WARNING} sign changes: above with {', '.join(sides[ABOVE])}; below with {', '.join(sides[BELOW])}"
+        return f"{WARNING} sign changes: above with {_few(sides[ABOVE])}; below with {_few(sides[BELOW])}"
     clear = sides[ABOVE] or sides[BELOW]
     if not clear:
         return f"sign open in all {len(signs)} encoders"
     if sides[OPEN]:
-        return f"{WARNING} same sign in {len(clear)} of {len(signs)} encoders; open with {', '.join(sides[OPEN])}"
+        return f"{WARNING} same sign in {len(clear)} of {len(signs)} encoders; open with {_few(sides[OPEN])}"
     return f"same sign in {len(signs)} of {len(signs)} encoders"
+
+
+def _few(names: list[str], noun: str = "encoder") -> str:
+    """The names, or how many where they are many."""
+    return ", ".join(names) if len(names) <= FEW else counted(len(names), noun)
 
 
 def encoders_warning(own: Sensitivity, metric: str) -> str:
@@ -242,7 +248,7 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity):
                 x=names[place], y=rank, text=text, showarrow=False, xanchor=anchor, xshift=shift, align=anchor
             )
     figure.update_layout(
-        **_layout(len(ranks), 30, entries=0),
+        **_layout(len(ranks), 30, entries=0) | {"margin": {"l": 10, "r": 130, "t": 34, "b": 46}},
         xaxis={"type": "category", "range": [-0.6, len(names) - 0.4]},
         yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "showticklabels": False,
                "showgrid": False, "zeroline": False},
