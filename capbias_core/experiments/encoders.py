@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
-from capbias_core.aggregate.sensitivity import Order, Sensitivity, order_by_value, order_of, sensitivity
+from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.plan import Request, RunSpec, plan
 from capbias_core.experiments.read import Comparison, ranking
@@ -128,8 +128,9 @@ def _order(workspace: Workspace, rows: pd.DataFrame) -> Order:
 
 def sensitivity_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> Sensitivity | None:
     """What every attacker that measured as `chosen` did says of its captioners; None where there is one attacker."""
-    rows = measured_alike(workspace, found, chosen)
-    return sensitivity_of(workspace, rows, len(chosen.attribute.values)) if rows["encoder"].nunique() > 1 else None
+    if len({item.attacker for item in found if _protocol(item) == _protocol(chosen)}) < LEAST_ENCODERS:
+        return None
+    return sensitivity_of(workspace, measured_alike(workspace, found, chosen), len(chosen.attribute.values))
 
 
 def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> pd.DataFrame:
