@@ -31,6 +31,8 @@ from capbias_core.attackers.training import (
 )
 from capbias_core.attackers.transformer import TransformerAttacker, attention, positions
 from capbias_core.errors import Cancelled
+from capbias_core.experiments.families import crew
+from capbias_core.prepare import balanced_split
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
 SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "dropout": 0.0}
@@ -395,3 +397,64 @@ def test_a_pretended_cuda_device_gets_no_tensor_of_another(name):
         tokens = torch.ones(3, 4, 7, dtype=torch.long, device=cuda)
         losses = caption_losses(network(tokens, torch.ones_like(tokens[..., 0])), torch.ones_like(tokens[..., 0]))
         assert losses.shape == (3, 4) and losses.device.type == "cuda"
+
+
+# a run
+
+
+class Remembering:
+    """An attacker that learns nothing and notes what it was asked to fit together."""
+
+    def __init__(self):
+        self.asked = []
+
+    def corpus(self, captions):
+        return list(captions)
+
+    def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
+        self.asked.append([[corpus[row] for row in own] for own in rows])
+        tick(1.0, "")
+        return [self] * len(rows)
+
+    def logits(self, corpus, rows):
+        last = [corpus[row].split()[-1] for row in rows]
+        return np.array([[float(word) if word.isdigit() else np.nan] for word in last])
+
+
+def crew_of(seeds: int) -> tuple[crew.Crew, Remembering, list]:
+    attacker, reports = Remembering(), []
+    images = tuple(f"i{place}" for place in range(40))
+    own = crew.Crew(attacker, 2, np.arange(40) % 2, images, lambda *report: reports.append(report), 2 * seeds)
+    return own, attacker, reports
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
+    own, attacker, reports = crew_of(3)
+    # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
+    lists = [crew.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
+             for index in (0, 1)]  # fmt: skip
+    splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
+    found = list(own.logits(lists, splits, "captions", lists[:1] if aligned else None))
+    assert [(index, split.seed) for index, split, _, _ in found] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    (asked,) = attacker.asked
+    for texts, (index, split, test, logits) in zip(asked, found, strict=True):
+        # Aligned to index 0, which never says word1.
+        word = "<unk>" if aligned and index else f"word{index}"
+        seen = {str(image) for image in split.train}
+        assert texts == [f"{word} {image if str(image) in seen else '<unk>'}" for image in split.train]
+        assert sorted(test) == list(split.test)
+        if not aligned:
+            assert logits[:, 0].tolist() == test.tolist()
+    assert reports == [(1.0, "captions, attackers 1 to 6 of 6")]
+
+
+def test_a_large_run_keeps_few_attackers_at_a_time(monkeypatch):
+    monkeypatch.setattr(crew, "MOST_TOGETHER", 2)
+    own, attacker, reports = crew_of(3)
+    lists = [crew.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
+    splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
+    own.fits = 3
+    assert len(list(own.logits(lists, splits, "captions"))) == 3
+    assert [len(asked) for asked in attacker.asked] == [2, 1]
+    assert [text for _, text in reports] == ["captions, attackers 1 to 2 of 3", "captions, attacker 3 of 3"]

@@ -21,6 +21,9 @@ from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Split
 
+# Attackers in memory at a time: an LSTM of LIC's is some 10 MB, with its training captions as numbers 13 MB.
+MOST_TOGETHER = 50
+
 
 @dataclass(frozen=True)
 class CaptionList:
@@ -104,7 +107,11 @@ class Crew:
         self.done = 0
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
-        """The trained attacker of each case, in order; all train together where their kind can."""
+        """The trained attacker of each case, in order; they train together where their kind can."""
+        for start in range(0, len(cases), MOST_TOGETHER):
+            yield from self._together(corpus, cases[start : start + MOST_TOGETHER], what)
+
+    def _together(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
 
         def tick(share: float, text: str) -> None:
