@@ -28,6 +28,7 @@ from capbias_core.aggregate.sensitivity import (
 )
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
+from capbias_core.cli.score import ordered
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.encoders import (
     PRINTED,
@@ -465,3 +466,9 @@ def test_cuda_without_cuda_is_one_clear_message(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(CapbiasError, match="finds no CUDA"):
         choose_device("cuda")
+
+
+def test_rows_come_in_the_order_in_which_encoders_were_asked_for():
+    rows = frame(row("m", "b", 1), row("m", "other", 1), row("m", "a", 1), row("m", "b", 1, metric="LIC_M"))
+    found = ordered(rows, ["m"], ["LIC_M", "LIC"], ["a", "b"])
+    assert list(found["encoder"]) == ["b", "a", "b", "other"] and list(found["metric"])[0] == "LIC_M"

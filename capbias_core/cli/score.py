@@ -35,7 +35,8 @@ def score(args) -> int:
             frame = with_objects(frame, workspace, specs)
         code = outcome(rows)
         if len(frame):
-            write_output(to_csv(ordered(frame, request.captions, wanted)), output)
+            encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
+            write_output(to_csv(ordered(frame, request.captions, wanted, encoders)), output)
     return code
 
 
@@ -83,10 +84,13 @@ def _lacks(name: str, spec: RunSpec) -> str:
     return "" if not compares(name) or spec.references else f"no labelled image of {spec.model} has references"
 
 
-def ordered(frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str]) -> pd.DataFrame:
-    """Rows of the wanted metrics, captioners and metrics in the order in which they were asked for."""
-    places = {"model": list(models), "metric": list(wanted)}
+def ordered(
+    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
+    judges = list(dict.fromkeys([*encoders, *frame["encoder"]]))
+    places = {"model": list(models), "metric": list(wanted), "encoder": judges}
     return frame[frame["metric"].isin(places["metric"])].sort_values(
-        ["model", "metric", "condition"], kind="stable",
+        ["model", "metric", "condition", "encoder"], kind="stable",
         key=lambda column: column.map(places[column.name].index) if column.name in places else column,
     )  # fmt: skip
