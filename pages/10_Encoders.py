@@ -201,7 +201,7 @@ def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str) -> None:
     st.subheader(f"Ranks by {name}, encoder by encoder")
     figure = rank_chart(shown, said)
     if figure is None:
-        note("Ranks need at least two captioners that the same two encoders or more have scored.")
+        note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
         return
     st.plotly_chart(figure, key="ranks", config=NO_BAR, alt=f"Rank of each captioner by {name} for each encoder")
     note(ranks_note(shown))

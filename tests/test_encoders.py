@@ -13,7 +13,7 @@ import pytest
 
 from capbias_core import attackers, cli
 from capbias_core.aggregate import Pair, Ranking
-from capbias_core.aggregate.consistency import agreement, variation
+from capbias_core.aggregate.consistency import agreement, alignment, variation
 from capbias_core.aggregate.sensitivity import (
     ABOVE,
     BELOW,
@@ -51,6 +51,7 @@ from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
 from capbias_core.present.encoders import (
     LARGEST_BAR,
+    alignment_table,
     cv_chart,
     cv_reasons,
     encoder_note,
@@ -472,3 +473,12 @@ def test_rows_come_in_the_order_in_which_encoders_were_asked_for():
     rows = frame(row("m", "b", 1), row("m", "other", 1), row("m", "a", 1), row("m", "b", 1, metric="LIC_M"))
     found = ordered(rows, ["m"], ["LIC_M", "LIC"], ["a", "b"])
     assert list(found["encoder"]) == ["b", "a", "b", "other"] and list(found["metric"])[0] == "LIC_M"
+
+
+def test_people_beside_each_encoder():
+    """People say 1, 2, 3 of opens, turns, stays, where a says 3, 4, 9 and b says 1, -4, 9."""
+    people = pd.Series({"opens": 1.0, "turns": 2.0, "stays": 3.0})
+    table = alignment_table(alignment(ROWS, people)).set_index("encoder")["human alignment ↑ (Pearson)"]
+    # a: deviations -7/3 -4/3 11/3, people -1 0 1: 6 / sqrt(2 * (49 + 16 + 121) / 9) = 6 / 6.429 = 0.933
+    # b: 1 -4 9, mean 2: -1 -6 7: 8 / sqrt(2 * 86) = 0.610
+    assert table["a"] == "0.933" and table["b"] == "0.610"
