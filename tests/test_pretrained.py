@@ -23,14 +23,15 @@ from capbias_core.experiments.plan import Request, RunSpec, mapping_details, pla
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.language.cache import EmbeddingCache
+from capbias_core.prepare.split import FIT, child_seed
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.attackers import heads as heads_module  # noqa: E402
 from capbias_core.attackers.fine_tuned import FineTunedAttacker  # noqa: E402
 from capbias_core.attackers.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
-from capbias_core.attackers.heads import HeadProtocol, caption_losses, fit_heads  # noqa: E402
+from capbias_core.attackers.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
+from capbias_core.attackers.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -178,66 +179,73 @@ def problem(n: int = 240, width: int = 12) -> tuple[torch.Tensor, np.ndarray]:
 
 @pytest.mark.parametrize("patience", [0, 3])
 def test_a_seed_alone_and_among_others_is_the_same(patience):
-    """Seeds with other rows, one of them with fewer batches an epoch than the rest."""
+    """Seeds with other rows, one of them with fewer batches an epoch than the rest; a seed a thread, as on a CPU."""
     vectors, labels = problem()
     protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=32, epochs=12, patience=patience)
     sizes = {3: 200, 8: 200, 11: 60, 2: 190}
     rows = [np.random.default_rng(seed).permutation(240)[:size] for seed, size in sizes.items()]
     own = [labels[picked] for picked in rows]
-    together = fit_heads(vectors, rows, own, 1, list(sizes), protocol, silent)
-    found = [head(vectors).numpy() for head in together]
+    torch.set_num_threads(2)
+    everyone = fit_heads(vectors, rows, own, 1, list(sizes), protocol, silent)
+    found = [logits_of(head, vectors) for head in everyone]
     for place, seed in enumerate(sizes):
         (alone,) = fit_heads(vectors, [rows[place]], [own[place]], 1, [seed], protocol, silent)
-        assert found[place] == pytest.approx(alone(vectors).numpy(), abs=1e-4)
+        assert found[place] == pytest.approx(logits_of(alone, vectors), abs=1e-4)
+    torch.set_num_threads(1)
     assert np.abs(found[0] - found[1]).max() > 0.1, "seeds differ"
+
+
+@pytest.mark.parametrize("patience", [0, 3])
+def test_one_program_of_all_seeds_is_each_alone(patience):
+    """What CUDA runs, with a leading seed dimension; in double precision, so that only a mistake could differ."""
+    vectors, labels = problem()
+    vectors = vectors.double()
+    protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=32, epochs=12, patience=patience)
+    sizes = {3: 200, 8: 199, 11: 60, 2: 190}
+    rows = {seed: np.random.default_rng(seed).permutation(240)[:size] for seed, size in sizes.items()}
+
+    def fits() -> list:
+        heads = [untrained((12, 16, 8, 1), 0.0, seed).double() for seed in sizes]
+        return [
+            prepared(rows[seed], labels[rows[seed]], head, seed, protocol)
+            for seed, head in zip(sizes, heads, strict=True)
+        ]
+
+    everyone, alone, reports = fits(), fits(), []
+    together(vectors, everyone, protocol, lambda share, text: reports.append(share))
+    for fit in alone:
+        together(vectors, [fit], protocol, silent)
+    for one, other in zip(everyone, alone, strict=True):
+        assert logits_of(one.head, vectors) == pytest.approx(logits_of(other.head, vectors), abs=1e-9)
+    assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
+
+
+def logits_of(head, vectors) -> np.ndarray:
+    with torch.no_grad():
+        return head(vectors[None])[0].numpy()
 
 
 def test_a_head_is_what_a_plain_loop_of_pytorch_trains():
     """The same weights to begin with, the same order, `nn.Linear`, BCEWithLogitsLoss and Adam, in a loop."""
     vectors, labels = problem()
+    vectors = vectors.double()
     protocol = HeadProtocol(hidden=(16, 8), learning_rate=0.01, batch=50, epochs=4, patience=0)
     (head,) = fit_heads(vectors, [np.arange(240)], [labels], 1, [9], protocol, silent)
-    start = heads_module.Heads((12, 16, 8, 1), [heads_module.child_seed(9, heads_module.FIT, 0)], 0.0).of(0)
     layers = [torch.nn.Linear(*pair).double() for pair in ((12, 16), (16, 8), (8, 1))]
-    for layer, weight, bias in zip(layers, start.weights, start.biases, strict=True):
-        layer.weight.data, layer.bias.data = weight.T.double(), bias[0].double()
+    for layer, start in zip(layers, untrained((12, 16, 8, 1), 0.0, 9).layers, strict=True):
+        layer.weight.data, layer.bias.data = start.weight[0].detach().double(), start.bias[0].detach().double()
     network = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    rng = np.random.default_rng(heads_module.child_seed(9, heads_module.FIT, 1))
+    rng = np.random.default_rng(child_seed(9, FIT, ORDER))
     # Without patience no caption is set aside, but their order is still that of the seed's draw for it.
-    kept = np.random.default_rng(heads_module.child_seed(9, heads_module.FIT, 2)).permutation(240)
+    kept = np.random.default_rng(child_seed(9, FIT, SET_ASIDE)).permutation(240)
     for _ in range(4):
         for batch in torch.from_numpy(kept[rng.permutation(240)]).split(50):
             optimizer.zero_grad()
             answers = torch.from_numpy(labels)[batch].double()
-            torch.nn.functional.binary_cross_entropy_with_logits(
-                network(vectors[batch].double())[:, 0], answers
-            ).backward()
+            torch.nn.BCEWithLogitsLoss()(network(vectors[batch])[:, 0], answers).backward()
             optimizer.step()
-    assert head(vectors).numpy() == pytest.approx(network(vectors.double()).detach().numpy(), abs=1e-9)
-
-
-def test_the_epoch_with_the_lowest_loss_is_kept():
-    """Two seeds: the first is best after epoch 2 and over after epoch 4, the second improves once more in epoch 5."""
-    heads = heads_module.Heads((1, 1), [0, 1], 0.0)
-    best = heads_module.Best(2, patience=2)
-    over = []
-    for epoch, losses in enumerate([(3.0, 3.0), (1.0, 2.0), (2.0, 2.5), (2.0, 1.5), (0.5, 1.4), (0.1, 9), (0.1, 9)]):
-        with torch.no_grad():
-            heads.biases[0].fill_(float(epoch))
-        over.append(best.all_over(heads, np.array(losses)))
-    assert [head.biases[0].item() for head in best.heads] == [1.0, 4.0]
-    assert over == [False] * 6 + [True]
-
-
-def test_losses_by_hand():
-    """logit 0: log 2 either way; logits (0, log 3): 1/4 and 3/4; two task words at logit 0: 2 log 2."""
-    one = caption_losses(torch.zeros(1, 2, 1), torch.tensor([[0, 1]]))
-    assert one.flatten().tolist() == pytest.approx([np.log(2)] * 2)
-    three = caption_losses(torch.tensor([[[0.0, np.log(3)]]]), torch.tensor([[1]]))
-    assert three.item() == pytest.approx(np.log(4 / 3))
-    tasks = caption_losses(torch.zeros(1, 1, 2), torch.tensor([[[True, False]]]))
-    assert tasks.item() == pytest.approx(2 * np.log(2))
+    assert logits_of(head, vectors) == pytest.approx(network(vectors).detach().numpy(), abs=1e-6)
 
 
 # the cache

@@ -19,8 +19,10 @@ from torch import Tensor
 from capbias_core.attackers.base import Tick
 from capbias_core.attackers.batches import training_batches
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.heads import Head, Heads, caption_losses, logit_count
+from capbias_core.attackers.heads import untrained
 from capbias_core.attackers.pretrained import Attributed
+from capbias_core.attackers.stacked import Head
+from capbias_core.attackers.training import DROP, ORDER, caption_losses, epoch_tick, logit_count
 from capbias_core.language.encoder import FIRST, TextEncoder, of_one_length, text_encoder
 from capbias_core.prepare.split import FIT, child_seed
 
@@ -58,33 +60,33 @@ class FineTunedAttacker:
     def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedFineTuned:
         device, logits = choose_device(self.device), logit_count(labels, n_values)
         encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))
-        heads = Heads((encoder.width, *self.hidden, logits), [child_seed(seed, FIT, 0)], LEAK).to(device)
+        head = untrained((encoder.width, *self.hidden, logits), LEAK, seed).to(device)
         kind = torch.long if np.ndim(labels) == 1 else torch.bool
         targets = torch.as_tensor(np.asarray(labels), dtype=kind, device=device)
         ids = [corpus.ids[row] for row in rows]
         # The encoder's dropout draws from the process's generators: they are seeded here and put back after.
         with torch.random.fork_rng():
-            torch.manual_seed(child_seed(seed, FIT, 1))
-            self._train(encoder, heads, ids, targets, np.random.default_rng(child_seed(seed, FIT, 2)), tick)
+            torch.manual_seed(child_seed(seed, FIT, DROP))
+            self._train(encoder, head, ids, targets, np.random.default_rng(child_seed(seed, FIT, ORDER)), tick)
         encoder.model.eval()
-        return FittedFineTuned(encoder, heads.of(0), self.integration_steps)
+        return FittedFineTuned(encoder, head, self.integration_steps)
 
-    def _train(self, encoder: TextEncoder, heads: Heads, ids: list[np.ndarray], targets: Tensor, rng, tick) -> None:
+    def _train(self, encoder: TextEncoder, head: Head, ids: list[np.ndarray], targets: Tensor, rng, tick) -> None:
         encoder.model.train()
-        weights = [*encoder.model.parameters(), *heads.parameters()]
+        weights = [*encoder.model.parameters(), *head.parameters()]
         optimizer = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
         lengths = np.array([len(own) for own in ids])
         for epoch in range(self.epochs):
+            report = epoch_tick(tick, epoch, self.epochs)
             batches = training_batches(lengths, self.batch, rng)
             for done, batch in enumerate(batches, start=1):
                 groups = [batch[own] for own in of_one_length([ids[row] for row in batch], self.batch)]
                 vectors = torch.cat([encoder.pooled(encoder.tensor(ids, group)) for group in groups])
-                loss = caption_losses(heads(vectors[None]), targets[np.concatenate(groups)][None]).mean()
+                loss = caption_losses(head(vectors[None]), targets[np.concatenate(groups)][None]).mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                share = (epoch + done / len(batches)) / self.epochs
-                tick(share, f"epoch {epoch + 1} of {self.epochs}, loss {loss.item():.2f}")
+                report(done / len(batches), loss.item())
 
 
 @dataclass(frozen=True)
@@ -104,5 +106,5 @@ class FittedFineTuned(Attributed):
         with torch.no_grad():
             for members in of_one_length(ids, SCORING_BATCH):
                 vectors = self.own.pooled(self.own.tensor(ids, members))
-                found[members] = self.head(vectors).double().cpu().numpy()
+                found[members] = self.head(vectors[None])[0].double().cpu().numpy()
         return found

@@ -26,8 +26,10 @@ from torch import Tensor
 
 from capbias_core.attackers.base import Tick, silent
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.heads import Head, HeadProtocol, fit_heads, logit_count
+from capbias_core.attackers.heads import HeadProtocol, fit_heads
 from capbias_core.attackers.pretrained import Attributed
+from capbias_core.attackers.stacked import Head
+from capbias_core.attackers.training import logit_count
 from capbias_core.language.cache import EmbeddingCache
 from capbias_core.language.encoder import FIRST, OWN, TextEncoder, text_encoder
 
@@ -119,7 +121,7 @@ class FittedFrozen(Attributed):
     def logits(self, corpus: EmbeddedCorpus, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             vectors = corpus.vectors()[torch.from_numpy(corpus.copies[np.asarray(rows, dtype=int)])]
-            return self.head(vectors).double().cpu().numpy()
+            return self.head(vectors[None])[0].double().cpu().numpy()
 
 
 def bert_pre(path: str, digest: str = "", cache: str | None = None) -> FrozenAttacker:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from torch import Tensor
 
+from capbias_core.attackers.stacked import Head
 from capbias_core.language.encoder import TextEncoder, word_attributions
 from capbias_core.types import Contributions
 
@@ -14,7 +13,7 @@ from capbias_core.types import Contributions
 class Attributed:
     """A fitted attacker that is an encoder and a head on its vectors."""
 
-    head: Callable[[Tensor], Tensor]
+    head: Head
     integration_steps: int
 
     def encoder(self) -> TextEncoder:
@@ -32,12 +31,17 @@ class Attributed:
         # Captions of one data set repeat each other; each distinct one is attributed once.
         distinct = list(dict.fromkeys(captions))
         texts = [encoder.read(caption) for caption in distinct]
-        words, baseline, logits = word_attributions(encoder, self.head, self.head.logits, texts, self.integration_steps)
+        words, baseline, logits = word_attributions(
+            encoder, self._logits, self.head.logits, texts, self.integration_steps
+        )
         sums = np.array([own.sum(axis=0) for own in words]).reshape(logits.shape)
         delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
         place = {caption: row for row, caption in enumerate(distinct)}
         copies = [place[caption] for caption in captions]
         return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])
+
+    def _logits(self, vectors: Tensor) -> Tensor:
+        return self.head(vectors[None])[0]
 
     def attention(self, caption: str, layer: int, head: int) -> tuple[list[str], np.ndarray]:
         """Words of a masked caption as the encoder reads it, and the attention between them; see TextEncoder."""

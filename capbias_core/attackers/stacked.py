@@ -76,15 +76,19 @@ def linear(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """Linear layers with ReLU between them. sizes: of its input, its hidden layers (none: one linear layer), and C."""
+    """Linear layers with ReLU between them. sizes: of its input, its hidden layers (none: one linear layer), and C.
 
-    def __init__(self, sizes: Sequence[int]):
+    leak: slope of the ReLU below 0.
+    """
+
+    def __init__(self, sizes: Sequence[int], leak: float = 0.0):
         super().__init__()
+        self.leak, self.logits = leak, sizes[-1]
         self.layers = nn.ModuleList(StackedLinear(before, after) for before, after in pairwise(sizes))
 
     def forward(self, values: Tensor) -> Tensor:
         for layer in self.layers[:-1]:
-            values = functional.relu(layer(values))
+            values = functional.leaky_relu(layer(values), self.leak)
         return self.layers[-1](values)
 
 

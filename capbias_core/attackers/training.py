@@ -222,7 +222,7 @@ class Program:
         epochs, patience = self.attacker.epochs, self.attacker.patience
         lowest = Lowest(self.network, len(self.fits), patience)
         for epoch in range(epochs):
-            self.epoch(_epoch_tick(tick, epoch, epochs))
+            self.epoch(epoch_tick(tick, epoch, epochs))
             if patience and lowest.note(self.network, self._aside_losses()):
                 break
         if patience:
@@ -388,7 +388,7 @@ class NetworkAttacker:
         vocabulary = training_vocabulary([captions[place] for place in kept])
         encoded = [encode([captions[place] for place in own], vocabulary) for own in (kept, aside) if own is not None]
         return Fit(
-            seed, vocabulary, self._untrained(len(vocabulary) + 1, _logits_for(labels, n_values), seed),
+            seed, vocabulary, self._untrained(len(vocabulary) + 1, logit_count(labels, n_values), seed),
             encoded[0], labels[kept],
             *((encoded[1], labels[aside]) if self.patience else (None, None)),
         )  # fmt: skip
@@ -405,9 +405,19 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
     threads = torch.get_num_threads()
     if min(threads, len(fits)) == 1:
         for done, fit in enumerate(fits):
-            Program(attacker, [fit], device, padded=False).train(_part(tick, done, 1, len(fits)))
+            Program(attacker, [fit], device, padded=False).train(part_of(tick, done, 1, len(fits)))
         return
-    shares, texts, stop = [0.0] * len(fits), [""], Event()
+
+    def training(fit: Fit) -> Callable[[Tick], None]:
+        return lambda note: Program(attacker, [fit], device, padded=False).train(note)
+
+    each_in_a_thread([training(fit) for fit in fits], tick)
+
+
+def each_in_a_thread(trainings: Sequence[Callable[[Tick], None]], tick: Tick) -> None:
+    """Trainings (each is given its own tick), as many at a time as PyTorch has threads, one thread of PyTorch each."""
+    threads = torch.get_num_threads()
+    shares, texts, stop = [0.0] * len(trainings), [""], Event()
 
     def work(place: int) -> None:
         def note(share: float, text: str) -> None:
@@ -416,11 +426,11 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
             shares[place], texts[0] = share, text
 
         torch.set_num_threads(1)
-        Program(attacker, [fits[place]], device, padded=False).train(note)
+        trainings[place](note)
 
     try:
-        with ThreadPoolExecutor(min(threads, len(fits))) as pool:
-            futures = [pool.submit(work, place) for place in range(len(fits))]
+        with ThreadPoolExecutor(min(threads, len(trainings))) as pool:
+            futures = [pool.submit(work, place) for place in range(len(trainings))]
             _watch(futures, lambda: tick(sum(shares) / len(shares), texts[0]), stop)
     finally:
         torch.set_num_threads(threads)
@@ -453,7 +463,7 @@ def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.devi
         size = seeds_at_once(len(group), max(_needed(attacker, fit) for fit in group), _free(device))
         for start in range(0, len(group), size):
             own = group[start : start + size]
-            Program(attacker, own, device, padded=True).train(_part(tick, done, len(own), len(fits)))
+            Program(attacker, own, device, padded=True).train(part_of(tick, done, len(own), len(fits)))
             done += len(own)
 
 
@@ -468,12 +478,12 @@ def _free(device: torch.device) -> int:
     return int(SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
 
 
-def _part(tick: Tick, done: int, own: int, whole: int) -> Tick:
+def part_of(tick: Tick, done: int, own: int, whole: int) -> Tick:
     """Reports of some of the fits as reports of all."""
     return lambda share, text: tick((done + share * own) / whole, text)
 
 
-def _epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
+def epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
     """Reports of one epoch as reports of the whole fit."""
 
     def report(share: float, loss: float) -> None:
@@ -483,7 +493,7 @@ def _epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float],
     return report
 
 
-def _logits_for(labels: np.ndarray, n_values: int) -> int:
+def logit_count(labels: np.ndarray, n_values: int) -> int:
     """One logit for two values, K for more, one each for task words."""
     if np.ndim(labels) == 2:
         return np.shape(labels)[1]
