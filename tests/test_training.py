@@ -391,18 +391,24 @@ for name in ("lstm_bi", "transformer_1h"):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
 @pytest.mark.parametrize("name", SCRATCH)
-def test_a_pretended_cuda_device_gets_no_tensor_of_another(name):
-    """Shapes and devices alone are worked out: where a tensor on the CPU meets one on CUDA, this breaks."""
-    attacker, cuda = small(name), torch.device("cuda")
-    network = attacker.network(9, 1)
+def test_a_step_mixes_no_devices_and_waits_for_none(name, device):
+    """Shapes and devices alone are worked out: a tensor of another device breaks this, and so does asking for a value.
+
+    Gradients on CUDA need a device that is there, so those are worked out on the CPU only.
+    """
+    network, device = small(name).network(9, 1), torch.device(device)
     with FakeTensorMode():
         for module in network.modules():
             for own, value in list(module.named_parameters(recurse=False)):
-                setattr(module, own, nn.Parameter(torch.empty(3, *value.shape[1:], device=cuda)))
-        tokens = torch.ones(3, 4, 7, dtype=torch.long, device=cuda)
+                setattr(module, own, nn.Parameter(torch.empty(3, *value.shape[1:], device=device)))
+        tokens = torch.ones(3, 4, 7, dtype=torch.long, device=device)
         losses = caption_losses(network(tokens, torch.ones_like(tokens[..., 0])), torch.ones_like(tokens[..., 0]))
-        assert losses.shape == (3, 4) and losses.device.type == "cuda"
+        assert losses.shape == (3, 4) and losses.device.type == device.type
+        if device.type == "cpu":
+            losses.sum().backward()
+            assert all(value.grad.shape == value.shape for value in network.parameters())
 
 
 # a run
