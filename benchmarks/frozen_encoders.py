@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--attacker", default="minilm", help="a frozen encoder (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: %(default)s)")
+    parser.set_defaults(images=None)  # all of them
     options = parser.parse_args()
     given = read(options.captioner, options)
     train = given.splits[0].train

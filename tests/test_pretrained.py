@@ -287,16 +287,24 @@ def test_what_is_stopped_keeps_what_was_done(tmp_path):
 
 
 def test_two_processes_share_the_work(tmp_path):
+    """Both are ready before either begins, and take a moment for each step, so that they do meet."""
     code = (
-        "import sys, numpy\nfrom pathlib import Path\nfrom capbias_core.language.cache import EmbeddingCache\n"
+        "import sys, time, numpy\nfrom pathlib import Path\nfrom capbias_core.language.cache import EmbeddingCache\n"
         "calls = []\n"
-        "def embed(texts):\n    calls.extend(texts)\n    return numpy.ones((len(texts), 3)) * len(texts[0])\n"
+        "def embed(texts):\n    calls.extend(texts)\n    time.sleep(0.02)\n"
+        "    return numpy.ones((len(texts), 3)) * len(texts[0])\n"
         "texts = [f'text {place:04}' for place in range(4000)]\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\n"
         "found = EmbeddingCache(Path(sys.argv[1])).vectors(texts, embed)\n"
         "print(len(calls), found.sum())"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "m.sqlite")]
-    both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
+    assert [process.stdout.readline().strip() for process in both] == ["ready"] * 2
+    for process in both:
+        process.stdin.write("go\n")
+        process.stdin.flush()
     said = [process.communicate(timeout=60)[0].split() for process in both]
     assert sum(int(count) for count, _ in said) == 4000, "no text twice"
     assert [float(total) for _, total in said] == [4000 * 3 * 9.0] * 2
