@@ -15,7 +15,9 @@ from capbias_core.attackers.recurrent import RecurrentAttacker
 from capbias_core.attackers.stacked import Dropout
 from capbias_core.errors import Cancelled
 
-TINY = RecurrentAttacker(embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, integration_steps=50, device="cpu")
+TINY = RecurrentAttacker(
+    embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, integration_steps=50, device="cpu"
+)
 FILLERS = ["a", "<gender>", "is", "riding", "holding", "on", "the", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard", "umbrella"]
 
