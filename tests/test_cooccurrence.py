@@ -206,7 +206,7 @@ def test_objects_of_other_images_leave_the_others():
     found, notes = evidence_of(human, model, labels, GENDER, pd.Series({"elsewhere": "cake"}))
     assert list(found) == ["BA", "DBA_O"]
     (note,) = [note for note in notes if note.startswith("DBA_G left out")]
-    assert "of which none but person is on these images" in note
+    assert "on some of these images and not on others" in note
 
 
 def test_captions_without_words_or_objects_are_refused():

@@ -249,7 +249,7 @@ def test_rows_of_few_captions_have_no_interval():
 
 
 def test_other_metrics_read_names_without_the_confidence():
-    names, _ = objects_of(["1", "2"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5"}))
+    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
     assert names == ["cat", "dog"]
 
 

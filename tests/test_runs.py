@@ -540,7 +540,7 @@ def test_a_plan_has_a_run_for_each_set_family_and_condition(workspace):
         ({"seeds": 0}, "0 seeds"),
         ({"captions": ()}, "no caption set"),
         ({"captions": ("x",)}, "one of: m"),
-        ({"attacker": "bert"}, "lstm_bi, ngram"),
+        ({"attacker": "bert"}, "lstm_bi, minilm"),
         ({"metrics": ("bleu",)}, "metric 'bleu'"),
         ({"metrics": ()}, "no metric"),
         ({"attribute": "age"}, "one of: group"),
