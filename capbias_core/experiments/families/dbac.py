@@ -108,8 +108,8 @@ def run(job: Job) -> Outcome:
     )
     if job.spec.attacker != "ngram" and len(images) < ENOUGH:
         notes.append(
-            f"Only {len(images):,} images: in 50 epochs of large batches a network may learn little of the objects, and "
-            "T->A then stays near 0. The paper has 10,780; compare with ngram."
+            f"Only {len(images):,} images: in 50 epochs of large batches a network may learn little of the objects, "
+            "and T->A then stays near 0. The paper has 10,780; compare with ngram."
         )
     results = [row for direction, own in evidence.items() for row in _results(job, direction, own)]
     return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
