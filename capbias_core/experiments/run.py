@@ -5,7 +5,7 @@ from __future__ import annotations
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.families.base import Job, Outcome, Progress
+from capbias_core.experiments.families.base import Job, Outcome, Progress, of_images
 from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for
 from capbias_core.experiments.store import RunRow, Workspace
 
@@ -20,8 +20,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     attribute = attribute_from(spec.attribute)
     table = workspace.frame(spec.labels["table"])
     labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
-    frame = workspace.frame(spec.captions)
-    frame = frame[frame["image_id"].isin(labels.index)]
+    frame = of_images(workspace.frame(spec.captions), labels.index)
     if frame.empty:
         raise CapbiasError(
             f"{spec.model}, none of whose images has a label for {attribute.name}",

@@ -39,7 +39,7 @@ class Job:
     def references(self) -> pd.DataFrame:
         """The human captions of labelled images."""
         human = self.workspace.frame(self.spec.references)
-        return human[human["image_id"].isin(self.labels.index)]
+        return of_images(human, self.labels.index)
 
     def objects(self) -> pd.Series | None:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
@@ -97,6 +97,12 @@ def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
     got, expected = ("; ".join(f"for {name} {getattr(error, part)}" for name, error in lacking.items())
                      for part in ("got", "expected"))  # fmt: skip
     return CapbiasError(got, expected, " ".join(dict.fromkeys(error.remedy for error in lacking.values())))
+
+
+def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
+    """The rows of these images. A set of Python's is quicker here than `isin`, which converts all of them."""
+    known = set(images)
+    return frame[np.array([image in known for image in frame["image_id"]], dtype=bool)]
 
 
 def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:

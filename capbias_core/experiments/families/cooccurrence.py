@@ -92,7 +92,8 @@ def _dba_g(sides: list[Side], images: list[str], objects: pd.Series) -> tuple[Co
 
 def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
     """(n_images,) booleans: somebody looked for objects. An image that nobody annotated is not one without objects."""
-    return pd.Index(images).isin(objects.index)
+    known = set(objects.index)
+    return np.array([image in known for image in images], dtype=bool)
 
 
 def _dba_o(sides: list[Side], images: list[str], labels: pd.Series, attribute: Attribute) -> tuple[Cooccurrence, str]:
@@ -166,8 +167,10 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
     code = pd.Series(range(len(images)), index=images)
     exploded = exploded[(exploded != "") & (exploded != "person")]
-    everywhere = exploded.groupby(exploded).size() >= max(2, objects.index.isin(images).sum())
-    exploded = exploded[~exploded.map(everywhere)]  # what is on every image tells nothing
+    counts = exploded.value_counts()
+    everywhere = counts.index[counts >= max(2, annotated(images, objects).sum())]
+    if len(everywhere):  # what is on every image tells nothing
+        exploded = exploded[~exploded.isin(everywhere)]
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
         raise CapbiasError(
