@@ -15,17 +15,15 @@ import torch
 from torch import Tensor
 
 from capbias_core.attackers.base import Tick
-from capbias_core.attackers.stacked import Head, stack, unstack
+from capbias_core.attackers.stacked import Head, stack
 from capbias_core.attackers.training import (
     ASIDE,
-    BATCHES_A_TICK,
     INIT,
     ORDER,
     SET_ASIDE,
-    Lowest,
+    SeedsProgram,
     caption_losses,
     each_in_a_thread,
-    epoch_tick,
     part_of,
 )
 from capbias_core.prepare.split import FIT, child_seed
@@ -131,65 +129,35 @@ def prepared(rows, labels: np.ndarray, head: Head, seed: int, protocol: HeadProt
     return HeadFit(seed, head, (rows[kept], labels[kept]), (rows[aside], labels[aside]))
 
 
-class HeadProgram:
-    """One network of the heads of some fits, and its training. Every fit has as many batches an epoch."""
+class HeadProgram(SeedsProgram):
+    """One network of the heads of some fits."""
 
     def __init__(self, vectors: Tensor, fits: Sequence[HeadFit], protocol: HeadProtocol):
-        self.vectors, self.fits, self.protocol = vectors, fits, protocol
-        self.head = stack([fit.head for fit in fits])
+        heads = [fit.head for fit in fits]
+        super().__init__(stack(heads), heads, protocol, vectors.device)
+        self.vectors, self.fits = vectors, fits
         self.kept, self.aside = (
             Part.of(*zip(*own, strict=True), vectors.device)
             for own in ([fit.kept for fit in fits], [fit.aside for fit in fits])
         )
         self.rngs = [np.random.default_rng(child_seed(fit.seed, FIT, ORDER)) for fit in fits]
-        self.seeds = torch.arange(len(fits), device=vectors.device)[:, None]
-        self.optimizer = torch.optim.Adam(self.head.parameters(), lr=protocol.learning_rate, fused=True)
 
-    def train(self, tick: Tick) -> None:
-        """All epochs; the fits' own heads then hold the result."""
-        epochs, patience = self.protocol.epochs, self.protocol.patience
-        lowest = Lowest(self.head, len(self.fits), patience)
-        for epoch in range(epochs):
-            self._epoch(epoch_tick(tick, epoch, epochs))
-            if patience and lowest.note(self.head, self._aside_losses()):
-                break
-        if patience:
-            lowest.restore(self.head)
-            tick(1.0, "")
-        if len(self.fits) > 1:
-            unstack(self.head, [fit.head for fit in self.fits])
-
-    def _aside_losses(self) -> np.ndarray:
-        with torch.no_grad():
-            return self.aside.losses(self.head, self.vectors).cpu().numpy()
-
-    def _epoch(self, report) -> None:
-        batches = self._batches()
-        total, known = torch.zeros((), device=self.vectors.device), float("nan")
-        for done, places in enumerate(batches, start=1):
-            losses = self._losses(places)
-            self.optimizer.zero_grad()
-            losses.sum().backward()
-            self.optimizer.step()
-            total += losses.detach().mean()
-            if done == len(batches) or done % BATCHES_A_TICK == 0:
-                if done == len(batches) or self.vectors.device.type == "cpu":  # elsewhere it would wait for the device
-                    known = total.item() / done
-                report(done / len(batches), known)
-
-    def _batches(self) -> Tensor:
+    def batches(self) -> tuple[int, Tensor]:
         """(steps, S, batch) places in the training captions, each seed's in an order of its own, -1 behind its last."""
         counts, size = [len(fit.kept[0]) for fit in self.fits], self.protocol.batch
         steps = -(-max(counts) // size)
         places = np.full((len(counts), steps * size), -1)
         for row, (count, rng) in enumerate(zip(counts, self.rngs, strict=True)):
             places[row, :count] = rng.permutation(count)
-        return torch.as_tensor(places.reshape(len(counts), steps, size).swapaxes(0, 1), device=self.vectors.device)
+        return steps, torch.as_tensor(places.reshape(len(counts), steps, size).swapaxes(0, 1), device=self.device)
 
-    def _losses(self, places: Tensor) -> Tensor:
-        """(S,) mean cross-entropy of one batch of each seed."""
-        real = (places >= 0).to(self.vectors.dtype)
-        places = places.clamp(min=0)
+    def losses(self, batch: Tensor) -> Tensor:
+        real = (batch >= 0).to(self.vectors.dtype)
+        places = batch.clamp(min=0)
         vectors = self.vectors[self.kept.rows[self.seeds, places]]
-        losses = caption_losses(self.head(vectors), self.kept.labels[self.seeds, places])
+        losses = caption_losses(self.network(vectors), self.kept.labels[self.seeds, places])
         return (losses * real).sum(dim=1) / real.sum(dim=1)
+
+    def aside_losses(self) -> np.ndarray:
+        with torch.no_grad():
+            return self.aside.losses(self.network, self.vectors).cpu().numpy()

@@ -13,7 +13,7 @@ every product, seeds wait for nobody. Either way a seed has its own rows, initia
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -22,7 +22,7 @@ from threading import Event
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Tick
@@ -197,65 +197,92 @@ class Lowest:
             parameter.data.copy_(kept)
 
 
-class Program:
-    """One network of all the seeds of some fits, and its training. Every fit has as many batches an epoch.
+class SeedsProgram:
+    """Training of one stacked network of several seeds, each its own; what is read and scored is a subclass's.
 
-    padded: read padded captions, as several seeds must.
+    protocol: has learning_rate, epochs and patience. ends: the networks (S = 1) that hold the result. Every seed has as
+    many batches an epoch.
     """
 
-    def __init__(self, attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, padded: bool):
-        self.attacker, self.fits, self.device = attacker, fits, device
-        self.network = stack([fit.network for fit in fits]).to(device)
-        self.captions = reader([fit.encoded for fit in fits], device, padded)
-        self.labels = stacked_labels([fit.labels for fit in fits], device)
-        self.seeds = torch.arange(len(fits), device=device)[:, None]
-        if attacker.patience:
-            self.aside = reader([fit.aside for fit in fits], device, padded)
-            self.aside_labels = stacked_labels([fit.aside_labels for fit in fits], device)
-        self.rngs = [fit.rng(ORDER) for fit in fits]
-        self.dropout = Dropout(attacker.dropout, [fit.rng(DROP) for fit in fits], device)
+    def __init__(self, network: nn.Module, ends: Sequence[nn.Module], protocol, device: torch.device):
+        self.network, self.ends, self.protocol, self.device = network, ends, protocol, device
+        self.seeds = torch.arange(len(ends), device=device)[:, None]
         # The fused form of Adam is the same update in one pass over the weights.
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=attacker.learning_rate, fused=True)
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=protocol.learning_rate, fused=True)
+
+    def batches(self) -> tuple[int, Iterable]:
+        """How many batches the next epoch has, and they."""
+        raise NotImplementedError
+
+    def losses(self, batch) -> Tensor:
+        """(S,) mean loss of each seed on a batch."""
+        raise NotImplementedError
+
+    def aside_losses(self) -> np.ndarray:
+        """(S,) mean loss of each seed on the captions set aside."""
+        raise NotImplementedError
 
     def train(self, tick: Tick) -> None:
-        """All epochs; the fits' own networks then hold the result."""
-        epochs, patience = self.attacker.epochs, self.attacker.patience
-        lowest = Lowest(self.network, len(self.fits), patience)
+        """All epochs; the ends then hold the result."""
+        epochs, patience = self.protocol.epochs, self.protocol.patience
+        lowest = Lowest(self.network, len(self.ends), patience)
         for epoch in range(epochs):
             self.epoch(epoch_tick(tick, epoch, epochs))
-            if patience and lowest.note(self.network, self._aside_losses()):
+            if patience and lowest.note(self.network, self.aside_losses()):
                 break
         if patience:
             lowest.restore(self.network)
             tick(1.0, "")
-        if len(self.fits) > 1:
-            unstack(self.network, [fit.network for fit in self.fits])
+        if len(self.ends) > 1:
+            unstack(self.network, self.ends)
 
     def epoch(self, report: Callable[[float, float], None]) -> None:
-        orders = [
-            training_batches(fit.encoded.lengths, self.attacker.batch, rng)
-            for fit, rng in zip(self.fits, self.rngs, strict=True)
-        ]
+        count, batches = self.batches()
         total, known = torch.zeros((), device=self.device), float("nan")
-        for done, batch in enumerate(self.captions.batches(orders), start=1):
+        for done, batch in enumerate(batches, start=1):
             total += self._step(batch)
-            over = done == len(orders[0])
+            over = done == count
             if over or done % BATCHES_A_TICK == 0:
                 if over or self.device.type == "cpu":  # elsewhere asking for the loss would wait for the device
                     known = total.item() / done
-                report(done / len(orders[0]), known)
+                report(done / count, known)
 
-    def _step(self, batch: Batch) -> Tensor:
+    def _step(self, batch) -> Tensor:
         """One step of Adam for every seed; returns their mean loss, on the device."""
-        losses = caption_losses(batch.logits(self.network, self.dropout), self.labels[self.seeds, batch.rows])
-        losses = (losses * batch.present).sum(dim=1) / batch.present.sum(dim=1)
+        losses = self.losses(batch)
         self.optimizer.zero_grad()
         losses.sum().backward()
         self.optimizer.step()
         return losses.detach().mean()
 
-    def _aside_losses(self) -> np.ndarray:
-        """(S,) mean loss of each seed on the captions set aside."""
+
+class Program(SeedsProgram):
+    """One network of all the seeds of some fits. padded: read padded captions, as several seeds must."""
+
+    def __init__(self, attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, padded: bool):
+        network = stack([fit.network for fit in fits]).to(device)
+        super().__init__(network, [fit.network for fit in fits], attacker, device)
+        self.attacker, self.fits = attacker, fits
+        self.captions = reader([fit.encoded for fit in fits], device, padded)
+        self.labels = stacked_labels([fit.labels for fit in fits], device)
+        if attacker.patience:
+            self.aside = reader([fit.aside for fit in fits], device, padded)
+            self.aside_labels = stacked_labels([fit.aside_labels for fit in fits], device)
+        self.rngs = [fit.rng(ORDER) for fit in fits]
+        self.dropout = Dropout(attacker.dropout, [fit.rng(DROP) for fit in fits], device)
+
+    def batches(self) -> tuple[int, Iterable[Batch]]:
+        orders = [
+            training_batches(fit.encoded.lengths, self.attacker.batch, rng)
+            for fit, rng in zip(self.fits, self.rngs, strict=True)
+        ]
+        return len(orders[0]), self.captions.batches(orders)
+
+    def losses(self, batch: Batch) -> Tensor:
+        losses = caption_losses(batch.logits(self.network, self.dropout), self.labels[self.seeds, batch.rows])
+        return (losses * batch.present).sum(dim=1) / batch.present.sum(dim=1)
+
+    def aside_losses(self) -> np.ndarray:
         total = torch.zeros(len(self.fits), device=self.device)
         with torch.no_grad():
             for batch in self.aside.batches([scoring_groups(fit.aside) for fit in self.fits]):
