@@ -90,3 +90,19 @@ def open_page(page, address: str) -> None:
     page.goto(address)
     page.wait_for_selector("h1")  # before its first run a page looks as if it had run
     settled(page)
+
+
+def choose(page, label: str, option: str) -> None:
+    """Choose from a select box; again where a run of the script that was still under way closed the open list."""
+    from playwright.sync_api import TimeoutError
+
+    wanted = page.get_by_role("option", name=option)
+    for _ in range(3):
+        settled(page)
+        page.get_by_role("combobox", name=label).click()
+        try:
+            wanted.click(timeout=5_000)
+            return
+        except TimeoutError:
+            continue
+    raise AssertionError(f"the list of {label!r} never offered {option!r}")

@@ -12,7 +12,7 @@ CORE = ROOT / "capbias_core"
 
 # Each room may import from its own row and from earlier ones.
 ROOMS = (
-    ("types", "errors", "attributes"),
+    ("types", "errors", "attributes", "databases"),
     ("load", "prepare"),
     ("attackers", "language"),
     ("metrics",),

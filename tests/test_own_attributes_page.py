@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from capbias_core.experiments.ingest import DEMO, load_demo
 from capbias_core.experiments.own_attributes import attribute_folder
 from capbias_core.experiments.store import Workspace
-from tests.browser import browser, chromium, open_page, server, settled
+from tests.browser import browser, choose, chromium, open_page, server, settled
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +44,7 @@ def page():
 def check(page, text: str) -> None:
     page.get_by_label("The attribute, as TOML").fill(text)
     page.get_by_role("button", name="Check").click()
+    settled(page)
 
 
 def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
@@ -59,8 +60,7 @@ def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
     check(page, OWN)
     frame = Workspace(home).frame(Workspace(home).item("references", "human", DEMO).hash)
     men = sum("man" in caption.replace(".", "").lower().split() for caption in frame["caption"])
-    page.get_by_role("combobox", name="Words and examples of").click()
-    page.get_by_role("option", name="human (demo)").click()
+    choose(page, "Words and examples of", "human (demo)")
     expect(page.get_by_text("Words found")).to_contain_text(f"man {men:,}")
     page.get_by_role("button", name="Keep").click()
     page.get_by_text("Kept mine.").wait_for()

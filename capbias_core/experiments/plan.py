@@ -22,7 +22,7 @@ from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 5
+PROTOCOL = 6
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"

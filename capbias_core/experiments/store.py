@@ -20,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 from pyarrow import ArrowException
 
+from capbias_core.databases import prepare
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
 
@@ -126,8 +127,7 @@ class Workspace:
         try:
             (self.folder / "data").mkdir(parents=True, exist_ok=True)
             with self._connection() as db:
-                db.execute("PRAGMA journal_mode=WAL")
-                db.executescript(SCHEMA)
+                prepare(db, SCHEMA)
         except (OSError, sqlite3.DatabaseError) as error:
             raise CapbiasError(
                 f"the workspace folder {self.folder}, which cannot be used ({error})",

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from capbias_core.databases import prepare
 from capbias_core.errors import CapbiasError
 
 TEXTS_A_STEP = 256  # embedded between two reports, and written at once
 ASKED_AT_ONCE = 500  # keys in one query
+SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
 PATIENCE = 3600.0  # seconds to wait for a process that embeds
 
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -71,9 +73,8 @@ class EmbeddingCache:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(self.file, timeout=PATIENCE, isolation_level=None)
         try:
-            db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=NORMAL")
-            db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+            prepare(db, SCHEMA)
             yield db
         finally:
             db.close()

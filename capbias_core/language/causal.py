@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from capbias_core.language.files import quietly, unreadable
+from capbias_core.language.files import read_model
 
 BATCH = 64
 LONGEST = 512  # tokens; the rest of a longer text is not read
@@ -20,15 +19,8 @@ class CausalModel:
     """A causal language model of a folder, on the GPU where there is one. Raises CapbiasError where it is none."""
 
     def __init__(self, path: str):
-        quietly()
-        try:
-            self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-            model = AutoModelForCausalLM.from_pretrained(path, local_files_only=True)
-        except Exception as error:  # whatever the files make these libraries raise
-            raise unreadable("a causal language model", path, error) from None
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.model = model.to(self.device).eval()
-        self.longest = min(LONGEST, getattr(model.config, "max_position_embeddings", LONGEST) or LONGEST)
+        self.tokenizer, self.model, self.device = read_model("a causal language model", path, "AutoModelForCausalLM")
+        self.longest = min(LONGEST, getattr(self.model.config, "max_position_embeddings", LONGEST) or LONGEST)
 
     def mean_token_probability(self, texts: Sequence[str], tick: Tick = lambda share: None) -> np.ndarray:
         """(n,) mean over the tokens of each text of their probability given those before; in [0, 1].

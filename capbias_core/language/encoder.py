@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import quietly, unreadable
+from capbias_core.language.files import loading, unreadable
 from capbias_core.types import UNKNOWN_TOKEN
 
 BATCH = 64
@@ -148,8 +148,7 @@ def of_one_length(ids: Sequence[np.ndarray], largest: int) -> Iterator[np.ndarra
 
 
 def _loaded(path: str, pooling: str):
-    quietly()
-    try:
+    with loading(WHAT, path):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
@@ -159,9 +158,7 @@ def _loaded(path: str, pooling: str):
         if pooling == FIRST:
             width = model[0].get_embedding_dimension()
             model = SentenceTransformer(modules=[model[0], Pooling(width, pooling_mode="cls")], device="cpu")
-        return model
-    except Exception as error:  # whatever the files make these libraries raise
-        raise unreadable(WHAT, path, error) from None
+    return model
 
 
 def _check(kind: str, number: int, count: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -95,11 +97,31 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     return whole.hexdigest()
 
 
-def quietly() -> None:
-    """No progress bars of transformers on a terminal that shows its own."""
+@contextmanager
+def loading(what: str, path: str) -> Iterator[None]:
+    """Whatever a folder's files make the libraries raise, as a CapbiasError; without their progress bars."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    try:
+        yield
+    except Exception as error:
+        raise unreadable(what, path, error) from None
+
+
+def read_model(what: str, path: str, kind: str):
+    """Tokenizer, model and device of a folder of transformers, on the GPU where there is one.
+
+    kind: the class that makes the model, such as AutoModelForCausalLM. Raises CapbiasError where it is no such folder.
+    """
+    import torch
+    import transformers
+
+    with loading(what, path):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model = getattr(transformers, kind).from_pretrained(path, local_files_only=True)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return tokenizer, model.to(device).eval(), device
 
 
 def unreadable(what: str, path: str, error: Exception) -> CapbiasError:

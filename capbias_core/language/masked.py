@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import quietly, unreadable
+from capbias_core.language.files import read_model
 
 BATCH = 64
 LONGEST = 512
@@ -21,18 +20,11 @@ class MaskedModel:
     """A masked language model of a folder, on the GPU where there is one. Raises CapbiasError where it is none."""
 
     def __init__(self, path: str):
-        quietly()
-        try:
-            self.tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-            model = AutoModelForMaskedLM.from_pretrained(path, local_files_only=True)
-        except Exception as error:  # whatever the files make these libraries raise
-            raise unreadable("a masked language model", path, error) from None
+        self.tokenizer, self.model, self.device = read_model("a masked language model", path, "AutoModelForMaskedLM")
         if self.tokenizer.mask_token_id is None:
             raise CapbiasError(
                 f"a masked language model in {path!r}, whose tokenizer has no mask", "one such as BERT", "Name another."
             )
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.model = model.to(self.device).eval()
 
     def word_probability(self, places: Sequence[tuple[str, str, str]], tick: Tick = lambda share: None) -> np.ndarray:
         """(n,) probability of each word at its place; places: (text before, word, text after).

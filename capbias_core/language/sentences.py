@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from capbias_core.language.files import quietly, unreadable
+from capbias_core.language.files import loading
 
 BATCH = 64
 TEXTS_A_TICK = 512
@@ -21,13 +21,10 @@ class SentenceEncoder:
     """
 
     def __init__(self, path: str):
-        quietly()
-        try:
+        with loading("a sentence encoder", path):
             from sentence_transformers import SentenceTransformer
 
             self.model = SentenceTransformer(path, local_files_only=True)
-        except Exception as error:  # whatever the files make these libraries raise
-            raise unreadable("a sentence encoder", path, error) from None
 
     def encode(self, texts: Sequence[str], tick: Tick = lambda share: None) -> np.ndarray:
         """(n, d) vectors of length 1, each distinct text read once. tick: called with the share done."""

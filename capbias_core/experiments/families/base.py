@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
@@ -109,6 +111,28 @@ def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> n
     """The labels of these images as places of the attribute's values."""
     code = {value: place for place, value in enumerate(attribute.values)}
     return labels[images].map(code).to_numpy(dtype=int)
+
+
+def packed(about, **matrices: csr_array | np.ndarray) -> bytes:
+    """What a run leaves as the bytes of an npz file; `unpacked` reads it back. about: whatever JSON can hold."""
+    arrays = {"about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}
+    for name, matrix in matrices.items():
+        if not issparse(matrix):
+            arrays[name] = matrix
+            continue
+        matrix = csr_array(matrix)
+        arrays |= {f"{name}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr", "shape")}
+    return npz(**arrays)
+
+
+def unpacked(data: bytes) -> tuple[object, dict[str, csr_array | np.ndarray]]:
+    """What `packed` was told about, and its matrices by name."""
+    arrays = dict(np.load(io.BytesIO(data)))
+    about = json.loads(arrays.pop("about").tobytes())
+    for name in [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]:
+        parts = [arrays.pop(f"{name}_{part}") for part in ("data", "indices", "indptr", "shape")]
+        arrays[name] = csr_array(tuple(parts[:3]), shape=tuple(parts[3]))
+    return about, arrays
 
 
 def npz(**arrays) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,7 +10,7 @@ from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, label_codes, npz, possible
+from capbias_core.experiments.families.base import Job, Outcome, label_codes, packed, possible, unpacked
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
@@ -198,21 +196,10 @@ def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estim
 
 def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:
     """Evidence as bytes; `cooccurrence_from` reads them back."""
-    arrays = {}
-    for name in ("human", "model"):
-        side = csr_array(getattr(evidence, name))
-        arrays |= {f"{name}_{part}": getattr(side, part) for part in ("data", "indices", "indptr")}
-    names = json.dumps([evidence.n_values, evidence.tasks, evidence.images]).encode()
-    return npz(names=np.frombuffer(names, dtype=np.uint8), **arrays)
+    return packed([evidence.n_values, evidence.tasks, evidence.images], human=evidence.human, model=evidence.model)
 
 
 def cooccurrence_from(data: bytes) -> Cooccurrence:
     """The evidence in bytes of `cooccurrence_bytes`."""
-    arrays = np.load(io.BytesIO(data))
-    n_values, tasks, images = json.loads(arrays["names"].tobytes())
-    shape = len(images), 1 + n_values + len(tasks) + n_values * len(tasks)
-    sides = [
-        csr_array((arrays[f"{name}_data"], arrays[f"{name}_indices"], arrays[f"{name}_indptr"]), shape=shape)
-        for name in ("human", "model")
-    ]
-    return Cooccurrence(tuple(images), n_values, tuple(tasks), *sides)
+    (n_values, tasks, images), sides = unpacked(data)
+    return Cooccurrence(tuple(images), n_values, tuple(tasks), **sides)

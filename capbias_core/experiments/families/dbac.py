@@ -5,8 +5,6 @@ The metrics are read from sums over held-out captions, image by image, so that o
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +17,7 @@ from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, npz, possible
+from capbias_core.experiments.families.base import Job, Outcome, packed, possible, unpacked
 from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
 from capbias_core.experiments.families.crew import CaptionList, Crew, attacker_of, caption_lists
 from capbias_core.experiments.models import encoded_by
@@ -337,16 +335,12 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 def evidence_bytes(evidence: Evidence) -> bytes:
     """Evidence as bytes; `evidence_from` reads them back."""
     layouts = [list(vars(layout).values()) for layout in evidence.layouts]
-    names = json.dumps([evidence.images, evidence.tasks, layouts, evidence.inverse]).encode()
-    parts = {part: getattr(evidence.sums, part) for part in ("data", "indices", "indptr")}
-    return npz(names=np.frombuffer(names, dtype=np.uint8), seed_sums=evidence.seed_sums, **parts)
+    about = [evidence.images, evidence.tasks, layouts, evidence.inverse]
+    return packed(about, sums=evidence.sums, seed_sums=evidence.seed_sums)
 
 
 def evidence_from(data: bytes) -> Evidence:
     """The evidence in bytes of `evidence_bytes`."""
-    arrays = np.load(io.BytesIO(data))
-    images, tasks, layouts, inverse = json.loads(arrays["names"].tobytes())
-    shape = len(images), arrays["seed_sums"].shape[1]
-    sums = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    (images, tasks, layouts, inverse), arrays = unpacked(data)
     layouts = tuple(Layout(*own) for own in layouts)
-    return Evidence(tuple(images), tuple(tasks), layouts, sums, arrays["seed_sums"], inverse)
+    return Evidence(tuple(images), tuple(tasks), layouts, arrays["sums"], arrays["seed_sums"], inverse)

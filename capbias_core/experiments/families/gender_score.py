@@ -97,8 +97,7 @@ def run(job: Job) -> Outcome:
     job.progress(0.0, "loading the models")
     models = load_models({kind: model_path(job.workspace, options[kind]) for kind in KINDS if kind in options})
     found = scored(data, texts_of(data, job.attribute, options["forms"]), models, job.attribute, job.progress)
-    shared = (job.attribute.name, job.spec.model), (job.spec.condition, score_method(data, options))
-    labels = {name: Label(*shared[0], encoder_of(name, options), *shared[1]) for name in found}
+    labels = {name: Label.of(job, encoder_of(name, options), score_method(data, options)) for name in found}
     rows = [row for name, sums in found.items() for row in set_rows(sums, labels[name])]
     tables = [object_rows(sums, labels[name]) for name, sums in found.items()]
     arrays = {name: sums_bytes(sums) for name, sums in found.items()} | {"objects": frame_bytes(pd.concat(tables))}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,7 +12,9 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Columns, column_intervals
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import npz
+from capbias_core.experiments.families.base import Job, Outcome, packed, unpacked
+from capbias_core.experiments.plan import attribute_from
+from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, phrases
 from capbias_core.types import RESULT_COLUMNS, Attribute, Result
@@ -235,18 +235,13 @@ def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Ways, n
 
 def sums_bytes(sums: Sums) -> bytes:
     """The sums over the set as bytes; `stored_estimates` reads them back."""
-    parts = {name: getattr(sums.whole, name) for name in ("data", "indices", "indptr")}
-    images = np.frombuffer(json.dumps(sums.images).encode(), dtype=np.uint8)
-    return npz(images=images, width=np.array(sums.whole.shape[1]), **parts)
+    return packed(sums.images, whole=sums.whole)
 
 
 def stored_estimates(data: bytes, ways: Ways) -> dict[tuple[str, str], Estimate]:
     """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
-    arrays = np.load(io.BytesIO(data))
-    images = tuple(json.loads(arrays["images"].tobytes()))
-    shape = len(images), int(arrays["width"])
-    whole = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-    return {key: Estimate(images, whole, np.zeros(0), 1.0, of) for key, of in ways.items()}
+    images, arrays = unpacked(data)
+    return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in ways.items()}
 
 
 # rows
@@ -262,11 +257,26 @@ class Label:
     condition: str
     method: str
 
+    @classmethod
+    def of(cls, job: Job, encoder: str, method: str) -> Label:
+        return cls(job.attribute.name, job.spec.model, encoder, job.spec.condition, method)
+
 
 def set_rows(sums: Sums, label: Label) -> list[Result]:
     """A row for each metric and direction over the set."""
     found = column_intervals(sums.whole, 1, sums.ways)
     return [_row(key, own, 0, sums.n, label, label.condition) for key, own in found.items()]
+
+
+def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
+    """What a run of one metric leaves: rows over the set, rows of objects, and the sums."""
+    arrays = {"objects": frame_bytes(object_rows(sums, label)), "sums": sums_bytes(sums)}
+    return Outcome(set_rows(sums, label), arrays, notes)
+
+
+def outcome_estimates(workspace: Workspace, run: RunRow, ways: Callable[[Attribute], Ways]):
+    """The values over the set again from what `outcome` left, by metric and direction."""
+    return stored_estimates(workspace.array(run.run_id, "sums"), ways(attribute_from(run.spec["attribute"])))
 
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:

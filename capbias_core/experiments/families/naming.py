@@ -8,16 +8,15 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.base import Job, Outcome, of_images
 from capbias_core.experiments.families.gendered import (
     Label,
     Sums,
     Ways,
+    outcome_estimates,
     set_rows,
-    stored_estimates,
     sums_bytes,
 )
-from capbias_core.experiments.plan import attribute_from
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics.naming_ratio import naming_ratio
 from capbias_core.prepare.tasks import encode
@@ -40,18 +39,17 @@ def run(job: Job) -> Outcome:
     whole = csr_array(hstack([_shares(frame, images, job.attribute) for frame in (job.frame, human)]))
     none = np.zeros(0, dtype=int)
     sums = Sums(tuple(images), (), whole, whole[:, []], _ways(job.attribute), len(images), none)
-    label = Label(job.attribute.name, job.spec.model, "", job.spec.condition, METHOD)
-    return Outcome(set_rows(sums, label), {"counts": sums_bytes(sums)}, ())
+    return Outcome(set_rows(sums, Label.of(job, "", METHOD)), {"sums": sums_bytes(sums)}, ())
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The ratios again, by metric and direction."""
-    return stored_estimates(workspace.array(run.run_id, "counts"), _ways(attribute_from(run.spec["attribute"])))
+    return outcome_estimates(workspace, run, _ways)
 
 
 def _shares(frame: pd.DataFrame, images: list[str], attribute: Attribute) -> csr_array:
     """(n_images, K): the share of each image's captions that name only this value."""
-    frame = frame[frame["image_id"].isin(images)]
+    frame = of_images(frame, images)
     named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
     only = named & (named.sum(axis=1, keepdims=True) == 1)
     image = pd.Index(images).get_indexer(frame["image_id"])

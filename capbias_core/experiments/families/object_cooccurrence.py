@@ -15,14 +15,11 @@ from capbias_core.experiments.families.gendered import (
     gendered,
     method,
     note,
-    object_rows,
-    set_rows,
+    outcome,
+    outcome_estimates,
     share_ways,
-    stored_estimates,
-    sums_bytes,
 )
-from capbias_core.experiments.plan import attribute_from
-from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
+from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.types import Attribute
 
 METRIC = "object_gender_cooccurrence"
@@ -33,14 +30,12 @@ def run(job: Job) -> Outcome:
     named = gendered(job.frame, job.attribute, job.objects(), job.spec.options)
     data = named.with_objects()
     sums = cooccurrence(data, job.attribute)
-    label = Label(job.attribute.name, job.spec.model, "", job.spec.condition, method(data))
-    arrays = {"objects": frame_bytes(object_rows(sums, label)), "counts": sums_bytes(sums)}
-    return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)),))
+    return outcome(sums, Label.of(job, "", method(data)), (note(data, len(named.captions)),))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The ratios and counts over the set again, by metric and direction."""
-    return stored_estimates(workspace.array(run.run_id, "counts"), _ways(attribute_from(run.spec["attribute"])))
+    return outcome_estimates(workspace, run, _ways)
 
 
 def cooccurrence(data: Gendered, attribute: Attribute) -> Sums:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from capbias_core.aggregate import Estimate
 from capbias_core.experiments.families.base import Job, Outcome, Progress
 from capbias_core.experiments.families.gendered import (
@@ -12,10 +14,8 @@ from capbias_core.experiments.families.gendered import (
     gendered,
     method,
     note,
-    object_rows,
-    set_rows,
-    stored_estimates,
-    sums_bytes,
+    outcome,
+    outcome_estimates,
 )
 from capbias_core.experiments.families.variants import (
     Texts,
@@ -26,8 +26,7 @@ from capbias_core.experiments.families.variants import (
     texts_of,
 )
 from capbias_core.experiments.models import model_option, model_path
-from capbias_core.experiments.plan import attribute_from
-from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
+from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute
 
@@ -49,9 +48,8 @@ def run(job: Job) -> Outcome:
     path = model_path(job.workspace, options["sentence_encoder"])
     sums = distances(data, texts, path, job.attribute, job.progress)
     name = options["sentence_encoder"]["name"]
-    label = Label(job.attribute.name, job.spec.model, name, job.spec.condition, method(data, f"; {FORMS_METHOD}"))
-    arrays = {"objects": frame_bytes(object_rows(sums, label)), "scores": sums_bytes(sums)}
-    return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)),))
+    label = Label.of(job, name, method(data, f"; {FORMS_METHOD}"))
+    return outcome(sums, label, (note(data, len(named.captions)),))
 
 
 def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress) -> Sums:
@@ -66,5 +64,4 @@ def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, pro
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The values over the set again, by metric and direction."""
-    ways = score_ways(METRIC, attribute_from(run.spec["attribute"]))
-    return stored_estimates(workspace.array(run.run_id, "scores"), ways)
+    return outcome_estimates(workspace, run, partial(score_ways, METRIC))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from capbias_core.aggregate import Estimate
@@ -14,15 +16,12 @@ from capbias_core.experiments.families.gendered import (
     gendered,
     method,
     note,
-    object_rows,
-    set_rows,
-    stored_estimates,
-    sums_bytes,
+    outcome,
+    outcome_estimates,
 )
 from capbias_core.experiments.families.variants import frozen_forms, score_sums, score_ways
 from capbias_core.experiments.models import vectors_option, vectors_path
-from capbias_core.experiments.plan import attribute_from
-from capbias_core.experiments.store import RunRow, Workspace, frame_bytes
+from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.load.vectors import read_vectors
 from capbias_core.metrics.object_distance import object_distance
 from capbias_core.types import Attribute, Vectors
@@ -49,17 +48,15 @@ def run(job: Job) -> Outcome:
     sums = score_sums(data, cosines[data.pairs[1]], score_ways(METRIC, job.attribute))
     name = options["word_vectors"]["name"]
     shown = ", ".join(words)
-    label = Label(job.attribute.name, job.spec.model, name, job.spec.condition, method(data, f"; words {shown}"))
-    arrays = {"objects": frame_bytes(object_rows(sums, label)), "scores": sums_bytes(sums)}
+    label = Label.of(job, name, method(data, f"; words {shown}"))
     missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
     notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
-    return Outcome(set_rows(sums, label), arrays, (note(data, len(named.captions)), *notes))
+    return outcome(sums, label, (note(data, len(named.captions)), *notes))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The values over the set again, by metric and direction."""
-    ways = score_ways(METRIC, attribute_from(run.spec["attribute"]))
-    return stored_estimates(workspace.array(run.run_id, "scores"), ways)
+    return outcome_estimates(workspace, run, partial(score_ways, METRIC))
 
 
 def cosines_of(words, objects, vectors: Vectors) -> np.ndarray:

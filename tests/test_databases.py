@@ -1,0 +1,44 @@
+"""Processes that make the same file at once."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ROUNDS = 25
+MAKER = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from capbias_core.experiments.store import Workspace
+from capbias_core.language.cache import EmbeddingCache
+
+print("ready", flush=True)
+for line in sys.stdin:
+    folder, moment = line.split()
+    time.sleep(max(0, float(moment) - time.time()))
+    try:
+        EmbeddingCache(Path(folder) / "m.sqlite").vectors(["a", "b"], lambda texts: np.ones((len(texts), 3)))
+        Workspace(Path(folder))
+        print("made", flush=True)
+    except Exception as error:
+        print(repr(error), flush=True)
+"""
+
+
+def test_processes_that_make_a_new_file_at_once_all_get_it(tmp_path):
+    """Without waiting for the change of the journal, about one in seven of these hears that the file is locked."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    makers = [subprocess.Popen([sys.executable, "-c", MAKER], cwd=ROOT, **pipes) for _ in range(3)]
+    try:
+        assert [maker.stdout.readline() for maker in makers] == ["ready\n"] * 3
+        for place in range(ROUNDS):
+            for maker in makers:
+                maker.stdin.write(f"{tmp_path / str(place)} {time.time() + 0.02}\n")
+                maker.stdin.flush()
+            assert [maker.stdout.readline() for maker in makers] == ["made\n"] * 3
+    finally:
+        for maker in makers:
+            maker.kill()
+            maker.communicate()
