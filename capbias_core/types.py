@@ -12,6 +12,14 @@ UNKNOWN_TOKEN = "<unk>"
 # Directions: from the attribute to the task words, and from the task words to the attribute.
 A_TO_T, T_TO_A = "A->T", "T->A"
 
+# Boxes: pixels of the upright photograph, x to the right, y down, x2 and y2 exclusive; confidence in (0, 1], 1 for
+# boxes drawn by people.
+BOX_COLUMNS = ("image_id", "object", "confidence", "x1", "y1", "x2", "y2")
+
+# What of a photograph is masked before it is captioned: nothing, a part of the person, the person's outline, their
+# bounding box, the person in a way of somebody else's, the most correlated object, person and object.
+CONDITIONS = ("original", "part", "segment", "box", "person", "object", "both")
+
 CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
 
 PUBLISHED_COLUMNS = (

@@ -97,7 +97,28 @@ def _details(engine: Engine, run: RunRow) -> None:
     if over and right.button("Repeat", type="primary", width="stretch", key="repeat"):
         engine.submit([spec_of(run)], run.collection)
         st.rerun()
-    made = {
+    settings = _settings_of_making(spec) if FAMILIES[spec["family"]].makes else _settings(spec)
+    st.dataframe(pd.DataFrame(settings.items(), columns=["setting", "value"]), hide_index=True, alt="How it was made")
+    results = engine.workspace.results(run_ids=[run.run_id])
+    if len(results):
+        shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
+        st.dataframe(shown, hide_index=True, alt="Results of this run")
+    log = "\n".join(
+        f"{pd.Timestamp(at, unit='s'):%H:%M:%S}  {message}" for at, message in engine.workspace.log_of(run.run_id)
+    )
+    with st.expander("Log", expanded=run.status in ("failed", "died")):
+        st.text(log)
+
+
+def _settings_of_making(spec: dict) -> dict[str, str]:
+    """Of a run that makes an item from photographs."""
+    options = {key: value.get("name", "") if isinstance(value, dict) else str(value)
+               for key, value in spec["options"].items()}  # fmt: skip
+    return options | {"protocol version": str(spec["protocol"])}
+
+
+def _settings(spec: dict) -> dict[str, str]:
+    return {
         "captions": f"{spec['model']} (content {spec['captions']})",
         "references": spec["references"] or "none",
         "labels": f"table {spec['labels']['table']}, column {spec['labels']['column']}",
@@ -110,16 +131,6 @@ def _details(engine: Engine, run: RunRow) -> None:
         "condition": spec["condition"] or "all images",
         "protocol version": str(spec["protocol"]),
     }
-    st.dataframe(pd.DataFrame(made.items(), columns=["setting", "value"]), hide_index=True, alt="How it was made")
-    results = engine.workspace.results(run_ids=[run.run_id])
-    if len(results):
-        shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
-        st.dataframe(shown, hide_index=True, alt="Results of this run")
-    log = "\n".join(
-        f"{pd.Timestamp(at, unit='s'):%H:%M:%S}  {message}" for at, message in engine.workspace.log_of(run.run_id)
-    )
-    with st.expander("Log", expanded=run.status in ("failed", "died")):
-        st.text(log)
 
 
 with errors():

@@ -222,7 +222,8 @@ IMPORT_EXAMPLE = """\
   python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   python -m capbias_core import sat.json --kind captions --trained-on-references yes
   python -m capbias_core import instances_val2014.json --kind objects
-  python -m capbias_core import glove.6B.300d.txt --kind vectors"""
+  python -m capbias_core import glove.6B.300d.txt --kind vectors
+  python -m capbias_core import val2014/ --kind images"""
 
 
 def _add_import(commands) -> None:
@@ -231,7 +232,7 @@ def _add_import(commands) -> None:
     command.add_argument("file", metavar="FILE", nargs="?", help="captions, labels, objects, or word vectors")
     derived = "instead of FILE: derive the labels of --attribute from these kept human captions"
     command.add_argument("--from-references", metavar="NAME", help=derived)
-    kinds = ("captions", "references", "attributes", "objects", "vectors")
+    kinds = ("captions", "references", "attributes", "objects", "vectors", "images")
     command.add_argument("--kind", required=True, choices=kinds)
     command.add_argument("--name", help="its name (default: the file's, without the ending)")
     command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")

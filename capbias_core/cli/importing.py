@@ -13,6 +13,9 @@ from capbias_core.cli.source import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
+from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.photographs import KIND as IMAGES
+from capbias_core.experiments.photographs import ORIGINALS
 from capbias_core.experiments.store import checked_name, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.present.table import to_text
@@ -37,6 +40,8 @@ def import_file(args) -> int:
     name, collection = checked_name(args.name or suggested_name(path.stem)), checked_name(args.collection)
     if args.kind == VECTORS:
         return _import_vectors(args, path, name, collection)
+    if args.kind == IMAGES:
+        return _import_photographs(args, path, collection)
     with opened(args, make=not args.dry_run) as workspace:
         columns = {"image_id": args.image_id_column, "caption": args.caption_column}
         offered = ingest.offer(workspace, path, args.kind, collection, columns)
@@ -70,6 +75,19 @@ def _import_vectors(args, path: Path, name: str, collection: str) -> int:
             return DONE
         keep_vectors(workspace, offered, name, collection)
     print(f"kept: the place of the vectors {name} in the collection {collection}")
+    return DONE
+
+
+def _import_photographs(args, folder: Path, collection: str) -> int:
+    """How many photographs a folder holds, then its place (unless --dry-run)."""
+    with opened(args, make=not args.dry_run) as workspace:
+        print(f"{len(find_pictures(folder)):,} photographs")
+        if args.dry_run:
+            print("nothing was kept (--dry-run)")
+            return DONE
+        name = checked_name(args.name or ORIGINALS)
+        ingest.keep_images(workspace, folder, collection, name)
+    print(f"kept: the place of the photographs {name} in the collection {collection}")
     return DONE
 
 

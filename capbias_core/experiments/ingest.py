@@ -10,6 +10,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.photographs import KIND, ORIGINALS
 from capbias_core.experiments.plan import (
     Request,
     attribute_from,
@@ -173,17 +174,23 @@ def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
     return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
 
 
-def keep_images(workspace: Workspace, folder: Path, collection: str) -> Item:
-    """Remember where a collection's photographs are; the photographs themselves stay where they are."""
+def keep_images(
+    workspace: Workspace, folder: Path, collection: str, name: str = ORIGINALS, details: dict | None = None
+) -> Item:
+    """Remember where photographs of a collection are; the photographs themselves stay where they are.
+
+    details: of masked ones `condition`, and `of`, the name of the originals.
+    """
     folder = Path(folder).expanduser().resolve()
-    return workspace.keep(
-        "images", "photographs", find_pictures(folder), collection, str(folder), {"folder": str(folder)}
-    )
+    details = {"folder": str(folder), **(details or {})}
+    return workspace.keep(KIND, name, find_pictures(folder), collection, str(folder), details)
 
 
 def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
     """The photograph of an image, where there is one."""
-    for item in workspace.items("images", collection):
+    for item in workspace.items(KIND, collection):
+        if "condition" in item.details:
+            continue
         frame = workspace.frame(item.hash)
         for name in frame.loc[frame["image_id"] == image_id, "file"]:
             path = Path(item.details["folder"]) / name

@@ -18,11 +18,10 @@ from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.metrics import HeldOut, Parts
-from capbias_core.prepare import image_split
+from capbias_core.prepare import held_out_count, image_split
 from capbias_core.types import RESULT_COLUMNS, Result
 
 ATTRIBUTE = "gender"
-TEST_SHARE = 0.2
 SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 
 
@@ -70,7 +69,7 @@ def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
             "b: share of the value that an object goes with, averaged over objects; 0.5 is independent",
         ),
         _labelled(
-            name, "DPA", _objects_guessed(own, seeds), round(len(own.labels) * TEST_SHARE),
+            name, "DPA", _objects_guessed(own, seeds), held_out_count(len(own.labels)),
             f"share of labels, whether each object is there, guessed from the value; {chance}",
         ),
     ]  # fmt: skip
@@ -130,7 +129,7 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
     features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
     images, parts = tuple(own.labels["image_id"]), []
     for seed in range(seeds):
-        split = image_split(values, 2, seed, TEST_SHARE, images)
+        split = image_split(values, 2, seed, images)
         shares = guess_labels(features[split.train], truth[split.train], features[split.test])
         right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
         parts.append((np.full(len(split.test), seed), split.test, right))

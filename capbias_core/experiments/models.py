@@ -37,18 +37,18 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
         return name
     what, usual = KINDS[kind]
     files = find_model(name or usual, what)
-    return _remembered(workspace, files.name, files.path, files.digest)
+    return remembered(workspace, files.name, files.path, files.digest)
 
 
 def model_path(workspace: Workspace, option: dict) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
-    return _recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+    return recalled(workspace, option, lambda path: find_model(path, "a model").digest)
 
 
 def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
     """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
     files = encoder_files(entry)
-    return _remembered(workspace, files.name, files.path, files.digest)
+    return remembered(workspace, files.name, files.path, files.digest)
 
 
 def encoded_by(options: dict) -> str:
@@ -73,15 +73,16 @@ def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
     path = Path(file).expanduser().resolve()
     lower = path.stem.lower().replace("-", "_")
     name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
-    return _remembered(workspace, name, str(path), _file_digest(path))
+    return remembered(workspace, name, str(path), _file_digest(path))
 
 
 def vectors_path(workspace: Workspace, option: dict) -> Path:
     """The file of a run's word vectors. Raises CapbiasError where it is gone or is another now."""
-    return Path(_recalled(workspace, option, lambda path: _file_digest(Path(path))))
+    return Path(recalled(workspace, option, lambda path: _file_digest(Path(path))))
 
 
-def _remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+def remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+    """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
     place = workspace.folder / FOLDER / digest[:DIGITS]
     place.parent.mkdir(exist_ok=True)
     temporary = place.with_name(f".{place.name}-{os.getpid()}")
@@ -90,7 +91,8 @@ def _remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict
     return {"name": name, "digest": digest[:DIGITS]}
 
 
-def _recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
+def recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
+    """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
     place = workspace.folder / FOLDER / option["digest"]
     path = place.read_text(encoding="utf-8") if place.is_file() else ""
     if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:

@@ -17,6 +17,7 @@ from capbias_core.attributes import known_attributes, plain_attribute, read_attr
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.models import ENCODER, encoder_option
+from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.types import Attribute
@@ -226,6 +227,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     families = {METRICS[name].family.replace("difference", "attack") for name in expand_metrics(request.metrics)}
     for name in sorted(families & {family.name for family in FAMILIES.values() if family.freezes}):
         request = replace(request, options=FAMILIES[name].module.freeze(workspace, request.options, attribute))
+    if any(FAMILIES[name].photographs for name in families):
+        frozen = frozen_photographs(workspace, request.collection, request.options.get(PHOTOGRAPHS, ""))
+        request = replace(request, options=request.options | {PHOTOGRAPHS: frozen})
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
     conditions = _conditions(workspace, items, references, where, attribute) if references else {}
@@ -293,7 +297,7 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     attacked = {"attacker": request.attacker, "merge_masks": request.merge_masks} if family.attacked else {}
     if family.seeded:
         attacked["seeds"] = tuple(range(request.seeds))
-    keys = (*family.options, ENCODER) if family.attacked else family.options
+    keys = (*family.options, *([ENCODER] if family.attacked else []), *([PHOTOGRAPHS] if family.photographs else []))
     chosen = {key: request.options[key] for key in keys if key in request.options}
     if not own.get("references"):
         chosen.pop("alignment", None)  # what is aligned is human captions
@@ -343,7 +347,8 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
         entry = attacker_entry(spec.attacker)
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
         seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
-    return seconds * _share_of_full_set(workspace, spec.captions)
+    read = spec.captions or spec.options[PHOTOGRAPHS]["item"]
+    return seconds * _share_of_full_set(workspace, read)
 
 
 def family_seconds(workspace: Workspace, captions: str, families: Iterable[str]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
@@ -12,7 +14,14 @@ from capbias_core.experiments.store import RunRow, Workspace
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
-    return FAMILIES[spec.family].module.run(job_of(workspace, spec, progress))
+    family = FAMILIES[spec.family]
+    return family.module.run(_bare(workspace, spec, progress) if family.makes else job_of(workspace, spec, progress))
+
+
+def _bare(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
+    """A run that makes an item from photographs: no captions, no labels."""
+    nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
+    return Job(workspace, spec, None, nothing, pd.Series(dtype=object), nothing, progress)
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:

@@ -53,7 +53,8 @@ ACTIVE = ("queued", "running")
 
 @dataclass(frozen=True)
 class Item:
-    """Something kept: captions, references, attributes, objects, vectors or images (an index of photographs).
+    """Something kept: captions, references, attributes, objects, vectors, images (an index of photographs), boxes
+    or segments of what they show.
 
     details: by kind.
     """
@@ -267,6 +268,12 @@ class Workspace:
                 self._path(item.hash).unlink(missing_ok=True)
         return len(runs)
 
+    def forget(self, run_id: str) -> None:
+        """Forget a finished run, so that it is computed anew when it is asked for again."""
+        with self._connection() as db:
+            if db.execute("SELECT 1 FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone():
+                self._forget(db, run_id)
+
     def _forget(self, db: sqlite3.Connection, run_id: str) -> None:
         for table in ("results", "arrays", "log", "runs"):
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
@@ -425,8 +432,10 @@ def inputs_of(spec: dict) -> set[str]:
     """Content hashes that a run reads."""
     objects = spec.get("objects")  # runs of earlier protocols have a text here, or nothing
     table = objects.get("table", "") if isinstance(objects, dict) else ""
-    vectors = (spec.get("options") or {}).get("alignment", {}).get("vectors", "")
-    return {spec["captions"], spec["references"], spec["labels"]["table"], table, vectors} - {""}
+    options = spec.get("options") or {}
+    vectors = options.get("alignment", {}).get("vectors", "")
+    items = {option["item"] for option in options.values() if isinstance(option, dict) and "item" in option}
+    return {spec["captions"], spec["references"], spec["labels"].get("table", ""), table, vectors, *items} - {""}
 
 
 FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")

@@ -11,6 +11,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.types import Split
 
 SMALLEST_GROUP = 10
+# The share of images that DBAC's protocol keeps for the test.
+HELD_OUT = 0.2
 
 # Purposes of child seeds: one seed of the user gives independent streams for each.
 SPLIT, FOLDS, FIT, BOOTSTRAP = range(4)
@@ -81,15 +83,18 @@ def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> 
     return splits
 
 
-def image_split(
-    labels: np.ndarray, n_values: int, seed: int, test_share: float = 0.2, ids: Sequence[str] | None = None
-) -> Split:
-    """All images, not balanced, into train and test (DBAC section 5): with 10,780 and 0.2, 8,624 and 2,156.
+def image_split(labels: np.ndarray, n_values: int, seed: int, ids: Sequence[str] | None = None) -> Split:
+    """All images, not balanced, into train and test (DBAC section 5): of 10,780, 8,624 and 2,156.
 
     Arguments as of `balanced_split`; the images keep the order in which that one takes them.
     """
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     order = random_order(ids, child_seed(seed, SPLIT))
     _groups(labels, n_values, order)  # refuses groups that are too small
-    n_test = max(1, round(len(order) * test_share))
+    n_test = held_out_count(len(order))
     return Split(seed=seed, train=np.sort(order[n_test:]), test=np.sort(order[:n_test]))
+
+
+def held_out_count(images: int) -> int:
+    """How many of so many images `image_split` keeps for the test."""
+    return max(1, round(images * HELD_OUT))

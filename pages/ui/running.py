@@ -45,5 +45,7 @@ def label(run: RunRow) -> str:
     name = alignment_name(spec.get("options", {}).get("alignment")).replace("_", " ")
     aligned = f", {name}" if name else ""
     attacker = f", {spec['attacker']}" if spec["attacker"] else ""
+    if family.makes:
+        return f"{spec['model']}: {family.title}, {spec['options']['name']}"
     what = f"{family.title} for {spec['attribute']['name']}"
     return f"{spec['model']}: {what}{attacker}{seeds}{with_references}{aligned}"

@@ -16,9 +16,10 @@ class Family:
     title: what its runs give, in a few words. attacked: it trains the attacker that was asked for. seeded: once for
     each seed that was asked for. objects: it reads the objects of images, where they are known. compares: it needs
     the references of the same images. in_process: light enough for the web server's process (what an attacker needs is
-    said in ATTACKERS). options: the keys of `Request.options` that its numbers depend on. freezes: `freeze` of its file
-    turns options that name files into ones that name their content. seconds: rough, two cores, a set of 15,000
-    captions; the fits of an attacker come on top, `work` times those of LIC.
+    said in ATTACKERS). photographs: it reads the photographs of images. makes: the kind of item that it makes, for a
+    run that leaves no numbers (see experiments/making.py). options: the keys of `Request.options` that its numbers
+    depend on. freezes: `freeze` of its file turns options that name files into ones that name their content. seconds:
+    rough, two cores, a set of 15,000 captions; the fits of an attacker come on top, `work` times those of LIC.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Family:
     objects: bool = False
     compares: bool = False
     in_process: bool = True
+    photographs: bool = False
+    makes: str = ""
     options: tuple[str, ...] = ()
     freezes: bool = False
     seconds: float = 1.0

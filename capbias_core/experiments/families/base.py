@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.photographs import PHOTOGRAPHS, photograph_files
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import Workspace
 from capbias_core.prepare import masked_captions
@@ -27,7 +29,7 @@ class Job:
     """A run with its inputs.
 
     frame: the captions of labelled images, image_id, caption_index and caption, its index that of the set as kept.
-    labels: value of the attribute by image id. table: the attribute table.
+    labels: value of the attribute by image id. table: the attribute table. A run that makes an item has none of them.
     """
 
     workspace: Workspace
@@ -47,6 +49,10 @@ class Job:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
         where = self.spec.objects
         return self.workspace.frame(where["table"]).set_index("image_id")[where["column"]] if where else None
+
+    def photographs(self) -> dict[str, Path]:
+        """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
+        return photograph_files(self.workspace, self.spec.options[PHOTOGRAPHS])
 
     def masked(self, captions: Iterable[str]) -> list[str]:
         """Captions with the words of the attribute masked."""

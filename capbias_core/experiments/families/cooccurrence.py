@@ -19,6 +19,8 @@ from capbias_core.types import Attribute
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
 LEAST, OF_CAPTIONS = 100, 53_900
+# An attacker learns little about an object that is on a smaller share of the images.
+LEAST_SHARE = 0.01
 # A detector's confidence behind the name of an object, as in cat:0.93; see gendered.py.
 SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
 
@@ -181,6 +183,19 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     )
     matrix.data[:] = 1
     return list(names), matrix
+
+
+def common_objects(on_image: csr_array) -> np.ndarray:
+    """Columns of (images, objects) booleans that are on enough images for an attacker; raises where none is."""
+    images = on_image.shape[0]
+    kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
+    if not len(kept):
+        raise CapbiasError(
+            f"no object on {LEAST_SHARE:.0%} of the {images:,} images or more",
+            "objects that are on some images",
+            "Load the objects of these images.",
+        )
+    return kept
 
 
 def one_hot(codes: np.ndarray, k: int) -> csr_array:

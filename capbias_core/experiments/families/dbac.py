@@ -17,8 +17,8 @@ from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, packed, possible, unpacked
-from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
+from capbias_core.experiments.families.base import Job, Outcome, of_images, packed, possible, unpacked
+from capbias_core.experiments.families.cooccurrence import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
 from capbias_core.experiments.families.crew import CaptionList, Crew, attacker_of, caption_lists
 from capbias_core.experiments.models import encoded_by
 from capbias_core.experiments.store import RunRow, Workspace
@@ -31,13 +31,10 @@ from capbias_core.metrics.dbac import (
     pair_weight,
     pattern_weight,
 )
-from capbias_core.prepare import image_split
+from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import encode, mask_objects, named_objects, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A
 
-TEST_SHARE = 0.2
-# An attacker guesses objects that are on this share of the images or more: from fewer there is little to learn.
-LEAST_SHARE = 0.01
 SMALLEST = 1e-12
 # Images from which the paper's protocol has about the steps that it has there.
 ENOUGH = 5000
@@ -125,7 +122,7 @@ class Side:
     """
 
     def __init__(self, frame, images: list[str], job: Job):
-        self.frame, self.images = frame[frame["image_id"].isin(images)], images
+        self.frame, self.images = of_images(frame, images), images
         self.image = pd.Index(images).get_indexer(self.frame["image_id"])
         self.y, self.k = job.codes(images), len(job.attribute.values)
         self.named = named_objects(encode(self.frame["caption"]), object_names())
@@ -169,13 +166,7 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
 def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tuple[Evidence, str]:
     """T->A: objects of the image guessed from captions in which they are masked."""
     names, on_image, origin = _objects(job, sides, images)
-    kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * len(images)))
-    if not len(kept):
-        raise CapbiasError(
-            f"no object on {LEAST_SHARE:.0%} of the {len(images):,} images or more",
-            "objects that are on some images",
-            "Load the objects of these images.",
-        )
+    kept = common_objects(on_image)
     # Whatever the annotation calls an object must not be left in the captions that are to tell it.
     table = object_names() | phrases(names)
     on_image = csr_array(on_image[:, kept])
@@ -196,7 +187,7 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
 
 
 def _sizes(images: list[str]) -> str:
-    test = max(1, round(len(images) * TEST_SHARE))
+    test = held_out_count(len(images))
     return f"{len(images) - test:,} training and {test:,} test images a seed, not balanced."
 
 
@@ -224,7 +215,7 @@ def _evidence(
     tasks: (n, L) booleans of each side, which task words belong to a caption. truth: of test images and logits, losses
     and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,). inverse: P(a) / P(t).
     """
-    splits = [image_split(sides[0].y, sides[0].k, seed, TEST_SHARE, crew.images) for seed in seeds]
+    splits = [image_split(sides[0].y, sides[0].k, seed, crew.images) for seed in seeds]
     crew.fits = len(splits) * sum(map(len, lists))
     sums, layouts = [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
@@ -311,7 +302,7 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
 
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list:
-    n = max(1, round(len(evidence.images) * TEST_SHARE))
+    n = held_out_count(len(evidence.images))
     alignment = job.spec.options.get("alignment")
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "

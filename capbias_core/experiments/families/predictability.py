@@ -15,8 +15,8 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.base import Job, Outcome, possible
-from capbias_core.experiments.families.cooccurrence import annotated, objects_of, one_hot
+from capbias_core.experiments.families.base import Job, Outcome, of_images, possible
+from capbias_core.experiments.families.cooccurrence import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
@@ -24,9 +24,6 @@ from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.prepare.tasks import encode, named_objects, object_names
 from capbias_core.types import A_TO_T, T_TO_A
-
-LEAST_SHARE = 0.01
-TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def _side(frame: pd.DataFrame, images: list[str], job: Job) -> Side:
-    frame = frame[frame["image_id"].isin(images)]
+    frame = of_images(frame, images)
     encoded = encode(frame["caption"])
     named = encoded.with_any([job.attribute.words.get(value, ()) for value in job.attribute.values])
     image = pd.Index(images).get_indexer(frame["image_id"])
@@ -93,7 +90,7 @@ def _losses(job: Job, images: list[str], sides: list[Side], way, part: int) -> t
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
         features, model, human, kept = way(job, images, sides, [side.one_an_image(rng) for side in sides])
-        split = image_split(y, k, seed, TEST_SHARE, images)
+        split = image_split(y, k, seed, images)
         train, test = (part[kept[part]] for part in (split.train, split.test))
         _check_size(len(train), len(test))
         human[kept] = as_unlike(human[kept], model[kept], rng)
@@ -136,14 +133,7 @@ def _value_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.
             f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
         )
     _, on_image = objects_of(images, job.objects())
-    features = on_image.toarray().astype(float)
-    features = features[:, features.mean(axis=0) >= LEAST_SHARE]
-    if not features.shape[1]:
-        raise CapbiasError(
-            f"no object on {LEAST_SHARE:.0%} of the {len(images):,} images or more",
-            "objects that are on some images",
-            "Load the objects of these images.",
-        )
+    features = on_image[:, common_objects(on_image)].toarray().astype(float)
     model, human = (side.values[own] for side, own in zip(sides, drawn, strict=True))
     kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, job.objects())
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)

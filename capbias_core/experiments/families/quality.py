@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,7 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, quotient
 from capbias_core.aggregate.groups import across_groups, by_group
-from capbias_core.experiments.families.base import Job, Outcome, npz
+from capbias_core.experiments.families.base import Job, Outcome, of_images, packed, unpacked
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.caption_quality import bleu4, bleu_counts, cider, has_java, meteor_counts, meteor_of, rouge_l
@@ -48,25 +46,22 @@ def run(job: Job) -> Outcome:
     """The captions of labelled images that have references, each against the references of its image."""
     tokenizer = job.spec.options.get("tokenizer", PTB)
     human = job.references()
-    frame = job.frame[job.frame["image_id"].isin(set(human["image_id"]))]
+    frame = of_images(job.frame, human["image_id"])
     found = scored(frame, human, job.codes, tokenizer, job.progress)
     values = job.attribute.values
-    a_image = human[human["image_id"].isin(found.images)].groupby("image_id").size()
+    a_image = of_images(human, found.images).groupby("image_id").size()
     method = (
         f"{len(found.images):,} images with {a_image.min()} to {a_image.max()} references; {TOKENIZERS[tokenizer]}; "
         "95% image bootstrap, 1000 draws"
     )
-    names = json.dumps([found.images, list(found.sums)]).encode()
-    arrays = npz(names=np.frombuffer(names, dtype=np.uint8), label=found.label, captions=found.captions, **found.sums)
-    return Outcome(_results(job, found, method), {"quality": arrays}, _notes(found, values, tokenizer))
+    arrays = {"quality": packed(found.images, label=found.label, captions=found.captions, **found.sums)}
+    return Outcome(_results(job, found, method), arrays, _notes(found, values, tokenizer))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run again from its sums, by metric and direction."""
-    arrays = np.load(io.BytesIO(workspace.array(run.run_id, "quality")))
-    images, names = json.loads(arrays["names"].tobytes())
-    sums = {name: arrays[name] for name in names}
-    found = Scored(tuple(images), arrays["label"], arrays["captions"], sums)
+    images, arrays = unpacked(workspace.array(run.run_id, "quality"))
+    found = Scored(tuple(images), arrays.pop("label"), arrays.pop("captions"), arrays)
     k = len(run.spec["attribute"]["values"])
     return {(name, ""): own for name, own in (overall(found) | gaps(found, k)).items()}
 
@@ -80,7 +75,7 @@ def scored(
     """
     progress(0.0, "tokens")
     image, images = pd.factorize(frame["image_id"], sort=True)
-    human = human[human["image_id"].isin(images)]
+    human = of_images(human, images)
     texts = quality_tokens([*frame["caption"], *human["caption"]], tokenizer)
     candidates, own = texts[: len(frame)], {name: [] for name in images}
     for name, text in zip(human["image_id"], texts[len(frame) :], strict=True):

@@ -1,0 +1,241 @@
+"""Caption sets of one captioner on masked photographs: which set is which, and each metric against the condition."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.experiments.plan import Request, RunSpec, attribute_of, plan
+from capbias_core.experiments.read import current_runs, ranking
+from capbias_core.experiments.store import Item, RunRow, Workspace, checked_name
+from capbias_core.metrics import METRICS
+from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A
+
+ORIGINAL = CONDITIONS[0]
+CAPTIONER, CONDITION = "captioner", "condition"  # the keys in a set's details
+
+# What is shown against the condition, in this order: metric and direction as measured.
+PANELS = (
+    ("LIC_M", ""), ("LIC", ""), ("DBAC", T_TO_A), ("DPA", T_TO_A), ("BA", ""), ("attribution_score", ""),
+)  # fmt: skip
+# What a user asks for; all but LIC_M compare with human captions, and the last two need words for the attribute.
+ASKED = ("lic", "dbac", "dpa", "ba")
+OF_WORDS = ("dpa", "ba")
+
+# Words in the name of a file or of a set, or in a printed table, that say what was masked; the longest first.
+SPELLED = {
+    "bounding box": "box", "partial": "part", "part": "part", "segment": "segment", "box": "box", "person": "person",
+    "object": "object", "both": "both",
+}  # fmt: skip
+_WHAT = "|".join(SPELLED).replace(" ", "[ _-]")
+_MASKED = re.compile(rf"(?:masked[ _-]+({_WHAT})|({_WHAT})[ _-]+masked)(?![a-z])", re.IGNORECASE)
+# The printed metric where it has another name than the measured one, and the paper's own direction of BA.
+PRINTED_AS = {"attribution_score_percent": "attribution_score"}
+PRINTED_TABLE = {"lic": "4", "dbac": "4"}
+
+DIFFERENCES = tuple(f"to_{other}{end}" for other in ("original", "neutral") for end in ("", "_low", "_high"))
+COLUMNS = ("captioner", "masked", *DIFFERENCES, *RESULT_COLUMNS)
+
+
+def suggested_condition(name: str) -> tuple[str, str]:
+    """Captioner and condition as the name of a file or set tells them; the whole name and `original` where it does not.
+
+    >>> suggested_condition("sat_masked_person"), suggested_condition("BLIP 2 (bounding box masked)")
+    (('sat', 'person'), ('BLIP 2', 'box'))
+    >>> suggested_condition("segment-masked_git"), suggested_condition("unmasked_both")
+    (('git', 'segment'), ('unmasked_both', 'original'))
+    """
+    found = _MASKED.search(name)
+    if not found or (found.start() and name[found.start() - 1].isalnum()):
+        return name, ORIGINAL
+    captioner = (name[: found.start()] + " " + name[found.end() :]).strip(" _-()[].,:")
+    spelled = re.sub(r"[_-]", " ", (found[1] or found[2]).lower())
+    return captioner or name, SPELLED[spelled]
+
+
+def condition_details(name: str, captioner: str = "", condition: str = "") -> dict[str, str]:
+    """What is kept with a caption set: as named, else as its name suggests. Raises CapbiasError for an unknown one."""
+    suggested = suggested_condition(name)
+    if condition and condition not in CONDITIONS:
+        raise unknown_name("condition", condition, CONDITIONS)
+    return {CAPTIONER: checked_name(captioner or suggested[0]), CONDITION: condition or suggested[1]}
+
+
+def condition_of(item: Item) -> tuple[str, str]:
+    """Captioner and condition of a kept caption set."""
+    return item.details.get(CAPTIONER, item.name), item.details.get(CONDITION, ORIGINAL)
+
+
+def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
+    """Say anew which captioner wrote a kept set, and under which condition. What was measured of it stays."""
+    details = item.details | condition_details(item.name, captioner, condition)
+    frame = workspace.frame(item.hash)
+    return workspace.keep(item.kind, item.name, frame, item.collection, item.source, details)
+
+
+def condition_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, Item]]:
+    """The sets of each captioner by condition, in the order of CONDITIONS; captioners with most conditions first.
+
+    Of several sets of the same captioner and condition the newest.
+    """
+    found: dict[str, dict[str, Item]] = {}
+    for item in workspace.items("captions", collection):
+        captioner, condition = condition_of(item)
+        found.setdefault(captioner, {})[condition] = item
+    ordered = {name: {key: own[key] for key in CONDITIONS if key in own} for name, own in found.items()}
+    return dict(sorted(ordered.items(), key=lambda pair: -len(pair[1])))
+
+
+def sets_of(workspace: Workspace, collection: str, captioner: str) -> dict[str, Item]:
+    """The sets of one captioner by condition. Raises CapbiasError naming the captioners that there are."""
+    found = condition_sets(workspace, collection)
+    if captioner not in found:
+        raise unknown_name("captioner", captioner, found)
+    return found[captioner]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs that put a captioner's metrics against the condition, and what cannot be had (one line each)."""
+
+    specs: list[RunSpec]
+    lacking: tuple[str, ...]
+
+
+def plan_conditions(
+    workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram", seeds: int = 10,
+    metrics: Sequence[str] = ASKED, references: str = "", options: dict | None = None,
+) -> Plan:  # fmt: skip
+    """The runs of every set of a captioner: LIC_M, and with human captions LIC, DBAC, DPA and BA.
+
+    references: their name, '' for the collection's first. Raises CapbiasError where nothing is masked or labelled.
+    """
+    sets = sets_of(workspace, collection, captioner)
+    if len(sets) < 2:
+        raise CapbiasError(
+            f"captioner {captioner!r} with captions under one condition ({', '.join(sets)})",
+            "captions of the same photographs, original and masked",
+            "Name the condition of a set on the Masking page, or with import --captioner NAME --condition NAME.",
+        )
+    tables = [own for own in workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    if not tables:
+        known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
+        raise unknown_name("attribute", attribute, sorted(known))
+    human = references or next((own.name for own in workspace.items("references", collection)), "")
+    wanted, lacking = _possible(metrics, attribute_of(tables[-1], attribute)[0], bool(human))
+    if not wanted:
+        return Plan([], lacking)
+    names = tuple(item.name for item in sets.values())
+    request = Request(
+        collection, names, tables[-1].name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
+    )
+    return Plan(plan(workspace, request), lacking)
+
+
+def _possible(metrics: Sequence[str], attribute, human: bool) -> tuple[list[str], tuple[str, ...]]:
+    """What can be measured, and a line on each metric that cannot."""
+    wanted, lacking = [], []
+    for name in metrics:
+        if name not in ASKED:
+            raise unknown_name("metric", name, ASKED)
+        if name != "lic" and not human:
+            lacking.append(f"{name.upper()} needs human captions of the same photographs.")
+        elif name in OF_WORDS and not attribute.words:
+            lacking.append(
+                f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
+            )
+        else:
+            wanted.append(name)
+    return wanted, tuple(lacking)
+
+
+def condition_rows(
+    workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram"
+) -> pd.DataFrame:
+    """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
+
+    masked: the condition of the photographs. to_original, to_neutral: the value minus that on the originals (paired
+    over images and seeds) and minus the metric's neutral point (chance for LIC_M), with 95% intervals. Of what
+    was measured in several ways (seeds, alignment, part of the images) the one with most conditions, on all images
+    before a part, with most seeds.
+    """
+    names = {item.name: condition for condition, item in sets_of(workspace, collection, captioner).items()}
+    runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
+    rows = workspace.results([run.run_id for run in runs])
+    found = []
+    for metric, direction in PANELS:
+        own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
+        found += _against(workspace, own, _alike(runs, set(own["run_id"])), names)
+    return pd.DataFrame([{CAPTIONER: captioner} | row for row in found], columns=list(COLUMNS))
+
+
+def _wanted(run: RunRow, names, attribute: str, attacker: str) -> bool:
+    spec = run.spec
+    alike = spec["attribute"].get("name") == attribute and not spec.get("merge_masks")
+    return spec["model"] in names and alike and spec["attacker"] in ("", attacker)
+
+
+def _alike(runs: Sequence[RunRow], having: set[str]) -> list[RunRow]:
+    """The runs that measured most conditions in one way: the same but for the captions and the photographs."""
+    groups: dict[str, dict[str, RunRow]] = {}
+    for run in runs:  # newest first
+        if run.run_id in having:
+            options = {key: own for key, own in run.spec["options"].items() if key != "photographs"}
+            key = json.dumps(run.spec | {"model": "", "captions": "", "options": options}, sort_keys=True)
+            groups.setdefault(key, {}).setdefault(run.spec["model"], run)
+    found = [list(own.values()) for own in groups.values()]
+    return max(found, key=_completeness, default=[])
+
+
+def _completeness(runs: list[RunRow]) -> tuple:
+    spec = runs[0].spec
+    newest = max(run.finished for run in runs)
+    return len(runs), not spec["condition"], "alignment" not in spec["options"], len(spec["seeds"]), newest
+
+
+def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], names: dict[str, str]) -> list[dict]:
+    """The rows of these runs by condition, with their differences."""
+    if not runs:
+        return []
+    metric, direction = rows.iloc[0][["metric", "direction"]]
+    neutral = METRICS[metric].neutral(len(runs[0].spec["attribute"]["values"]))
+    original = next((name for name, condition in names.items() if condition == ORIGINAL), "")
+    changes = _changes(workspace, runs, metric, direction, original)
+    found = {}
+    for row in rows[rows["run_id"].isin([run.run_id for run in runs])].to_dict("records"):
+        above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
+        differences = (*changes.get(row["model"], (None,) * 3), *above)
+        found[names[row["model"]]] = row | dict(zip(DIFFERENCES, differences, strict=True))
+    return [{"masked": condition} | found[condition] for condition in CONDITIONS if condition in found]
+
+
+def _changes(workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str) -> dict[str, tuple]:
+    """Of each masked set the change of its value from that on the originals, paired over images, with its interval."""
+    if original not in {run.spec["model"] for run in runs}:
+        return {}
+    changes = {}
+    for pair in ranking(workspace, runs, metric, direction).pairs:
+        ends = (math.nan, math.nan) if pair.ci_low is None else (pair.ci_low, pair.ci_high)
+        if pair.second == original:
+            changes[pair.first] = (pair.difference, *ends)
+        elif pair.first == original:
+            changes[pair.second] = (-pair.difference, -ends[1], -ends[0])
+    return changes
+
+
+def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """The papers' values by condition (LIC's Table 4, DBAC's Table 4): the published columns, and `masked`."""
+    own = published[published["table"] == published["paper"].map(PRINTED_TABLE)]
+    own = own[(own["attribute"] == attribute) & (own["condition"] != "")]
+    masked = [
+        condition if condition == ORIGINAL else suggested_condition(condition)[1] for condition in own["condition"]
+    ]
+    own = own.assign(masked=masked, metric=own["metric"].replace(PRINTED_AS))
+    own.loc[own["metric"] == "BA", "direction"] = ""  # the direction that it has in this paper, and none here
+    return own.reset_index(drop=True)

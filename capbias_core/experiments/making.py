@@ -1,0 +1,30 @@
+"""Runs that make something to keep (boxes, masked photographs, captions) in place of numbers."""
+
+from __future__ import annotations
+
+from capbias_core.experiments.families import FAMILIES
+from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs
+from capbias_core.experiments.plan import EMPTY, RunSpec
+from capbias_core.experiments.store import Workspace, checked_name
+
+COLLECTION, NAME = "collection", "name"
+
+
+def making(
+    workspace: Workspace, collection: str, family: str, name: str, options: dict, photographs: str | dict = ""
+) -> RunSpec:
+    """The run that makes the item `name`, of the kind that the family makes, from photographs of a collection.
+
+    options: those of the family. photographs: the name of a folder of the collection, '' for the originals. Where the
+    item was deleted since, the run is forgotten, so that it can be asked for again. Raises CapbiasError for a name that
+    cannot be one, or no photographs.
+    """
+    own = FAMILIES[family]
+    chosen = {key: options[key] for key in own.options if key in options}
+    frozen = frozen_photographs(workspace, collection, photographs)
+    chosen |= {COLLECTION: collection, NAME: checked_name(name), PHOTOGRAPHS: frozen}
+    bare = {"family": family, "model": frozen["name"], "captions": "", "labels": {}, "attribute": {}}
+    spec = RunSpec(**{**EMPTY, **bare, "options": chosen})
+    if chosen[NAME] not in {item.name for item in workspace.items(own.makes, collection)}:
+        workspace.forget(spec.run_id)
+    return spec

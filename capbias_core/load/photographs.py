@@ -1,0 +1,68 @@
+"""A photograph's file to its pixels: upright, RGB, and refused where it is broken or larger than memory should hold."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import readable
+
+MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is unpacked
+
+
+def read_photograph(path: Path) -> np.ndarray:
+    """(height, width, 3) uint8 RGB, turned upright as its EXIF says; of an animated file the first frame.
+
+    Raises CapbiasError for a file that is no picture, is cut short, or has more than 64 million pixels.
+    """
+    path = Path(path)
+    with readable(path), path.open("rb") as handle:
+        try:
+            with _opened(handle) as image:
+                _check_size(path, image.size)
+                return _rgb(ImageOps.exif_transpose(image))
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            raise _too_large(path, "more than 89 million pixels") from None
+        except (OSError, SyntaxError, ValueError, EOFError) as error:
+            raise CapbiasError(
+                f"{path.name}, which cannot be read as a picture ({error})",
+                "a whole JPEG, PNG, WebP, BMP, TIFF or GIF file",
+                "Copy the file again, or leave it out.",
+            ) from None
+
+
+def _opened(handle: BinaryIO) -> Image.Image:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(handle)
+
+
+def photograph_digest(path: Path) -> str:
+    """A digest of the file's bytes. Raises CapbiasError where it cannot be read."""
+    with readable(Path(path)), Path(path).open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()[:32]
+
+
+def _rgb(image: Image.Image) -> np.ndarray:
+    if image.mode.startswith("I"):  # 16 bits a pixel, which Pillow would cut off at 255
+        image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
+    return np.array(image.convert("RGB"))
+
+
+def _check_size(path: Path, size: tuple[int, int]) -> None:
+    if size[0] * size[1] > MOST_PIXELS:
+        raise _too_large(path, f"{size[0]:,} x {size[1]:,} pixels")
+
+
+def _too_large(path: Path, size: str) -> CapbiasError:
+    return CapbiasError(
+        f"{path.name}, a picture of {size}",
+        f"at most {MOST_PIXELS // 1_000_000} million pixels",
+        "Save it smaller; detectors and captioners reduce it to a few hundred pixels a side anyway.",
+    )

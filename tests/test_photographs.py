@@ -1,0 +1,166 @@
+"""Photographs: read upright, refused where broken; what a run says of a folder of them."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from capbias_core.cli import main
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families import FAMILIES, Family
+from capbias_core.experiments.families.base import Outcome
+from capbias_core.experiments.ingest import keep_images, picture_path
+from capbias_core.experiments.making import making
+from capbias_core.experiments.photographs import file_digests, frozen_photographs, photograph_files
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.photographs import read_photograph
+
+RED, BLUE = (200, 10, 20), (5, 20, 210)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two photographs, three pixels wide and two high."""
+    place = tmp_path / "pictures"
+    place.mkdir()
+    for name, colour in (("000000000785.png", RED), ("COCO_val2014_000000000872.png", BLUE)):
+        Image.new("RGB", (3, 2), colour).save(place / name)
+    return place
+
+
+def test_pixels_are_rows_of_rgb(folder):
+    pixels = read_photograph(folder / "000000000785.png")
+    assert pixels.shape == (2, 3, 3) and pixels.dtype == np.uint8
+    assert (pixels == RED).all()
+
+
+def test_a_photograph_is_turned_upright(tmp_path):
+    """EXIF orientation 6: the camera was turned, so what is stored as the left column is the top row."""
+    picture = Image.new("RGB", (4, 2), BLUE)
+    for row in range(2):
+        picture.putpixel((0, row), RED)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture.save(tmp_path / "a.png", exif=exif)
+    pixels = read_photograph(tmp_path / "a.png")
+    assert pixels.shape == (4, 2, 3)
+    assert (pixels[0] == RED).all() and (pixels[1:] == BLUE).all()
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "L", "P", "RGBA", "I;16"])
+def test_other_modes_become_rgb(tmp_path, mode):
+    if mode == "I;16":
+        picture = Image.fromarray(np.full((2, 3), 65535, dtype=np.uint16))
+    else:
+        picture = Image.new("RGB", (3, 2), (255, 255, 255)).convert(mode)
+    picture.save(tmp_path / "a.tiff")
+    pixels = read_photograph(tmp_path / "a.tiff")
+    assert pixels.shape == (2, 3, 3) and (pixels == 255).all()
+
+
+def test_the_first_frame_of_an_animated_file(tmp_path):
+    frames = [Image.new("RGB", (3, 2), colour) for colour in (RED, BLUE)]
+    frames[0].save(tmp_path / "a.webp", save_all=True, append_images=frames[1:], lossless=True)
+    assert (read_photograph(tmp_path / "a.webp") == RED).all()
+
+
+def test_a_file_that_was_cut_short(tmp_path):
+    data = io.BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(data, "JPEG")
+    (tmp_path / "a.jpg").write_bytes(data.getvalue()[:2000])
+    with pytest.raises(CapbiasError, match=r"a\.jpg, which cannot be read as a picture"):
+        read_photograph(tmp_path / "a.jpg")
+
+
+def test_what_is_no_picture(tmp_path):
+    (tmp_path / "a.jpg").write_text("hello")
+    with pytest.raises(CapbiasError, match="cannot be read as a picture"):
+        read_photograph(tmp_path / "a.jpg")
+
+
+@pytest.mark.parametrize("size", [(10_000, 10_000), (20_000, 20_000)])
+def test_too_many_pixels_are_refused_before_they_are_unpacked(tmp_path, size):
+    Image.new("1", size).save(tmp_path / "a.png")
+    with pytest.raises(CapbiasError, match="64 million pixels"):
+        read_photograph(tmp_path / "a.png")
+
+
+# what a run says of them
+
+
+def test_a_run_names_the_contents(tmp_path, folder):
+    workspace = Workspace(tmp_path / "home")
+    keep_images(workspace, folder, "mine")
+    frozen = frozen_photographs(workspace, "mine")
+    assert photograph_files(workspace, frozen) == {
+        "785": folder / "000000000785.png", "872": folder / "COCO_val2014_000000000872.png"
+    }  # fmt: skip
+    Image.new("RGB", (3, 2), BLUE).save(folder / "000000000785.png")
+    assert frozen_photographs(workspace, "mine")["digest"] != frozen["digest"]
+    with pytest.raises(CapbiasError, match="or are others now"):
+        photograph_files(workspace, frozen)
+
+
+def test_a_digest_is_that_of_the_bytes(tmp_path, folder):
+    workspace = Workspace(tmp_path / "home")
+    files = [*sorted(folder.iterdir()), folder / "gone.png"]
+    first, second, gone = file_digests(workspace, files)
+    assert first != second and gone == ""
+    assert file_digests(workspace, files) == [first, second, ""]
+
+
+def test_a_collection_without_photographs(tmp_path):
+    with pytest.raises(CapbiasError, match="whose photographs are not known"):
+        frozen_photographs(Workspace(tmp_path), "mine")
+
+
+def test_masked_photographs_are_not_shown_as_the_originals(tmp_path, folder):
+    workspace = Workspace(tmp_path / "home")
+    keep_images(workspace, folder, "mine", "a mask", {"condition": "box", "of": "photographs"})
+    assert picture_path(workspace, "mine", "785") is None
+    keep_images(workspace, folder, "mine")
+    assert picture_path(workspace, "mine", "785") == folder / "000000000785.png"
+
+
+class Copies:
+    """A family for the test: it keeps the list of the photographs as boxes."""
+
+    @staticmethod
+    def run(job):
+        files = job.photographs()
+        frame = job.frame.reindex(range(len(files))).assign(image_id=list(files))[["image_id"]]
+        options = job.spec.options
+        job.workspace.keep("boxes", options["name"], frame, options["collection"], "test", {})
+        return Outcome([], {}, ("kept",))
+
+
+def test_a_run_that_makes_an_item(tmp_path, folder, monkeypatch):
+    family = Family("copies", "copies", makes="boxes")
+    monkeypatch.setattr(Family, "module", property(lambda own: Copies))
+    monkeypatch.setitem(FAMILIES, "copies", family)
+    workspace = Workspace(tmp_path / "home")
+    keep_images(workspace, folder, "mine")
+    spec = making(workspace, "mine", "copies", "people", {})
+    assert workspace.enqueue(spec.run_id, "mine", vars(spec), "token")
+    assert workspace.claim(spec.run_id, "token")
+    outcome = run_one(workspace, spec, lambda share, text: None)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    assert workspace.frame(workspace.item("boxes", "people", "mine").hash)["image_id"].tolist() == ["785", "872"]
+    assert making(workspace, "mine", "copies", "people", {}).run_id == spec.run_id
+    assert not workspace.enqueue(spec.run_id, "mine", vars(spec), "other"), "it is not made twice"
+    workspace.delete(workspace.item("boxes", "people", "mine"))
+    again = making(workspace, "mine", "copies", "people", {})
+    assert workspace.enqueue(again.run_id, "mine", vars(again), "other"), "what was deleted can be made again"
+
+
+def test_photographs_are_imported_in_the_terminal(tmp_path, folder, capsys):
+    words = ["import", str(folder), "--kind", "images", "--workspace", str(tmp_path / "home"), "--collection", "mine"]
+    assert main([*words, "--dry-run"]) == 0
+    assert "2 photographs" in capsys.readouterr().out
+    assert main(words) == 0
+    assert Workspace(tmp_path / "home").item("images", "photographs", "mine").images == 2
