@@ -1,0 +1,286 @@
+"""Any captioner of transformers: photographs to captions, and how likely it finds a given caption. Loads torch.
+
+Captions are searched with beams and without chance, so that the same weights, photographs and settings give the same
+captions on the same machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.errors import CapbiasError
+from capbias_core.language.files import loading
+from capbias_core.vision.presets import QUESTION, WHAT, find_captioner, preset_of
+
+BEAMS, LENGTH, BATCH = 5, 20, 8
+# Where image encoders of transformers keep their blocks.
+STACKS = ("layers", "layer", "blocks", "stages")
+# What PyTorch says where memory is short; on a GPU the error has a type of its own.
+SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """A given caption as a captioner reads it, T tokens.
+
+    ids, texts: of each token. words: the place of the word of the caption (split at spaces) that it belongs to.
+    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
+    """
+
+    ids: list[int]
+    texts: list[str]
+    words: list[int]
+    log_probabilities: Tensor
+
+
+def load_captioner(name: str, device: str = AUTO) -> Captioner:
+    """A captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. device: of DEVICES.
+
+    Raises CapbiasError where it is not on this machine (with the way to get it), or is no captioner.
+    """
+    return Captioner(find_captioner(name).path, device)
+
+
+class Captioner:
+    """A captioner of a folder. Raises CapbiasError where it is none.
+
+    Numbers are 32-bit on a CPU, and as the weights were saved on a GPU. Photographs are (height, width, 3) uint8 RGB,
+    of any sizes.
+    """
+
+    def __init__(self, path: str, device: str = AUTO):
+        self.path, self.device = path, choose_device(device)
+        with loading(WHAT, path):
+            self.processor, self.images, self.tokenizer = _processors(path)
+            self.model = _model(path, self.device)
+            self.preset = preset_of(self.model.config.model_type)
+            self.prompt = _prompt(self.preset, self.processor)
+        self.fits = BATCH * 1024  # photographs at once that memory was not yet seen to be short of
+
+    def captions(
+        self, pixels: Sequence[np.ndarray], beams: int = BEAMS, length: int = LENGTH, batch: int = BATCH
+    ) -> list[str]:
+        """A caption for each photograph, spaces made single; '' where it says nothing.
+
+        beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, half as many each
+        time that memory is short. Raises CapbiasError where one photograph alone does not fit.
+        """
+        found: list[str] = []
+        while len(found) < len(pixels):
+            part = pixels[len(found) : len(found) + min(batch, self.fits)]
+            with _memory() as short:
+                found += self._generated(part, beams, length)
+            if short:
+                self._halve(len(part))
+        return found
+
+    def _halve(self, tried: int) -> None:
+        if tried == 1:
+            raise CapbiasError(
+                f"a captioner for which the memory of {self.device.type} is too small, one photograph at a time",
+                "a machine with room for it",
+                "Take fewer beams or a smaller captioner, or let it work on the CPU (--device cpu).",
+            )
+        self.fits = tried // 2
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    @torch.inference_mode()
+    def _generated(self, pixels: Sequence[np.ndarray], beams: int, length: int) -> list[str]:
+        given = self._inputs(pixels)
+        free = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        ids = self.model.generate(**given, num_beams=beams, max_new_tokens=length, **free)
+        asked = given.get("input_ids")
+        if asked is not None and ids.shape[1] >= asked.shape[1] and torch.equal(ids[:, : asked.shape[1]], asked):
+            ids = ids[:, asked.shape[1] :]  # some answer with the question in front
+        return [self._read(text) for text in self.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+
+    def _read(self, text: str) -> str:
+        """The caption in an answer."""
+        text = text.strip()
+        return " ".join((text.split(self.preset.until)[0] if self.preset.until else text).split())
+
+    def _inputs(self, pixels: Sequence[np.ndarray]) -> dict[str, Tensor]:
+        """What the model is given: pixel_values, and input_ids of the prompt where there is one; on the device."""
+        images = [Image.fromarray(own) for own in pixels]
+        if self.prompt is None:
+            given = self.images(images=images, return_tensors="pt")
+        else:
+            given = self.processor(images=images, text=[self.prompt] * len(images), return_tensors="pt", padding=True)
+        kind = self.model.dtype
+        return {name: own.to(self.device, kind if own.is_floating_point() else own.dtype)
+                for name, own in given.items()}  # fmt: skip
+
+    def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
+        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing).
+
+        Special tokens are not among them. Gradients flow where they are switched on. Raises CapbiasError for a
+        caption without a token.
+        """
+        text = " ".join(caption.split())
+        read = self.tokenizer(
+            text, add_special_tokens=self._has_decoder(), return_offsets_mapping=True, return_special_tokens_mask=True
+        )
+        own = [place for place, special in enumerate(read["special_tokens_mask"]) if not special]
+        if not own:
+            raise CapbiasError("a caption without words", "a caption", "Give one with a word in it.")
+        ids = torch.tensor([read["input_ids"]], device=self.device)
+        logs = self._next_logits(self._inputs([pixels]), ids).float().log_softmax(dim=-1)  # (1, T, V)
+        kept = ids[0, own].tolist()
+        words = [text.count(" ", 0, read["offset_mapping"][place][1]) for place in own]
+        chosen = logs.gather(2, ids[..., None])[0, own, 0]
+        return TokenScores(kept, self.tokenizer.convert_ids_to_tokens(kept), words, chosen)
+
+    def _has_decoder(self) -> bool:
+        """Whether captions come from a decoder of their own, in place of continuing the prompt."""
+        config = self.model.config
+        return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
+
+    def _next_logits(self, given: dict[str, Tensor], ids: Tensor) -> Tensor:
+        """(1, T, V) logits of each of T tokens, from those before it."""
+        if self._has_decoder():
+            before = torch.cat([self._begin("decoder_start_token_id", ids), ids[:, :-1]], dim=1)
+            return self.model(**given, decoder_input_ids=before).logits
+        asked = given.pop("input_ids") if "input_ids" in given else self._begin("bos_token_id", ids)
+        for name, own in given.items():  # what is said of each token of the prompt goes on for the caption
+            if own.shape == asked.shape:
+                more = torch.ones_like(ids) if name == "attention_mask" else torch.zeros_like(ids)
+                given[name] = torch.cat([own, more], dim=1)
+        # Some put the places of the picture in front of the text: counted from the end, the caption is where it was.
+        return self.model(**given, input_ids=torch.cat([asked, ids], dim=1)).logits[:, -ids.shape[1] - 1 : -1]
+
+    def _begin(self, name: str, ids: Tensor) -> Tensor:
+        """(1, 1) the token with which a caption begins, which the configuration calls `name`."""
+        config = self.model.config
+        places = (config.get_text_config(decoder=True), config, self.model.generation_config)
+        token = next(own for place in places if (own := getattr(place, name, None)) is not None)
+        return ids.new_full((1, 1), token)
+
+    @property
+    def vision_layer(self) -> nn.Module:
+        """The layer whose output is the last map of the picture that the captioner uses: a tensor, which `grid` reads.
+
+        Raises CapbiasError where its image encoder is built in a way that is not known.
+        """
+        encoder = self._encoder()
+        stacks = [own for name, own in encoder.named_modules()
+                  if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS]  # fmt: skip
+        if not stacks:
+            raise self._without_map()
+        chosen = stacks[0][self._last_used(len(stacks[0]))]
+        return chosen[-1] if isinstance(chosen, nn.ModuleList) else chosen
+
+    def _encoder(self) -> nn.Module:
+        if self.preset.encoder:
+            return attrgetter(self.preset.encoder)(self.model)
+        encoder = self.model.get_encoder(modality="image")
+        if encoder is self.model:
+            raise self._without_map()
+        return encoder
+
+    def _last_used(self, layers: int) -> int:
+        """Which layer's output goes on; LLaVA and its like take one before the last (state 0 is the first's input)."""
+        asked = getattr(self.model.config, "vision_feature_layer", None)
+        asked = -1 if asked is None else asked if isinstance(asked, int) else asked[-1]
+        return layers + asked if asked < 0 else max(0, asked - 1)
+
+    def grid(self, output: Tensor | tuple) -> Tensor:
+        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out.
+
+        The map covers `seen` of the photograph. Raises CapbiasError where the output holds no map.
+        """
+        output = output if isinstance(output, Tensor) else output[0]
+        if output.ndim == 4:
+            return output
+        if output.ndim != 3:
+            raise self._without_map()
+        tokens = output.shape[1]
+        side = _side(self._encoder().config, tokens)
+        if not side:
+            raise self._without_map()
+        patches = output[:, tokens - side * side :]  # class and register tokens stand in front
+        return patches.transpose(1, 2).unflatten(2, (side, side))
+
+    def seen(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels.
+
+        Processors that cut the middle out of a picture do not see all of it.
+        """
+        cut = self.images.crop_size if getattr(self.images, "do_center_crop", False) else None
+        size = self.images.size
+        if not cut or not getattr(size, "shortest_edge", None):
+            return 0.0, 0.0, float(width), float(height)
+        scale = min(height, width) / size.shortest_edge
+        across, down = cut.width * scale, cut.height * scale
+        return (width - across) / 2, (height - down) / 2, (width + across) / 2, (height + down) / 2
+
+    def _without_map(self) -> CapbiasError:
+        return CapbiasError(
+            f"a captioner of the kind {self.model.config.model_type!r}, whose image encoder keeps no map that is known",
+            "an encoder with a stack of layers over a square of patches, or with convolutions",
+            "Take one of the presets, such as blip or git.",
+        )
+
+
+def _side(config, tokens: int) -> int:
+    """Patches along a side of the map in so many tokens; 0 where they hold none."""
+    image, patch = getattr(config, "image_size", None), getattr(config, "patch_size", None)
+    if isinstance(image, int) and isinstance(patch, int) and (image // patch) ** 2 <= tokens:
+        return image // patch
+    side = int(tokens**0.5)  # of pictures of another size than the configuration says
+    return side if tokens - side * side <= 1 else 0
+
+
+def _processors(path: str):
+    """What turns a prompt and pictures into tensors, and its parts: for pictures, and for text."""
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    whole = transformers.AutoProcessor.from_pretrained(path, local_files_only=True)
+    images = getattr(whole, "image_processor", None)
+    if images is None:  # saved apart, as for an encoder and a decoder that were put together
+        images = transformers.AutoImageProcessor.from_pretrained(path, local_files_only=True)
+    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(
+        path, local_files_only=True
+    )
+    if not getattr(tokenizer, "is_fast", False):
+        raise ValueError("its tokenizer does not say where its tokens stand in a text")
+    tokenizer.padding_side = "left"  # captions go on from the end of the prompt
+    return whole, images, tokenizer
+
+
+def _model(path: str, device: torch.device):
+    import transformers
+
+    kind = torch.float32 if device.type == "cpu" else "auto"
+    model = transformers.AutoModelForImageTextToText.from_pretrained(path, local_files_only=True, dtype=kind)
+    return model.to(device).eval()
+
+
+def _prompt(preset, processor) -> str | None:
+    """What the captioner is asked: as its kind is, else in the form of its own conversations, else nothing."""
+    if preset.name or not getattr(processor, "chat_template", None):
+        return preset.prompt
+    asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": QUESTION}]}]
+    return processor.apply_chat_template(asked, add_generation_prompt=True)
+
+
+@contextmanager
+def _memory() -> Iterator[list]:
+    """Catches that memory was short, and notes it in the list that it gives; other errors pass."""
+    short: list[bool] = []
+    try:
+        yield short
+    except RuntimeError as error:  # torch.OutOfMemoryError is one
+        if not isinstance(error, torch.OutOfMemoryError) and not any(own in str(error) for own in SHORT_OF_MEMORY):
+            raise
+        short.append(True)

@@ -1,0 +1,64 @@
+"""Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read.
+
+Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub;
+what it is asked follows from its kind (the `model_type` of its configuration) where that is in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from capbias_core.language.files import ModelFiles, find_model
+
+WHAT = "a captioner"
+# What a captioner that talks is asked; its first line is the caption.
+QUESTION = "Describe the picture in one short sentence."
+LINE = "\n"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A row of the table.
+
+    hub: its name on the Hugging Face hub. kind: the `model_type` of its configuration. prompt: the text that it is
+    given with a picture, None for none. until: what ends the caption in its answer, '' where all of it is the caption.
+    encoder: where its image encoder is within the model, where transformers cannot tell.
+    """
+
+    name: str
+    hub: str
+    kind: str
+    prompt: str | None = None
+    until: str = ""
+    encoder: str = ""
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("blip", "Salesforce/blip-image-captioning-base", "blip"),
+        Preset("blip2", "Salesforce/blip2-opt-2.7b", "blip-2", prompt="", until=LINE),
+        Preset("git", "microsoft/git-base-coco", "git", encoder="git.image_encoder"),
+        Preset("vit-gpt2", "nlpconnect/vit-gpt2-image-captioning", "vision-encoder-decoder", encoder="encoder"),
+        Preset(
+            "llava", "llava-hf/llava-1.5-7b-hf", "llava", prompt=f"USER: <image>\n{QUESTION} ASSISTANT:", until=LINE
+        ),
+        Preset("florence", "florence-community/Florence-2-base", "florence2", prompt="<CAPTION>"),
+    )
+}
+
+
+def find_captioner(name: str) -> ModelFiles:
+    """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face.
+
+    Nothing is fetched: raises CapbiasError that says how to get the weights where they are not on this machine.
+    """
+    if name not in PRESETS:
+        return find_model(name, WHAT)
+    return replace(find_model(PRESETS[name].hub, WHAT), name=name)
+
+
+def preset_of(kind: str) -> Preset:
+    """How captioners of a kind are asked and read; a kind that is not in the table is given no text."""
+    found = (preset for preset in PRESETS.values() if preset.kind == kind)
+    return next(found, Preset("", "", kind, until=LINE))
