@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, metrics, objects, text
+from capbias_core.cli import alignment, conditions, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -33,6 +33,7 @@ from capbias_core.experiments.ingest import DEFAULT_COLLECTION
 from capbias_core.load import normalise_image_id
 from capbias_core.metrics import FAMILIES
 from capbias_core.prepare.treebank import TOKENIZERS, default_tokenizer
+from capbias_core.types import CONDITIONS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_metrics,
         _add_explain,
         _add_consistency,
+        _add_conditions,
         _add_known_answer,
         _add_align,
         _add_attributes,
@@ -208,6 +210,14 @@ def _add_consistency(commands) -> None:
     add_consistency_arguments(_command(commands, "consistency", consistency, text, CONSISTENCY_EXAMPLE))
 
 
+def _add_conditions(commands) -> None:
+    text = "put a captioner's metrics against what was masked on the photographs, as CSV"
+    command = _command(commands, "conditions", conditions.conditions, text, conditions.EXAMPLE)
+    _add_attacker(command)
+    conditions.add_arguments(command)
+    command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+
+
 def _add_attributes(commands) -> None:
     text = "list the attributes that are known, print one's file, or check a file of your own"
     add_attributes_arguments(_command(commands, "attributes", attributes, text, ATTRIBUTES_EXAMPLE))
@@ -242,6 +252,9 @@ def _add_import(commands) -> None:
     _several(command, "--map", "ATTRIBUTE:LABEL=VALUE", "what a label means; an empty value drops it")
     trained = "whether the captioner was trained on the references"
     command.add_argument("--trained-on-references", choices=("yes", "no"), help=trained)
+    command.add_argument("--captioner", metavar="NAME", help="who wrote the captions (default: as the name suggests)")
+    masked = "what was masked on the photographs (default: as the name suggests, such as person in sat_masked_person)"
+    command.add_argument("--condition", choices=CONDITIONS, help=masked)
     command.add_argument("--dry-run", action="store_true", help="only report")
 
 

@@ -14,15 +14,18 @@ from capbias_core.cli.terminal import DONE, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.conditions import ORIGINAL, condition_of
 from capbias_core.experiments.photographs import KIND as IMAGES
 from capbias_core.experiments.photographs import ORIGINALS
-from capbias_core.experiments.store import checked_name, suggested_name
+from capbias_core.experiments.store import Item, checked_name, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
 
 OF_KIND = {
     "trained_on_references": "captions",
+    "captioner": "captions",
+    "condition": "captions",
     "attribute": "attributes",
     "map": "attributes",
     "from_references": "attributes",
@@ -59,10 +62,18 @@ def import_file(args) -> int:
             ingest.keep_objects(workspace, offered, name, collection, path.name)
         else:
             trained = {"yes": True, "no": False}.get(args.trained_on_references)
-            ingest.keep_captions(workspace, offered, name, collection, path.name, trained)
+            own = {"captioner": args.captioner or "", "condition": args.condition or ""}
+            item = ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **own)
+            _say_condition(item)
     if not args.dry_run:
         print(f"kept: {args.kind} {name} in the collection {collection}")
     return DONE
+
+
+def _say_condition(item: Item) -> None:
+    captioner, condition = condition_of(item)
+    if item.kind == "captions" and (captioner, condition) != (item.name, ORIGINAL):
+        show(f"captions of {captioner} on photographs of the condition: {condition}")
 
 
 def _import_vectors(args, path: Path, name: str, collection: str) -> int:

@@ -54,7 +54,7 @@ def suggested_condition(name: str) -> tuple[str, str]:
     found = _MASKED.search(name)
     if not found or (found.start() and name[found.start() - 1].isalnum()):
         return name, ORIGINAL
-    captioner = (name[: found.start()] + " " + name[found.end() :]).strip(" _-()[].,:")
+    captioner = " ".join(filter(None, (part.strip(" _-()[].,:") for part in name.split(found[0], 1))))
     spelled = re.sub(r"[_-]", " ", (found[1] or found[2]).lower())
     return captioner or name, SPELLED[spelled]
 

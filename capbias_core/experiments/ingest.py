@@ -9,6 +9,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.conditions import condition_details
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.photographs import KIND, ORIGINALS
 from capbias_core.experiments.plan import (
@@ -74,13 +75,17 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
 
 
 def keep_captions(
-    workspace: Workspace, offered: Offered, name: str, collection: str, source: str, trained: bool | None = None
-) -> Item:
+    workspace: Workspace, offered: Offered, name: str, collection: str, source: str, trained: bool | None = None,
+    captioner: str = "", condition: str = "",
+) -> Item:  # fmt: skip
     """Keep a caption set or references. trained: whether the model was trained on these references (None: not said).
 
-    Its new words are looked up in the collection's word vectors.
+    captioner, condition: who wrote a caption set, and what was masked on the photographs; '' for what its name
+    suggests. Its new words are looked up in the collection's word vectors.
     """
-    details = {"trained_on_references": trained} if offered.kind == "captions" else {}
+    details = {}
+    if offered.kind == "captions":
+        details = {"trained_on_references": trained} | condition_details(name, captioner, condition)
     item = workspace.keep(offered.kind, name, offered.frame, collection, source, details)
     look_up_new_words(workspace, item.collection)
     return item
