@@ -14,6 +14,7 @@ from capbias_core.experiments.store import Workspace
 from capbias_core.experiments.vectors import KNOWN
 from capbias_core.language.files import find_model
 from capbias_core.load.files import readable
+from capbias_core.vision.presets import PRESETS, find_captioner
 
 FOLDER = "models"
 ENCODER = "encoder"  # the key of a run's option for the pretrained encoder of its attacker
@@ -43,6 +44,19 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
 def model_path(workspace: Workspace, option: dict) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
     return recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+
+
+def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
+    """What a run says of a captioner: a name in PRESETS, a folder, or a name in the local cache; a dict is one already.
+
+    Raises CapbiasError where none is named, or it is not on this machine.
+    """
+    if isinstance(name, dict):
+        return name
+    if not name:
+        raise CapbiasError("no captioner", f"a folder, or one of: {', '.join(PRESETS)}", "Name it with --captioner.")
+    files = find_captioner(name)
+    return remembered(workspace, files.name, files.path, files.digest)
 
 
 def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:

@@ -19,6 +19,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.models import recalled, remembered
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load.photographs import photograph_digest
+from capbias_core.types import CONDITIONS
 
 KIND = "images"
 ORIGINALS = "photographs"
@@ -50,6 +51,24 @@ def frozen_photographs(workspace: Workspace, collection: str, name: str | dict =
     folder = item.details["folder"]
     option = remembered(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
     return option | {"item": item.hash}
+
+
+def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
+    """The name of the folder of photographs masked under a condition, '' for the originals where it is none.
+
+    Raises CapbiasError where the collection has no such folder, or several.
+    """
+    if condition in (None, CONDITIONS[0]):
+        return ""
+    found = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    if len(found) == 1:
+        return found[0]
+    got = f"several folders ({', '.join(found)})" if found else "no folder"
+    raise CapbiasError(
+        f"captions of the condition {condition!r}, and {got} of photographs masked so in {collection!r}",
+        "one folder of photographs for these captions",
+        "Name it with --photographs; mask photographs with mask, or name a folder with import --kind images.",
+    )
 
 
 def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:

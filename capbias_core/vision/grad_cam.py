@@ -1,0 +1,110 @@
+"""Grad-CAM: which part of a photograph a captioner's word rests on (Selvaraju et al., ICCV 2017, Eq. 1 and 2).
+
+    weight of channel k = 1 / (h w) * sum over places of d score / d activation_k
+    map = max(0, sum over channels of weight_k * activation_k)
+
+The score is the log-probability of the word, given the photograph and the words before it. Captum's LayerGradCam does
+the same where a layer's output is a (N, C, h, w) tensor, and the tests compare both. It does not fit here: the image
+encoders of captioners give tokens (N, T, C), one of them for no place, often in a tuple; and it runs the whole network
+again for every word of a caption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from PIL import Image
+
+Window = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels of the photograph, x2 and y2 exclusive
+
+
+def class_map(activations: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """(C, h, w) activations of a layer, and the gradients of a score by them, to a (h, w) map of 0 or more.
+
+    >>> class_map(np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[[2.0, 4.0]], [[-1.0, -1.0]]])).tolist()
+    [[3.0, 0.0]]
+    """
+    weights = gradients.mean(axis=(1, 2))
+    return np.maximum(np.tensordot(weights, activations, axes=1), 0.0)
+
+
+def normalised(heat: np.ndarray) -> np.ndarray:
+    """A map of 0 or more divided by its maximum, so that it lies in [0, 1]; one that is 0 everywhere stays so."""
+    largest = heat.max()
+    return heat / largest if largest > 0 else heat
+
+
+def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None = None) -> np.ndarray:
+    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear.
+
+    window: the part of the photograph that the network reads, where it is cut before; outside it the map is 0. A part
+    beyond the photograph's edges is dropped.
+    """
+    left, top, right, bottom = window or (0, 0, width, height)
+    size = right - left, bottom - top
+    over = Image.new("F", (width, height))
+    over.paste(Image.fromarray(heat.astype(np.float32)).resize(size, Image.Resampling.BILINEAR), (left, top))
+    return np.asarray(over)
+
+
+def grad_cam(layer, scores: Callable, grid: Callable = lambda output: output) -> np.ndarray:
+    """The normalised map of each score, (S, h, w) float32; the network runs once.
+
+    layer: a torch module. scores: called without arguments, runs the network on one photograph and gives a (S,) tensor
+    (or a scalar, for S = 1) with its graph. grid: turns the output of the layer, (1, ...), into (1, C, h, w); applied
+    to the gradients too, so it may choose and order values but not change them. Raises ValueError where the layer does
+    not run exactly once.
+    """
+    import torch
+
+    seen: list = []
+    hook = layer.register_forward_hook(lambda module, inputs, output: seen.append(_watched(output)))
+    try:
+        with torch.enable_grad():
+            found = torch.atleast_1d(scores())
+    finally:
+        hook.remove()
+    if len(seen) != 1:
+        raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
+    activations = _array(grid(seen[0]))
+    gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in found]
+    maps = [normalised(class_map(activations, _array(grid(own)))) for own in gradients]
+    return np.stack(maps).astype(np.float32)
+
+
+def _watched(output):
+    """The tensor of a layer's output (the first of several), such that gradients reach it in a frozen network too."""
+    import torch
+
+    tensor = output if isinstance(output, torch.Tensor) else output[0]
+    return tensor if tensor.requires_grad else tensor.requires_grad_()
+
+
+def _array(grid) -> np.ndarray:
+    """(1, C, h, w) tensor to (C, h, w) array, in double precision: gradients of a word that is sure are tiny."""
+    if grid.ndim != 4 or len(grid) != 1:
+        raise ValueError(f"a grid of the shape {tuple(grid.shape)}, and a map needs (1, C, h, w)")
+    return grid[0].detach().double().cpu().numpy()
+
+
+def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int]) -> np.ndarray:
+    """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
+
+    captioner: a Captioner of vision/captioners.py. words: their places in the caption, split at white space. The score
+    of a word is the sum of the log-probabilities of its subwords.
+    """
+    import torch
+
+    def scores():
+        read = captioner.token_scores(pixels, caption)
+        place = torch.tensor(read.words)
+        return torch.stack([read.log_probabilities[place == word].sum() for word in words])
+
+    return grad_cam(captioner.vision_layer, scores, captioner.grid)
+
+
+def seen_by(captioner, height: int, width: int) -> Window:
+    """The part of a photograph of this size that a captioner reads, in whole pixels."""
+    left, top, right, bottom = captioner.seen(height, width)
+    return round(left), round(top), round(right), round(bottom)
