@@ -45,7 +45,7 @@ from capbias_core.present.encoders import (
 )
 from capbias_core.present.sentence import duration, measure
 from capbias_core.present.table import counted, to_csv
-from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.running import progress
 from pages.ui.uploads import uploaded_path
 
@@ -77,7 +77,7 @@ def main() -> None:
 
 def _attribute(tables: list[Item]) -> str:
     """The protected attribute, chosen among those of the collection; '' where it has none."""
-    every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+    every = attribute_names(tables)
     if not every:
         return ""
     return st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")

@@ -31,7 +31,7 @@ from capbias_core.present.sentence import answer, duration, measure, named_notes
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
-from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page
+from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, forget, gone, note, page
 from pages.ui.running import progress
 
 ASKED = {
@@ -50,16 +50,10 @@ MOST_BUTTONS = 8
 def main() -> None:
     engine = page("Scores")
     collection = collection_picker(engine.workspace)
-    if collection is None:
-        empty_state(engine, "No captions are loaded yet.")
+    held = captions_and_labels(engine, collection)
+    if held is None:
         return
-    sets = [item.name for item in engine.workspace.items("captions", collection)]
-    tables = engine.workspace.items("attributes", collection)
-    if not sets or not tables:
-        missing = "captions of a model" if not sets else "an attribute table (image ids with labels)"
-        empty_state(engine, f"The collection “{collection}” has no {missing} yet. Load one on the Data page.")
-        return
-    request = _request(engine, collection, sets, tables)
+    request = _request(engine, collection, *held)
     with errors():
         specs = plan(engine.workspace, request)
         _run(engine, collection, specs)
@@ -73,7 +67,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     captions = side.multiselect(
         "Captioners", sets, default=sets, key="sets", bind="query-params", on_change=forget, args=("sets",)
     )
-    every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+    every = attribute_names(tables)
     gone("attribute", every, "the attribute")
     attribute = side.selectbox(
         "Protected attribute", every, key="attribute", bind="query-params", on_change=forget, args=("attribute",)

@@ -12,10 +12,11 @@ from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.known_answer import kept_answers
 from capbias_core.experiments.plan import Request, expected_seconds, plan
 from capbias_core.experiments.published import measured_rows
+from capbias_core.experiments.store import Item
 from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from capbias_core.present.sentence import duration
-from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.running import progress
 
 SEEDS = 5
@@ -24,26 +25,21 @@ SEEDS = 5
 def main() -> None:
     engine = page("Directions")
     collection = collection_picker(engine.workspace)
-    if collection is None:
-        empty_state(engine, "No captions are loaded yet.")
-    else:
+    held = captions_and_labels(engine, collection)
+    if held:
         with errors():
-            _plane(engine, collection)
+            _plane(engine, collection, *held)
     st.divider()
     _known(engine)
 
 
-def _plane(engine: Engine, collection: str) -> None:
-    tables = engine.workspace.items("attributes", collection)
-    every = list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
-    if not every:
-        empty_state(engine, f"The collection “{collection}” has no attribute table yet. Load one on the Data page.")
-        return
+def _plane(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> None:
+    every = attribute_names(tables)
     attribute = st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
     rows = measured_rows(engine.workspace, collection)
     rows = rows[rows["attribute"] == attribute]
     progress(engine)
-    _measure(engine, collection, tables, attribute)
+    _measure(engine, collection, tuple(sets), tables, attribute)
     found = measures_in(rows)
     if not found:
         note("Nothing is measured in both directions yet.")
@@ -78,12 +74,11 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame[["encoder", "condition", "seeds"]] == list(chosen)).all(axis=1)]
 
 
-def _measure(engine: Engine, collection: str, tables, attribute: str) -> None:
+def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: list[Item], attribute: str) -> None:
     """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
-    sets = tuple(item.name for item in engine.workspace.items("captions", collection))
     human = [item.name for item in engine.workspace.items("references", collection)]
-    if not sets or not human:
-        note("Both directions compare with human captions: load captions and references on the Data page.")
+    if not human:
+        note("Both directions compare with human captions: load references on the Data page.")
         return
     table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
     request = Request(collection, sets, table, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
@@ -110,10 +105,9 @@ def _known(engine: Engine) -> None:
         "are balanced and independent; only the verbs go with one or the other, in 60, 70, 80 and 90% of the captions. "
         "And a control the other way round: verbs are balanced, objects go with women or men in 80%."
     )
-    rows = kept_answers(engine.workspace, compute=st.session_state.get("known_answers", False))
+    rows = kept_answers(engine.workspace, compute=False)
     if rows is None:
         if st.button("Measure the sets (half a minute)", key="known"):
-            st.session_state["known_answers"] = True
             with st.spinner("Measuring"):
                 kept_answers(engine.workspace, compute=True)
             st.rerun()

@@ -25,10 +25,11 @@ from capbias_core.present.objects import (
 )
 from capbias_core.present.sentence import duration
 from capbias_core.types import Attribute
-from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.running import progress
 
 NOBODY = "none"
+NAMED = "an attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
@@ -39,14 +40,12 @@ FAMILIES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 def main() -> None:
     engine = page("Objects")
     collection = collection_picker(engine.workspace)
-    if collection is None:
-        empty_state(engine, "No captions are loaded yet.")
+    held = captions_and_labels(engine, collection, NAMED)
+    if held is None:
         return
-    sets = [item.name for item in engine.workspace.items("captions", collection)]
-    tables = _tables(engine.workspace.items("attributes", collection))
-    if not sets or not tables:
-        missing = "captions of a model" if not sets else "an attribute that captions name (such as gender)"
-        empty_state(engine, f"The collection “{collection}” has no {missing} yet. Load one on the Data page.")
+    sets, tables = held[0], _tables(held[1])
+    if not tables:
+        lacking(engine, collection, NAMED)
         return
     with errors():
         request, human = _request(engine, collection, sets, tables)

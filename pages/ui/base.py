@@ -12,7 +12,7 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import Engine, engine_for
 from capbias_core.experiments.ingest import DEMO, run_demo
-from capbias_core.experiments.store import Workspace, default_folder
+from capbias_core.experiments.store import Item, Workspace, default_folder
 from pages.ui.frame import frame
 
 
@@ -84,6 +84,31 @@ def gone(key: str, options: Iterable[str], what: str) -> None:
 def forget(key: str) -> None:
     """Another was chosen, so what the link named is no longer of interest."""
     st.session_state.pop(f"gone_{key}", None)
+
+
+def attribute_names(tables: Iterable[Item]) -> list[str]:
+    """The protected attributes of some tables of labels, each once."""
+    return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+
+
+def captions_and_labels(
+    engine: Engine, collection: str | None, labels: str = "an attribute table (image ids with labels)"
+) -> tuple[list[str], list[Item]] | None:
+    """Names of the caption sets and the tables of labels; where one is missing, None, and what to do next is shown."""
+    if collection is None:
+        empty_state(engine, "No captions are loaded yet.")
+        return None
+    sets = [item.name for item in engine.workspace.items("captions", collection)]
+    tables = engine.workspace.items("attributes", collection)
+    if not sets or not attribute_names(tables):
+        lacking(engine, collection, labels if sets else "captions of a model")
+        return None
+    return sets, tables
+
+
+def lacking(engine: Engine, collection: str, what: str) -> None:
+    """What a collection has not, and what to do next."""
+    empty_state(engine, f"The collection “{collection}” has no {what} yet. Load one on the Data page.")
 
 
 def empty_state(engine: Engine, text: str) -> None:
