@@ -19,6 +19,7 @@ PAGES = (
     ("pages/7_Objects.py", "Objects", "category"),
     ("pages/6_Directions.py", "Directions", "swap_horiz"),
     ("pages/10_Encoders.py", "Encoders", "memory"),
+    ("pages/11_Masking.py", "Masking", "domino_mask"),
     ("pages/8_Alignment.py", "Alignment", "compare_arrows"),
     ("pages/5_Published.py", "Published", "menu_book"),
     ("pages/9_Attributes.py", "Attributes", "tune"),

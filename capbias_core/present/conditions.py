@@ -1,0 +1,219 @@
+"""What masking photographs does to each metric: a sentence, a chart of small multiples, a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import pandas as pd
+
+from capbias_core.experiments.conditions import ORIGINAL, PANELS
+from capbias_core.metrics import METRICS
+from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.present.figures import MARGINS
+from capbias_core.present.sentence import Answer, number
+from capbias_core.types import CONDITIONS
+
+# What is masked, in words; the strongest last, for the headline.
+MASKED = {
+    "object": "the object", "part": "a part of the person", "person": "the person", "segment": "the person's outline",
+    "box": "the person's box", "both": "person and object",
+}  # fmt: skip
+TITLES = {
+    "original": "original", "part": "part of the person", "segment": "person's outline", "box": "person's box",
+    "person": "person (another's mask)", "object": "object", "both": "person and object",
+}  # fmt: skip
+LEAKAGE = "LIC_M"
+COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
+SHAPES = ("circle", "square", "diamond", "triangle-up")
+A_ROW = 2
+PANEL = 250
+TICK = {"original": "orig.", "person": "person", "object": "object"}
+
+
+def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answer:
+    """Does masking take the leakage away, by how much, and is what is left above chance? Of LIC_M, with intervals.
+
+    rows: of one captioner and attribute, as `condition_rows` gives them.
+    """
+    own = rows[(rows["metric"] == LEAKAGE) & (rows["attribute"] == attribute)].set_index("masked")
+    masked = [condition for condition in MASKED if condition in own.index]
+    if ORIGINAL not in own.index or not masked:
+        return Answer(
+            f"{captioner}: what masking does to {attribute} leakage is not measured yet.",
+            "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run.",
+        )
+    strongest = own.loc[masked[-1]]
+    left = f"LIC_M {_interval(strongest, 'value', 'ci_low', 'ci_high')}"
+    what = f"With {MASKED[masked[-1]]} masked, captions of {captioner}"
+    chance = number(strongest["value"] - strongest["to_neutral"])
+    if strongest["to_neutral_low"] > 0:
+        above = _interval(strongest, "to_neutral", "to_neutral_low", "to_neutral_high")
+        headline = f"{what} still give {attribute} away: {left}, {above} above chance ({chance})."
+    elif strongest["to_neutral_high"] < 0:
+        headline = f"{what} give {attribute} away less than chance ({chance}): {left}."
+    else:
+        headline = f"{what} give {attribute} away no more than chance ({chance}) as far as can be told: {left}."
+    return Answer(headline, _support(own, masked))
+
+
+def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
+    original = own.loc[ORIGINAL]
+    changes = "; ".join(f"{MASKED[condition]} by {_change(own.loc[condition], original)}" for condition in masked)
+    basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
+    return (
+        f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
+        f"{changes}. Changes are paired over images and seeds; an interval that holds 0 tells no change. {basis}."
+    )
+
+
+def _change(row: pd.Series, original: pd.Series) -> str:
+    """`−4.5 [−5.5, −3.5] (25% of what was above chance)`"""
+    text = _interval(row, "to_original", "to_original_low", "to_original_high")
+    gone = -row["to_original"] / original["to_neutral"]
+    told = row["to_original_high"] < 0 and original["to_neutral_low"] > 0
+    return f"{text} ({gone:.0%} of what was above chance)" if told else text
+
+
+def _interval(row, value: str, low: str, high: str) -> str:
+    if pd.isna(row[low]):
+        return number(row[value])
+    return f"{number(row[value])} [{number(row[low])}, {number(row[high])}]"
+
+
+def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row a metric, attribute and condition, as text: value, its change from the original, and from chance."""
+    return pd.DataFrame(
+        {
+            "metric": [_title(row["metric"], row["direction"]) for row in rows.to_dict("records")],
+            "attribute": rows["attribute"],
+            "masked": [TITLES[condition] for condition in rows["masked"]],
+            "value": [_interval(row, "value", "ci_low", "ci_high") for row in rows.to_dict("records")],
+            "± over seeds": ["" if pd.isna(spread) else f"±{number(spread)}" for spread in rows["spread"]],
+            "minus original": [_cell(row, "to_original") for row in rows.to_dict("records")],
+            "minus neutral": [_cell(row, "to_neutral") for row in rows.to_dict("records")],
+            "n": rows["n"],
+        }
+    )
+
+
+def _cell(row: dict, name: str) -> str:
+    return "" if pd.isna(row[name]) else _interval(row, name, f"{name}_low", f"{name}_high")
+
+
+def _title(metric: str, direction: str) -> str:
+    """As DBAC's Table 4 names it: BA and DBAC T→A."""
+    return f"{metric.replace('attribution_score', 'attribution score')}{' T→A' if direction or metric == 'BA' else ''}"
+
+
+def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
+    """Small multiples, one a metric: a dot and its 95% interval for each condition and attribute, joined by a line.
+
+    rows: measured, of one captioner. printed: the papers' values of the same attributes (see `printed_conditions`), in
+    open grey marks, joined where they are of one captioner. The neutral point is a dashed line. None without values.
+    """
+    from plotly.subplots import make_subplots
+
+    shown = [key for key in PANELS if len(_of(rows, key)) or len(_of(printed, key))]
+    conditions = [name for name in CONDITIONS if name in {*rows["masked"], *printed["masked"]}]
+    attributes = list(dict.fromkeys([*rows["attribute"], *printed["attribute"]]))
+    if not shown:
+        return None
+    height = math.ceil(len(shown) / A_ROW)
+    figure = make_subplots(
+        rows=height, cols=A_ROW, subplot_titles=[_panel_title(key) for key in shown], vertical_spacing=0.28 / height,
+        horizontal_spacing=0.09,
+    )  # fmt: skip
+    named: set[str] = set()
+    for place, key in enumerate(shown):
+        at = {"row": place // A_ROW + 1, "col": place % A_ROW + 1}
+        for number_of, attribute in enumerate(attributes):
+            for own in _lines(_of(printed, key), attribute):
+                _add_line(figure, own, conditions, number_of, named, at, printed=True)
+            for own in _lines(_of(rows, key), attribute):
+                _add_line(figure, own, conditions, number_of, named, at, printed=False)
+        neutrals = {round(own, 6) for own in _neutrals(_of(rows, key), key[0])}
+        for neutral in neutrals:
+            figure.add_hline(y=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **at)
+        figure.update_xaxes(
+            tickmode="array", tickvals=list(range(len(conditions))), ticktext=[_tick(name) for name in conditions],
+            range=[-0.5, len(conditions) - 0.5], zeroline=False, **at,
+        )  # fmt: skip
+        figure.update_yaxes(zeroline=False, automargin=True, **at)
+    figure.update_layout(
+        height=int(MARGINS + 40 + PANEL * height), margin={"l": 10, "r": 10, "t": 90, "b": 30}, dragmode=False,
+        legend={"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0, "xanchor": "left"},
+    )  # fmt: skip
+    figure.update_annotations(font={"size": 14})
+    return figure
+
+
+def _of(rows: pd.DataFrame, key: tuple[str, str]) -> pd.DataFrame:
+    return rows[(rows["metric"] == key[0]) & (rows["direction"] == key[1]) & rows["value"].notna()]
+
+
+def _panel_title(key: tuple[str, str]) -> str:
+    arrow = {"lower": "↓", "higher": "↑"}.get(METRICS[key[0]].better, "") if key[0] in METRICS else ""
+    return f"{_title(*key)} {arrow}".strip()
+
+
+def _tick(condition: str) -> str:
+    return {"original": "none", "person": "person*"}.get(condition, condition)
+
+
+def _lines(rows: pd.DataFrame, attribute: str) -> list[pd.DataFrame]:
+    """The rows of an attribute, each captioner's apart."""
+    own = rows[rows["attribute"] == attribute]
+    keys = ["paper", "captioner"] if "captioner" in own else ["paper", "model"]
+    return [part for _, part in own.groupby(keys, sort=False)]
+
+
+def _neutrals(rows: pd.DataFrame, metric: str) -> list[float]:
+    """The neutral points of measured rows; LIC_M's depends on how many values an attribute has."""
+    found = (rows["value"] - rows["to_neutral"]).dropna()
+    return [float(value) for value in found.unique()] if metric in METRICS else []
+
+
+def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, named: set[str], at, printed: bool) -> None:
+    import plotly.graph_objects as go
+
+    own = own.sort_values("masked", key=lambda column: column.map(conditions.index))
+    colour = GREY if printed else COLOURS[place % len(COLOURS)]
+    name = _name(own.iloc[0], printed)
+    low, high = _ends(own)
+    hover = [f"{escape(name)}, {TITLES[row['masked']]}: {number(row['value'])}{_told(row)}"
+             for row in own.to_dict("records")]  # fmt: skip
+    offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
+    figure.add_trace(
+        go.Scatter(
+            x=[conditions.index(condition) + offset for condition in own["masked"]], y=own["value"],
+            mode="lines+markers", name=escape(name), legendgroup=name, showlegend=name not in named,
+            legendrank=2 if printed else 1,
+            hovertext=hover, hoverinfo="text", line={"color": colour, "width": 1, "dash": "dot"},
+            marker={"size": 9, "color": colour, "symbol": SHAPES[place % len(SHAPES)] + ("-open" if printed else "")},
+            error_y={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
+                     "color": colour, "thickness": 2, "width": 0},
+        ),
+        **at,
+    )  # fmt: skip
+    named.add(name)
+
+
+def _name(row: pd.Series, printed: bool) -> str:
+    if not printed:
+        return f"{row['captioner']}, {row['attribute']}"
+    paper = {"lic": "LIC Table 4", "dbac": "DBAC Table 4"}.get(row["paper"], row["paper"])
+    return f"printed: {row['model']}, {row['attribute']} ({paper})"
+
+
+def _ends(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """The 95% interval; of printed values that of DBAC over seeds (value ± half width), and none of a deviation."""
+    half = own["spread"].where(own["spread_kind"] == "ci95", 0.0).fillna(0.0)
+    return own["ci_low"].fillna(own["value"] - half), own["ci_high"].fillna(own["value"] + half)
+
+
+def _told(row: dict) -> str:
+    if pd.notna(row["ci_low"]):
+        return f" [{number(row['ci_low'])}, {number(row['ci_high'])}] 95% over images"
+    return f" ± {number(row['spread'])} ({row['spread_kind']})" if pd.notna(row["spread"]) else ""

@@ -1,0 +1,172 @@
+"""Where does the bias come from: the person, the objects, or the language? Photographs masked, captioned, judged."""
+
+from __future__ import annotations
+
+from html import escape
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.experiments.conditions import (
+    condition_of,
+    condition_rows,
+    condition_sets,
+    describe,
+    plan_conditions,
+    printed_conditions,
+)
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.plan import RunSpec, expected_seconds
+from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.load.published import published_results
+from capbias_core.present.conditions import TITLES, condition_answer, condition_chart, condition_table
+from capbias_core.present.sentence import duration
+from capbias_core.present.table import counted
+from capbias_core.types import CONDITIONS
+from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
+from pages.ui.running import progress
+
+BY_DEFAULT = ("gender", "race")
+SEEDS = 10
+NO_BAR = {"displayModeBar": False}
+
+
+def main() -> None:
+    engine = page("Masking")
+    collection = collection_picker(engine.workspace)
+    if collection is None:
+        empty_state(engine, "No captions are loaded yet.")
+        return
+    progress(engine)
+    with errors():
+        _whole_set(engine, collection)
+    with errors():
+        _which_is_which(engine, collection)
+
+
+def _whole_set(engine: Engine, collection: str) -> None:
+    """Each metric of one captioner against what was masked."""
+    masked = [name for name, own in condition_sets(engine.workspace, collection).items() if len(own) > 1]
+    tables = engine.workspace.items("attributes", collection)
+    if not masked or not tables:
+        st.subheader("A whole set against the condition")
+        note(_missing(collection, bool(masked)))
+        return
+    captioner, attributes, attacker, seeds = _choices(masked, attribute_names(tables))
+    rows = [condition_rows(engine.workspace, collection, captioner, name, attacker) for name in attributes]
+    for name, own in zip(attributes, rows, strict=True):
+        text = condition_answer(own, captioner, name)
+        st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    st.subheader("A whole set against the condition")
+    _run(engine, collection, captioner, attributes, attacker, seeds)
+    if attributes:
+        _chart(pd.concat(rows, ignore_index=True), attributes, captioner)
+
+
+def _missing(collection: str, masked: bool) -> str:
+    if masked:
+        return f"The collection “{collection}” has no attribute table yet. Load one on the Data page."
+    return (
+        "For this, load captions of the same photographs, original and masked: name the files sat and "
+        "sat_masked_person, or say below which captioner and which condition each set is of. Masked photographs and "
+        "their captions can also be made here."
+    )
+
+
+def _choices(masked: list[str], attributes: list[str]) -> tuple[str, list[str], str, int]:
+    side = st.sidebar
+    captioner = side.selectbox("Captioner", masked, key="captioner", bind="query-params")
+    first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
+    chosen = side.multiselect("Protected attributes", attributes, default=first, key="attributes", bind="query-params")
+    attacker = side.selectbox(
+        "Attacker", list(ATTACKERS), key="attacker", bind="query-params", accept_new_options=True,
+        help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
+    )  # fmt: skip
+    seeds = side.number_input("Seeds", 1, 50, SEEDS, key="seeds", bind="query-params", help="The papers use 10.")
+    return captioner, chosen, attacker_entry(attacker).name, int(seeds)
+
+
+def _run(engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, seeds: int) -> None:
+    """What is missing, what it costs, and the button."""
+    specs: dict[str, RunSpec] = {}
+    for attribute in attributes:
+        found = plan_conditions(engine.workspace, collection, captioner, attribute, attacker, seeds)
+        specs |= {spec.run_id: spec for spec in found.specs}
+        for line in found.lacking:
+            note(line)
+    known = engine.workspace.runs_of(list(specs))
+    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
+    todo = [spec for run_id, spec in specs.items() if run_id not in going]
+    for run in known.values():
+        if run.status in ("failed", "died"):
+            note(f"⚠ {run.spec['model']} ({run.spec['family']}) {run.status}: {run.message}")
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    with left:
+        cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
+        note(f"{counted(len(specs), 'run')}: {len(going)} known or under way, {len(todo)} to do"
+             + (f", about {cost} on two cores." if todo else "."))  # fmt: skip
+    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run_conditions"):
+        engine.submit(todo, collection)
+        st.rerun()
+
+
+def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
+    beside = st.toggle("Printed values beside, in grey", value=True, key="printed", bind="query-params")
+    published = published_results()
+    printed = pd.concat([printed_conditions(published, name) for name in attributes], ignore_index=True)
+    figure = condition_chart(rows, printed if beside else printed.iloc[:0])
+    if figure is None:
+        note("Nothing is measured yet.")
+        return
+    st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
+    note(
+        "Dots are measured values with 95% intervals over images; dashed: chance for LIC_M, 0 for the others. Grey: "
+        "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
+        "deciding nothing. person*: somebody else's mask of the person, as in LIC."
+    )
+    if rows.empty:
+        return
+    st.dataframe(condition_table(rows), hide_index=True, alt="Each metric and condition")
+    note("Value [95% interval over images]. Minus original: paired over images and seeds. Minus neutral: above chance "
+         "for LIC_M, the value itself for the others.")  # fmt: skip
+    st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+
+
+def _which_is_which(engine: Engine, collection: str) -> None:
+    """Name captioner and condition of each kept set."""
+    sets = engine.workspace.items("captions", collection)
+    if not sets:
+        return
+    with st.expander("Which set is which condition"):
+        note("Suggested from names such as sat_masked_person. What was measured stays when you change it.")
+        described = [condition_of(item) for item in sets]
+        table = pd.DataFrame(
+            {
+                "set": [item.name for item in sets],
+                "captioner": [captioner for captioner, _ in described],
+                "condition": [condition for _, condition in described],
+            }
+        )
+        edited = st.data_editor(
+            table, hide_index=True, disabled=["set"], key="described",
+            column_config={"condition": st.column_config.SelectboxColumn(options=list(CONDITIONS), required=True,
+                                                                         format_func=TITLES.get)},
+        )  # fmt: skip
+        if st.button("Save", key="describe", disabled=edited.equals(table)):
+            _save(engine, sets, edited)
+
+
+def _save(engine: Engine, sets: list[Item], edited: pd.DataFrame) -> None:
+    changed = [
+        (item, row["captioner"], row["condition"])
+        for item, row in zip(sets, edited.to_dict("records"), strict=True)
+        if (row["captioner"], row["condition"]) != condition_of(item)
+    ]
+    for item, captioner, condition in changed:
+        describe(engine.workspace, item, captioner or item.name, condition)
+    st.rerun()
+
+
+with errors():
+    main()
