@@ -20,6 +20,10 @@ BOX_COLUMNS = ("image_id", "object", "confidence", "x1", "y1", "x2", "y2")
 # bounding box, the person in a way of somebody else's, the most correlated object, person and object.
 CONDITIONS = ("original", "part", "segment", "box", "person", "object", "both")
 
+# Outlines, each of one object on an image: height and width of that image (0 where they are not known), the box around
+# the outline as in BOX_COLUMNS, and COCO's `segmentation` as JSON text. crowd: several objects within one outline.
+SEGMENT_COLUMNS = ("image_id", "object", "crowd", "height", "width", "x1", "y1", "x2", "y2", "outline")
+
 CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
 
 PUBLISHED_COLUMNS = (
@@ -132,6 +136,30 @@ class ObjectTable:
 
 
 @dataclass(frozen=True)
+class BoxTable:
+    """Boxes as read from a file: a row each, in BOX_COLUMNS. rows: in the file."""
+
+    frame: pd.DataFrame
+    rows: int
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+
+@dataclass(frozen=True)
+class SegmentTable:
+    """Outlines as read from a file: a row each, in SEGMENT_COLUMNS.
+
+    rows: annotations in the file. others: those of images that were not asked for.
+    """
+
+    frame: pd.DataFrame
+    rows: int
+    others: int = 0
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+
+@dataclass(frozen=True)
 class Vectors:
     """Word vectors. words: n different words. matrix: (n, d) float32, a row each."""
 
@@ -161,6 +189,18 @@ class Contributions:
     words: list[np.ndarray]
     baseline: np.ndarray
     delta: np.ndarray
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How much each word of a caption reads of each, in every head of a Transformer.
+
+    words: the W words as the encoder reads them, special tokens such as `[CLS]` among them. weights: (layers, heads, W,
+        W) from 0 to 1, from the word that reads (row) to the one that is read (column); each row sums to 1.
+    """
+
+    words: tuple[str, ...]
+    weights: np.ndarray
 
 
 @dataclass(frozen=True)

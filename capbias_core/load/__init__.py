@@ -13,6 +13,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import coco, jsonl, lic_release, tabular
+from capbias_core.load.boxes import box_rows, choose_boxes, is_boxes, objects_of_boxes
 from capbias_core.load.captions import caption_table
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.labels import attribute_table
@@ -27,7 +28,7 @@ from capbias_core.load.report import (
 )
 from capbias_core.load.rows import Choose, Rows, choose_captions, choose_labels, guess_columns
 from capbias_core.load.sniff import sniff
-from capbias_core.types import AttributeTable, CaptionTable, ObjectTable
+from capbias_core.types import AttributeTable, BoxTable, CaptionTable, ObjectTable
 
 __all__ = [
     "FORMATS",
@@ -39,6 +40,7 @@ __all__ = [
     "detect",
     "normalise_image_id",
     "read_attributes",
+    "read_boxes",
     "read_captions",
     "read_objects",
     "report_attributes",
@@ -118,14 +120,26 @@ def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
 
 
 def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
-    """The objects of images: from COCO instances, or a table with a column of objects (`cat|dog`).
+    """The objects of images: from COCO instances, a table with a column of objects (`cat|dog`), or boxes of a detector.
 
     id_column: the column of image ids of a table; needed only where no usual name is found. Raises CapbiasError for
-    a file that is neither, or names no object.
+    a file that is none of these, or names no object.
     """
     path = Path(path)
     name = sniff(path)
     if name == "coco_captions":
         return read_instances(path)
+    if is_boxes(FORMATS[name].columns(path)):
+        return objects_of_boxes(read_boxes(path))
     choose = partial(choose_objects, file=path.name, id_column=id_column)
     return object_rows(FORMATS[name].read(path, choose), path.name)
+
+
+def read_boxes(path: Path) -> BoxTable:
+    """The boxes in a table with the columns image, class, confidence, x1, y1, x2, y2, as `detect` writes it.
+
+    Raises CapbiasError for a file that is none, or without a usable box.
+    """
+    path = Path(path)
+    choose = partial(choose_boxes, file=path.name)
+    return box_rows(FORMATS[sniff(path)].read(path, choose), path.name)

@@ -17,6 +17,8 @@ from capbias_core.types import ObjectTable
 
 USUAL_COLUMNS = ("objects", "object", "categories", "category")
 BETWEEN = "|"
+# How sure a detector is of an object, behind its name: `cat:0.93`.
+SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
 
 
 def read_instances(path: Path) -> ObjectTable:
@@ -26,7 +28,7 @@ def read_instances(path: Path) -> ObjectTable:
     counted. Images without an annotation are kept, without objects. Annotations that cannot be read are faults.
     """
     content = instances_of(path)
-    records, names = content["annotations"], _category_names(path, content["categories"])
+    records, names = content["annotations"], category_names(path, content["categories"])
     faults = Faults(path.name, "record")
     images = {image: set() for image in _image_ids(content.get("images"))}
     crowds = 0
@@ -34,19 +36,19 @@ def read_instances(path: Path) -> ObjectTable:
         try:
             image, name = normalise_image_id(record["image_id"]), names[record["category_id"]]
         except (ValueError, KeyError, TypeError) as error:
-            faults.add(number, _fault(record, error))
+            faults.add(number, annotation_fault(record, error))
             continue
         images.setdefault(image, set()).add(name)
         crowds += bool(record.get("iscrowd"))
     return _object_table(images, path.name, len(records), crowds, faults)
 
 
-def _category_names(path: Path, categories: object) -> dict:
+def category_names(path: Path, categories: object) -> dict:
     """Category id -> name as it is kept. Raises CapbiasError where no category is usable."""
     names = {}
     for record in categories if isinstance(categories, list) else ():
         given = record.get("name") if isinstance(record, dict) else None
-        if isinstance(given, str) and isinstance(record.get("id"), (int, str)) and (name := _kept_name(given)):
+        if isinstance(given, str) and isinstance(record.get("id"), (int, str)) and (name := kept_name(given)):
             names[record["id"]] = name
     if not names:
         raise CapbiasError(
@@ -66,7 +68,8 @@ def _image_ids(images: object) -> Iterable[str]:
             continue
 
 
-def _fault(record: object, error: Exception) -> str:
+def annotation_fault(record: object, error: Exception) -> str:
+    """What is wrong with an annotation of a COCO instances file, by the error that reading it gave."""
     if not isinstance(record, dict):
         return f"{described(record)} where an object is expected"
     if isinstance(error, ValueError):
@@ -91,7 +94,7 @@ def object_rows(rows: Rows, file: str) -> ObjectTable:
         except ValueError as error:
             faults.add(number, str(error))
             continue
-        images.setdefault(image, set()).update(filter(None, map(_kept_name, text.split(BETWEEN))))
+        images.setdefault(image, set()).update(filter(None, map(kept_name, text.split(BETWEEN))))
     return _object_table(images, file, rows.total, 0, rows.faults, faults)
 
 
@@ -109,7 +112,7 @@ def choose_objects(names: tuple[str, ...], file: str, id_column: str | None) -> 
     return image_id, objects
 
 
-def _kept_name(name: str) -> str:
+def kept_name(name: str) -> str:
     """A name of an object as it is kept: lower case, single spaces, without what stands between names."""
     return " ".join(name.replace(BETWEEN, " ").lower().split())
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import AttributeTable, CaptionTable, ObjectTable, Problem
@@ -218,7 +219,7 @@ def report_attributes(
 def report_objects(table: ObjectTable, file_name: str, labelled_ids: Collection[str] | None = None) -> ObjectReport:
     """Describe objects as read. labelled_ids: images of the tables of labels."""
     known = table.frame["image_id"].tolist()
-    names = table.frame["objects"].str.split("|").explode()
+    names = table.frame["objects"].str.split("|").explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     labelled = None if labelled_ids is None else sorted(labelled_ids)
     return ObjectReport(

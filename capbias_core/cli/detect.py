@@ -1,0 +1,215 @@
+"""`detect`: what photographs show, as boxes; and how far they agree with boxes drawn by people."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.cli.running import outcome, run_all
+from capbias_core.cli.source import known_collection, opened
+from capbias_core.cli.terminal import BAD_INPUT, DONE, checked_output, say, show, write_output
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.boxes import (
+    BOXES,
+    CONFIDENCE,
+    WEIGHTS,
+    Found,
+    boxes_of,
+    keep_objects_of,
+    weights_of,
+    weights_option,
+)
+from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.making import making
+from capbias_core.experiments.store import Item, Workspace
+from capbias_core.load import normalise_image_id
+from capbias_core.load.segments import read_segments
+from capbias_core.present.table import to_text
+from capbias_core.types import BOX_COLUMNS
+from capbias_core.vision.agreement import PERSON, Agreement, agreement
+
+COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
+EXAMPLE = """\
+  python -m capbias_core detect photographs/ --weights yolov8n.tflite --class person --output boxes.csv
+  python -m capbias_core detect photographs/ --weights yolov8n --instances instances_val2017.json
+  python -m capbias_core detect --collection "my captions" --weights yolov8n --name yolov8n
+
+One row a box: image (the file's name), class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph, x to
+the right and y down, x2 and y2 exclusive. Photographs that cannot be read are listed, and the others go on; the exit code
+is 0 where one was read. The workspace keeps what was found: the same photograph and weights are not looked at again.
+With --instances (COCO's file of outlines and boxes drawn by people) a table tells how many of the annotated objects a box
+finds, one row a photograph and one over all. With --collection the photographs of a collection are looked at, and the
+boxes are kept in it, together with the objects that they show, for the Gender Score."""
+
+
+def confidence(text: str) -> float:
+    """A confidence as an argument, above 0 and 1 at most."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number above 0, and 1 at most")
+    return value
+
+
+def add_arguments(command) -> None:
+    """The options of the command."""
+    command.add_argument("images", metavar="IMAGE", nargs="*", help="photographs, or folders of them")
+    known = "the detector: a file (.pt, .onnx, .tflite), or a name such as yolov8n, which ultralytics downloads once"
+    command.add_argument("--weights", metavar="FILE", required=True, help=known)
+    kinds = "only these classes, such as person (default: all)"
+    command.add_argument("--class", dest="classes", metavar="NAME", nargs="+", action="extend", help=kinds)
+    least = f"leave out boxes that the detector is less sure of (default: {CONFIDENCE:g})"
+    command.add_argument("--confidence", type=confidence, default=CONFIDENCE, help=least)
+    drawn = "COCO instances of the same photographs: how far the boxes agree with them"
+    command.add_argument("--instances", metavar="FILE", help=drawn)
+    command.add_argument("--collection", metavar="NAME", help="the photographs of a collection of the workspace")
+    command.add_argument("--photographs", metavar="NAME", default="", help="which of its folders, if not the originals")
+    command.add_argument("--name", help="with --collection: what to keep the boxes as (default: the weights' name)")
+    command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
+
+
+def detect(args) -> int:
+    """Boxes as CSV; with --instances a table of agreement instead, and the boxes to --output."""
+    _check(args)
+    output = checked_output(args.output)
+    with opened(args, make=True) as workspace:
+        option = weights_option(workspace, args.weights)
+        if args.collection:
+            return _of_collection(workspace, option, output, args)
+        return _of_files(workspace, option, output, args)
+
+
+def _check(args) -> None:
+    if bool(args.images) == bool(args.collection):
+        got = "both IMAGE and --collection" if args.images else "neither IMAGE nor --collection"
+        raise CapbiasError(got, "photographs, or the collection whose photographs are meant", "Leave one out.")
+    stray = [f"--{name}" for name in ("name", "photographs") if getattr(args, name) and not args.collection]
+    if stray:
+        raise CapbiasError(f"{', '.join(stray)} without --collection", "it with a collection", "Leave it out.")
+
+
+def named_files(given: Sequence[str]) -> dict[str, Path]:
+    """The file of each photograph by its name, or by its path where two have one name; folders give what is in them.
+
+    A file that is missing or no picture is not noticed before it is read. Raises CapbiasError for a folder without any.
+    """
+    places = [Path(text).expanduser() for text in given]
+    files = [file for place in places for file in (_within(place) if place.is_dir() else [place])]
+    files = list(dict.fromkeys(files))
+    names = [file.name for file in files]
+    return {(file.name if names.count(file.name) == 1 else str(file)): file for file in files}
+
+
+def _within(folder: Path) -> list[Path]:
+    return [folder / name for name in find_pictures(folder)["file"]]
+
+
+def _of_files(workspace: Workspace, option: dict, output: Path | None, args) -> int:
+    files = named_files(args.images)
+    found = boxes_of(workspace, files, weights_of(workspace, option), args.confidence, _tick)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    for name, error in found.refused.items():
+        say(f"left out: {name}: {error}")
+    if not found.read:
+        say("error: none of the photographs could be read")
+        return BAD_INPUT
+    _say_what_was_found(found, option["name"])
+    _write(found.frame, found.read, output, args)
+    return DONE
+
+
+def _tick(share: float, text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _say_what_was_found(found: Found, weights: str) -> None:
+    before = len(found.read) - found.computed
+    say(
+        f"{len(found.frame):,} boxes on {len(found.read):,} photographs by {weights}; {found.computed:,} looked at now, "
+        f"{before:,} before"
+    )
+
+
+def _of_collection(workspace: Workspace, option: dict, output: Path | None, args) -> int:
+    collection = known_collection(workspace, args.collection)
+    name = args.name or Path(option["name"]).stem
+    options = {WEIGHTS: option, "confidence": args.confidence}
+    code = outcome(
+        run_all(workspace, [making(workspace, collection, "detect", name, options, args.photographs)], collection)
+    )
+    if code != DONE:
+        return code
+    item = workspace.item(BOXES, name, collection)
+    say(f"kept: boxes {name} in the collection {collection}")
+    _keep_objects(workspace, item)
+    if output or args.instances:
+        _write(workspace.frame(item.hash), tuple(item.details["read"]), output, args)
+    return DONE
+
+
+def _keep_objects(workspace: Workspace, item: Item) -> None:
+    try:
+        kept = keep_objects_of(workspace, item)
+    except CapbiasError as error:
+        say(f"note: no objects were kept: {error}")
+        return
+    say(f"kept: objects {kept.name}, with the detector's confidence; score them with --objects {kept.name!r}")
+
+
+def _write(frame: pd.DataFrame, read: tuple[str, ...], output: Path | None, args) -> None:
+    if args.instances:
+        _show_agreement(frame, read, args)
+    if output or not args.instances:
+        write_output(_table(frame, args.classes).to_csv(index=False, lineterminator="\n"), output)
+
+
+def _table(frame: pd.DataFrame, classes: list[str] | None) -> pd.DataFrame:
+    """Boxes in the columns that are written, of these classes."""
+    there = sorted(set(frame["object"]))
+    for name in classes or ():
+        if name not in there:
+            say(f"note: no box of the class {name!r}; there are: {', '.join(there) or 'none'}")
+    kept = frame[frame["object"].isin(classes)] if classes else frame
+    return kept.set_axis(list(COLUMNS), axis=1)
+
+
+def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], args) -> None:
+    """The table of agreement, class by class, of the photographs that the file of instances lists."""
+    ids = {name: normalise_image_id(Path(name).name) for name in read}
+    segments = read_segments(Path(args.instances), set(ids.values()))
+    frame = frame.assign(image_id=frame["image_id"].map(ids))
+    for name in args.classes or [PERSON]:
+        found = agreement(frame, segments, list(dict.fromkeys(ids.values())), name)
+        show(to_text(agreement_table(found)).strip("\n"))
+        say(agreement_line(found, name))
+
+
+def agreement_table(found: Agreement) -> pd.DataFrame:
+    """The rows of an agreement with one over all photographs, for a reader."""
+    whole = {"image_id": "all", "annotated": found.annotated, "boxes": found.boxes, "found": found.found,
+             "recall": found.recall, "mean_iou": found.mean_iou}  # fmt: skip
+    table = pd.concat([found.rows, pd.DataFrame([whole])], ignore_index=True)
+    return table.assign(**{name: table[name].map(lambda value: "" if value != value else f"{value:.3f}")
+                           for name in ("recall", "mean_iou")})  # fmt: skip
+
+
+def agreement_line(found: Agreement, name: str) -> str:
+    """What an agreement says over all, with its intervals."""
+    parts = [
+        f"{words} {value:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval[0] is not None else "")
+        for words, value, interval in (
+            ("recall", found.recall, found.recall_interval), ("mean IoU", found.mean_iou, found.mean_iou_interval),
+        )
+    ]  # fmt: skip
+    return (
+        f"{name}: {', '.join(parts)}; {found.found:,} of {found.annotated:,} annotated found (IoU 0.5 and more) on "
+        f"{len(found.rows):,} photographs; 95% intervals: bootstrap over photographs"
+    )

@@ -1,0 +1,44 @@
+"""Runs of the family 'detect': boxes of what photographs show, kept as an item of kind `boxes`."""
+
+from __future__ import annotations
+
+from capbias_core.aggregate import Estimate
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, Found, boxes_of, keep_boxes, weights_of
+from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.making import COLLECTION, NAME
+from capbias_core.experiments.photographs import PHOTOGRAPHS
+from capbias_core.experiments.store import RunRow, Workspace
+
+NAMED = 5  # refused photographs in a note
+
+
+def run(job: Job) -> Outcome:
+    """Look at the photographs that were not looked at yet, and keep the boxes of all. Raises where none can be read."""
+    options = job.spec.options
+    weights, confidence = weights_of(job.workspace, options[WEIGHTS]), options.get("confidence", CONFIDENCE)
+    found = boxes_of(job.workspace, job.photographs(), weights, confidence, job.progress)
+    if not found.read:
+        raise next(iter(found.refused.values()))
+    details = {"photographs": options[PHOTOGRAPHS]["name"]}
+    keep_boxes(job.workspace, found, weights, confidence, options[COLLECTION], options[NAME], details)
+    return Outcome([], {}, notes(found))
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """None: such a run leaves no numbers."""
+    return {}
+
+
+def notes(found: Found) -> tuple[str, ...]:
+    """What was found, and which photographs could not be read and why."""
+    people = found.frame.loc[found.frame["object"] == "person", "image_id"].nunique()
+    lines = [
+        f"{len(found.frame):,} boxes on {len(found.read):,} photographs, {people:,} of them with people; "
+        f"{found.computed:,} photographs looked at now, the others before"
+    ]
+    if found.refused:
+        reasons = "; ".join(f"{image}: got {error.got}" for image, error in list(found.refused.items())[:NAMED])
+        more = len(found.refused) - NAMED
+        lines.append(f"{len(found.refused):,} left out: {reasons}" + (f"; and {more:,} more" if more > 0 else ""))
+    return tuple(lines)

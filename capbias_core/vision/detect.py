@@ -1,0 +1,128 @@
+"""Boxes of what photographs show, by a YOLO detector through `ultralytics`; only workers and terminals use it.
+
+Ultralytics is kept to itself: it installs nothing, contacts nobody, writes no settings, runs no code that a file of
+weights brings along, and says nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.vision.weights import check_packages
+
+COLUMNS = ("object", "confidence", "x1", "y1", "x2", "y2")
+# Boxes that the detector is less sure of are never asked for. Whoever wants surer ones leaves the others out: which box
+# hides which is decided from the surest down, so the rest is as if it had been asked for alone.
+FLOOR = 0.05
+MOST_BOXES = 300
+_starting = threading.Lock()
+
+
+class Detector:
+    """A YOLO detector in a file of weights (.pt, .onnx, .tflite), on the GPU where there is one and the format allows.
+
+    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed.
+    """
+
+    def __init__(self, weights: str | Path):
+        path = Path(weights)
+        check_packages(path)
+        kind = path.suffix.lower()
+        # OpenCV reads ONNX: ONNX Runtime keeps a number of the machine in the home folder.
+        self._how = {} if kind == ".pt" else {"device": "cpu", "dnn": kind == ".onnx"}
+        with _loading(path):
+            self._model = ultralytics().YOLO(str(path), task="detect" if self._how else None)
+            found = self._found([np.zeros((64, 64, 3), dtype=np.uint8)])
+        if found[0].boxes is None:
+            raise CapbiasError(
+                f"{path.name}, whose model gives no boxes (its task is {self._model.task})",
+                "the weights of a detector",
+                "Choose weights such as yolov8n.",
+            )
+        self.classes = tuple(self._model.names.values())
+
+    def boxes(self, pixels: Sequence[np.ndarray]) -> list[pd.DataFrame]:
+        """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2.
+
+        pixels: (H, W, 3) uint8 RGB each, of any size. Boxes are in their pixels. A batch gives what its photographs
+        give one by one: each is laid on a square of the same size.
+        """
+        return [_frame(found) for found in self._found(pixels)] if len(pixels) else []
+
+    def _found(self, pixels: Sequence[np.ndarray]) -> list:
+        reversed_colours = [np.ascontiguousarray(own[..., ::-1]) for own in pixels]  # ultralytics reads BGR
+        return self._model.predict(
+            reversed_colours, conf=FLOOR, max_det=MOST_BOXES, rect=False, verbose=False, save=False, **self._how
+        )
+
+
+def _frame(found) -> pd.DataFrame:
+    """The boxes of one of ultralytics' results, to a hundredth of a pixel."""
+    boxes = found.boxes.cpu()
+    corners = boxes.xyxy.numpy().astype(float).round(2)
+    names = [found.names[int(code)] for code in boxes.cls.numpy()]
+    frame = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
+    frame.insert(0, "object", pd.Series(names, dtype="str"))
+    frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))
+    return frame.sort_values("confidence", ascending=False, kind="stable", ignore_index=True)
+
+
+def ultralytics(offline: bool = True):
+    """The package, imported in a way that leaves nothing behind. offline: whether it may look whether there is a network
+    (which it asks name servers for); decided by whoever asks first in a process."""
+    with _starting, tempfile.TemporaryDirectory(prefix="capbias-") as settings:
+        os.environ |= {
+            "YOLO_AUTOINSTALL": "false",
+            "YOLO_OFFLINE": str(offline).lower(),
+            "YOLO_VERBOSE": "false",
+            "YOLO_CONFIG_DIR": settings,
+            "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
+        }
+        import ultralytics as package
+        from ultralytics.utils import LOGGER, SETTINGS
+
+        LOGGER.setLevel("ERROR")
+        if SETTINGS["sync"]:
+            SETTINGS.update(sync=False)
+        del os.environ["YOLO_CONFIG_DIR"]
+        return package
+
+
+@contextmanager
+def _loading(path: Path) -> Iterator[None]:
+    """Whatever a file of weights makes the libraries raise, as a CapbiasError; without what native code prints."""
+    try:
+        with _silent_stderr():
+            yield
+    except CapbiasError:
+        raise
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+        raise CapbiasError(
+            f"{path.name}, which cannot be loaded as a detector ({first[:200]})",
+            "weights of a YOLO detector, as ultralytics saves or exports them",
+            "Check that the file was copied whole.",
+        ) from None
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """LiteRT greets from native code, past Python's stderr, and knows no option against it."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -1,0 +1,91 @@
+"""Weights of a detector: a file, or a name that ultralytics knows, to a path and a digest. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import readable
+
+# What a file of weights needs beside ultralytics: its ending -> packages, by the name under which they are imported.
+NEEDS = {".pt": {}, ".onnx": {}, ".tflite": {"ai_edge_litert": "ai-edge-litert"}}
+# Names that ultralytics downloads, such as yolov8n or yolo26n.pt; anything else is a path.
+NAME = re.compile(r"[A-Za-z][\w-]*(\.pt)?", re.ASCII)
+PATIENCE = 900.0  # seconds for a download
+
+
+@dataclass(frozen=True)
+class Weights:
+    """name: the file's. path: where it is. digest: of its content, wherever it is."""
+
+    name: str
+    path: str
+    digest: str
+
+
+def find_weights(name: str, folder: Path) -> Weights:
+    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
+
+    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError where there is
+    no such file, it cannot be read, or it cannot be downloaded.
+    """
+    path = Path(name).expanduser()
+    if not path.exists() and NAME.fullmatch(name):
+        path = _downloaded(name if name.endswith(".pt") else f"{name}.pt", folder)
+    if path.suffix.lower() not in NEEDS:
+        raise CapbiasError(
+            f"weights called {path.name!r}",
+            f"a file that ends in {', '.join(NEEDS)}, or a name such as yolov8n",
+            "Export the detector in one of these formats.",
+        )
+    return Weights(path.name, str(path.resolve()), file_digest(path))
+
+
+def file_digest(path: Path) -> str:
+    """The digest of a file of weights. Raises CapbiasError where it cannot be read."""
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def check_packages(path: Path) -> None:
+    """Raises CapbiasError where a package that such weights need is not installed."""
+    missing = [package for module, package in NEEDS[path.suffix.lower()].items() if not find_spec(module)]
+    if missing:
+        raise CapbiasError(
+            f"{path.name}, without the package{'s' * (len(missing) > 1)} {' and '.join(missing)} that reads it",
+            "what requirements.txt names",
+            f"Run: pip install {' '.join(missing)}.",
+        )
+
+
+def _downloaded(name: str, folder: Path) -> Path:
+    """The file of a name, from the folder or from the network. Another process asks ultralytics, which needs torch."""
+    path = folder / name
+    if path.is_file():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "capbias_core.vision.download", name, str(path)]
+    root = Path(__file__).resolve().parents[2]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=root, check=False)
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is None or done.returncode or not path.is_file():
+        raise _not_here(name, path, done.stderr.strip().splitlines()[-1] if done and done.stderr.strip() else "")
+    return path
+
+
+def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
+    return CapbiasError(
+        f"weights called {name!r}, which are not on this machine and could not be downloaded"
+        + (f" ({reason[:200]})" if reason else ""),
+        "a file of weights (.pt, .onnx, .tflite), or a name that ultralytics knows and a network to get it from",
+        f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or put "
+        f"it into {path.parent}.",
+    )
