@@ -27,7 +27,6 @@ from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.making import making
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import normalise_image_id
-from capbias_core.load.segments import read_segments
 from capbias_core.present.table import to_text
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.agreement import PERSON, Agreement, agreement
@@ -39,11 +38,11 @@ EXAMPLE = """\
   python -m capbias_core detect --collection "my captions" --weights yolov8n --name yolov8n
 
 One row a box: image (the file's name), class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph, x to
-the right and y down, x2 and y2 exclusive. Photographs that cannot be read are listed, and the others go on; the exit code
-is 0 where one was read. The workspace keeps what was found: the same photograph and weights are not looked at again.
-With --instances (COCO's file of outlines and boxes drawn by people) a table tells how many of the annotated objects a box
-finds, one row a photograph and one over all. With --collection the photographs of a collection are looked at, and the
-boxes are kept in it, together with the objects that they show, for the Gender Score."""
+the right and y down, x2 and y2 exclusive. Photographs that cannot be read are listed, and the others go on; the exit
+code is 0 where one was read. The workspace keeps what was found: the same photograph and weights are not looked at
+again. With --instances (COCO's file of outlines and boxes drawn by people) a table tells how many of the annotated
+people, or objects of --class, a box finds: one row a photograph, and one over all. With --collection the photographs of
+a collection are looked at, and the boxes are kept in it, with the objects that they show, for the Gender Score."""
 
 
 def confidence(text: str) -> float:
@@ -133,8 +132,8 @@ def _tick(share: float, text: str) -> None:
 def _say_what_was_found(found: Found, weights: str) -> None:
     before = len(found.read) - found.computed
     say(
-        f"{len(found.frame):,} boxes on {len(found.read):,} photographs by {weights}; {found.computed:,} looked at now, "
-        f"{before:,} before"
+        f"{len(found.frame):,} boxes on {len(found.read):,} photographs by {weights}; {found.computed:,} looked at now,"
+        f" {before:,} before"
     )
 
 
@@ -182,7 +181,9 @@ def _table(frame: pd.DataFrame, classes: list[str] | None) -> pd.DataFrame:
 
 
 def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], args) -> None:
-    """The table of agreement, class by class, of the photographs that the file of instances lists."""
+    """The table of agreement, class by class."""
+    from capbias_core.load.segments import read_segments
+
     ids = {name: normalise_image_id(Path(name).name) for name in read}
     segments = read_segments(Path(args.instances), set(ids.values()))
     frame = frame.assign(image_id=frame["image_id"].map(ids))

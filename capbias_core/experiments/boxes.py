@@ -99,7 +99,7 @@ def _frame(rows: Sequence[tuple]) -> pd.DataFrame:
 
 
 def _steps(files: Mapping[str, Path], refused: dict, tick: Tick) -> Iterator[dict[str, np.ndarray]]:
-    """Photographs read, a few at a time: 16 at most, and fewer large ones. Those that cannot be read go to `refused`."""
+    """Photographs read, a few at a time: 16 at most, fewer large ones. Those that cannot be read go to `refused`."""
     pictures: dict[str, np.ndarray] = {}
     for place, (image, path) in enumerate(files.items()):
         tick(place / len(files), f"finding objects, {place:,} of {len(files):,} photographs")

@@ -77,8 +77,10 @@ def _frame(found) -> pd.DataFrame:
 
 
 def ultralytics(offline: bool = True):
-    """The package, imported in a way that leaves nothing behind. offline: whether it may look whether there is a network
-    (which it asks name servers for); decided by whoever asks first in a process."""
+    """The package, imported in a way that leaves nothing behind.
+
+    offline: that it is not to find out whether there is a network; decided by whoever asks first in a process.
+    """
     with _starting, tempfile.TemporaryDirectory(prefix="capbias-") as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",

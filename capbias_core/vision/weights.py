@@ -86,6 +86,6 @@ def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
         f"weights called {name!r}, which are not on this machine and could not be downloaded"
         + (f" ({reason[:200]})" if reason else ""),
         "a file of weights (.pt, .onnx, .tflite), or a name that ultralytics knows and a network to get it from",
-        f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or put "
-        f"it into {path.parent}.",
+        f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or "
+        f"put it into {path.parent}.",
     )

@@ -12,6 +12,7 @@ from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome, label_codes, packed, possible, unpacked
 from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.load.objects import SURE
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
@@ -21,8 +22,6 @@ from capbias_core.types import Attribute
 LEAST, OF_CAPTIONS = 100, 53_900
 # An attacker learns little about an object that is on a smaller share of the images.
 LEAST_SHARE = 0.01
-# A detector's confidence behind the name of an object, as in cat:0.93; see gendered.py.
-SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
 
 
 def run(job: Job) -> Outcome:

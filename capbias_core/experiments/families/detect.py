@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from capbias_core.aggregate import Estimate
-from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, Found, boxes_of, keep_boxes, weights_of
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.making import COLLECTION, NAME
