@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, conditions, metrics, objects, text
+from capbias_core.cli import alignment, caption, conditions, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_import,
+        _add_caption,
         _add_list,
         _add_score,
         _add_text,
@@ -216,6 +217,11 @@ def _add_conditions(commands) -> None:
     _add_attacker(command)
     conditions.add_arguments(command)
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+
+
+def _add_caption(commands) -> None:
+    text = "caption photographs with a captioner of this machine, as COCO results or as a caption set"
+    caption.add_arguments(_command(commands, "caption", caption.caption, text, caption.EXAMPLE), _positive)
 
 
 def _add_attributes(commands) -> None:

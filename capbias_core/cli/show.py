@@ -48,7 +48,7 @@ def _run_row(run: RunRow) -> dict:
     spec = run.spec
     return {
         "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
-        "attribute": spec["attribute"]["name"], "attacker": spec["attacker"],
+        "attribute": spec["attribute"].get("name", ""), "attacker": spec["attacker"],
         "seeds": len(spec["seeds"]) if FAMILIES[spec["family"]].seeded else 0,
         "condition": spec["condition"], "status": run.status, "progress": run.progress,
         "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),

@@ -112,6 +112,14 @@ FAMILIES = {
                 "forms",
             ),
         ),
+        Family(
+            "caption",
+            "captions of photographs",
+            in_process=False,
+            makes="captions",
+            options=("captioner", "condition", "beams", "length", "batch", "device"),
+            seconds=40_000.0,
+        ),
         Family("captions", "scores and words of each caption", attacked=True, options=("device",)),
     )
 }

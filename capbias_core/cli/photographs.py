@@ -1,0 +1,43 @@
+"""Photographs that are named one by one or by their folders, as a folder that a workspace holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.photographs import KIND, ORIGINALS
+from capbias_core.experiments.store import Item, Workspace
+from capbias_core.load import normalise_image_id
+from capbias_core.load.files import readable
+
+
+def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> Item:
+    """Keep the place of files and of the photographs in folders as the collection's originals.
+
+    Raises CapbiasError for a place that is not there, and for two files of the same image id.
+    """
+    files = list(dict.fromkeys(file.resolve() for place in places for file in _files(Path(place).expanduser())))
+    root = Path(os.path.commonpath([file.parent for file in files]))
+    frame = pd.DataFrame({"image_id": [normalise_image_id(file.name) for file in files],
+                          "file": [str(file.relative_to(root)) for file in files]})  # fmt: skip
+    twice = frame[frame["image_id"].duplicated(keep=False)].sort_values("image_id", kind="stable")
+    if len(twice):
+        raise CapbiasError(
+            f"several files of the image {twice['image_id'].iloc[0]} ({', '.join(twice['file'].iloc[:2])})",
+            "one file an image; its name is the image id",
+            "Leave one of them out.",
+        )
+    return workspace.keep(KIND, ORIGINALS, frame, collection, str(root), {"folder": str(root)})
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir():
+        return [place / name for name in find_pictures(place)["file"]]
+    with readable(place):
+        place.stat()
+    return [place]

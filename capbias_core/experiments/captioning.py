@@ -1,0 +1,69 @@
+"""Photographs to a caption set of its own: the run that makes one, and the set as a file."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from capbias_core.experiments.making import making
+from capbias_core.experiments.models import captioner_option
+from capbias_core.experiments.photographs import KIND, ORIGINALS, frozen_photographs
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.store import Workspace, suggested_name
+from capbias_core.types import CONDITIONS
+
+FAMILY = "caption"
+ORIGINAL = CONDITIONS[0]
+LONGEST = 18  # digits of an image id that every reader takes for a whole number
+
+
+def captioning(
+    workspace: Workspace, collection: str, captioner: str | dict, photographs: str = "", name: str = "", **settings
+) -> RunSpec:
+    """The run that captions photographs of a collection.
+
+    captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the collection,
+    '' for the originals; masked ones give the set their condition. name: of the set, '' for `captioner` or `captioner
+    (condition masked)`. settings: beams, length, batch, device; those left out are the captioner's usual ones. Raises
+    CapbiasError where the captioner or the photographs are not there.
+    """
+    chosen = captioner_option(workspace, captioner)
+    frozen = frozen_photographs(workspace, collection, photographs)
+    condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
+    options = {"captioner": chosen, "condition": condition} | _chosen(settings)
+    name = name or set_name(suggested_name(chosen["name"]), condition, frozen["name"])
+    return making(workspace, collection, FAMILY, name, options, frozen)
+
+
+def _chosen(settings: dict) -> dict:
+    """The settings that were made; `auto` is what runs do without a device."""
+    return {key: value for key, value in settings.items() if value is not None and (key, value) != ("device", "auto")}
+
+
+def set_name(captioner: str, condition: str, photographs: str = ORIGINALS) -> str:
+    """The name of a caption set.
+
+    >>> set_name("blip", "original"), set_name("blip", "segment", "faces"), set_name("blip", "original", "faces")
+    ('blip', 'blip (segment masked)', 'blip (faces)')
+    """
+    if condition != ORIGINAL:
+        return f"{captioner} ({condition} masked)"
+    return captioner if photographs == ORIGINALS else f"{captioner} ({photographs})"
+
+
+def coco_results(frame: pd.DataFrame) -> str:
+    """A caption set in COCO's results format: a JSON list of image_id (a number where it is one) and caption.
+
+    >>> coco_results(pd.DataFrame({"image_id": ["785", "dog.jpg"], "caption": ["a dog", "a cat"]}))
+    '[{"image_id": 785, "caption": "a dog"},\\n {"image_id": "dog.jpg", "caption": "a cat"}]\\n'
+    """
+    rows = zip(frame["image_id"], frame["caption"], strict=True)
+    lines = (json.dumps({"image_id": _number(image), "caption": caption}, ensure_ascii=False)
+             for image, caption in rows)  # fmt: skip
+    return "[" + ",\n ".join(lines) + "]\n"
+
+
+def _number(image: str) -> int | str:
+    plain = image.isascii() and image.isdigit() and len(image) <= LONGEST and str(int(image)) == image
+    return int(image) if plain else image

@@ -1,0 +1,219 @@
+"""Captions of photographs from a tiny captioner to a kept set, and a metric on it; in the terminal and as a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from capbias_core.cli import main
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.experiments.captioning import captioning, coco_results
+from capbias_core.experiments.conditions import condition_of
+from capbias_core.experiments.engine import needs_workers
+from capbias_core.experiments.ingest import keep_attributes, keep_images
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.load import read_captions
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tests.captioners import save_blip, save_git  # noqa: E402
+
+SETTINGS = {"beams": 2, "length": 6, "batch": 4}
+IMAGES = [str(number) for number in range(1, 11)]
+BROKEN = "000000000011.jpg"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def blip(tmp_path_factory) -> Path:
+    return save_blip(tmp_path_factory.mktemp("captioners") / "tiny-blip")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Ten photographs of four patches of colour, and one that was cut short."""
+    place, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(1)
+    for image in IMAGES:
+        patches = rng.integers(0, 256, (2, 2, 3), dtype=np.uint8).repeat(15, axis=0).repeat(22, axis=1)
+        Image.fromarray(patches).save(place / f"{int(image):012d}.jpg")
+    (place / BROKEN).write_bytes((place / "000000000001.jpg").read_bytes()[:700])
+    return place
+
+
+@pytest.fixture
+def workspace(tmp_path, folder) -> Workspace:
+    home = Workspace(tmp_path / "home")
+    keep_images(home, folder, "mine")
+    return home
+
+
+def done(workspace: Workspace, spec, progress=lambda share, text: None):
+    return run_one(workspace, spec, progress)
+
+
+def test_from_photographs_to_a_metric(workspace, blip):
+    """Ten of eleven are captioned; ratio and error then rest on those of them that have a label."""
+    spec = captioning(workspace, "mine", str(blip), **SETTINGS)
+    assert needs_workers(spec)
+    outcome = done(workspace, spec)
+    item = workspace.item("captions", "tiny-blip", "mine")
+    frame = workspace.frame(item.hash)
+    assert frame["image_id"].tolist() == IMAGES
+    assert condition_of(item) == ("tiny-blip", "original")
+    assert outcome.results == [] and outcome.notes[0].startswith("10 captions by tiny-blip")
+    assert outcome.notes[1].startswith(f"Left out 1 photograph: {BROKEN}, which cannot be read")
+    labels = pd.DataFrame({"image_id": IMAGES[:9], "gender": ["Female", "Male"] * 4 + ["Female"]})
+    keep_attributes(workspace, labels, "labels", "mine", "test", {"gender": suggested_details("gender", labels)})
+    (counting,) = plan(workspace, Request("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
+    rows = {row.metric: row for row in done(workspace, counting).results}
+    words = [set(caption.split()) for caption in frame["caption"][:9]]
+    men, women = (sum(word in own and other not in own for own in words)
+                  for word, other in (("man", "woman"), ("woman", "man")))  # fmt: skip
+    assert men and women, "the tiny captioner names both"
+    assert rows["ratio"].value == pytest.approx(men / women)
+
+
+def test_the_same_run_gives_the_same_captions_and_another_seed_of_weights_is_another_run(workspace, blip, tmp_path):
+    first = captioning(workspace, "mine", str(blip), **SETTINGS)
+    done(workspace, first)
+    kept = workspace.item("captions", "tiny-blip", "mine")
+    done(workspace, first)
+    assert workspace.item("captions", "tiny-blip", "mine").hash == kept.hash
+    ids = {first.run_id}
+    for change in ({"beams": 3}, {"length": 7}, {"device": "cpu"}):
+        ids.add(captioning(workspace, "mine", str(blip), **(SETTINGS | change)).run_id)
+    ids.add(captioning(workspace, "mine", str(save_git(tmp_path / "tiny-blip")), **SETTINGS).run_id)
+    assert len(ids) == 5
+    assert captioning(workspace, "mine", str(blip), **SETTINGS, device="auto").run_id == first.run_id
+    assert len(first.options["captioner"]["digest"]) == 16 and len(first.options["photographs"]["digest"]) > 8
+
+
+def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_path):
+    masked = tmp_path / "masked"
+    masked.mkdir()
+    Image.new("RGB", (40, 40), (128, 128, 128)).save(masked / "1.png")
+    keep_images(workspace, masked, "mine", "photographs (segment masked)", {"condition": "segment"})
+    done(workspace, captioning(workspace, "mine", str(blip), "photographs (segment masked)", **SETTINGS))
+    item = workspace.item("captions", "tiny-blip (segment masked)", "mine")
+    assert condition_of(item) == ("tiny-blip", "segment")
+    assert workspace.frame(item.hash)["image_id"].tolist() == ["1"]
+
+
+@pytest.mark.parametrize("stop", [0.5, 1.0])
+def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
+    def progress(share, text):
+        if share >= stop:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        done(workspace, captioning(workspace, "mine", str(blip), **SETTINGS), progress)
+    assert workspace.items("captions", "mine") == []
+
+
+def test_photographs_none_of_which_can_be_read(blip, tmp_path):
+    workspace, place = Workspace(tmp_path / "home"), tmp_path / "broken"
+    place.mkdir()
+    (place / "1.jpg").write_text("no picture")
+    keep_images(workspace, place, "mine")
+    with pytest.raises(CapbiasError, match="1 photograph, 1 of which cannot be read"):
+        done(workspace, captioning(workspace, "mine", str(blip)))
+    assert workspace.items("captions", "mine") == []
+
+
+def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
+    copy = save_blip(tmp_path / "copy")
+    spec = captioning(workspace, "mine", str(copy), **SETTINGS)
+    (copy / "config.json").write_text((copy / "config.json").read_text() + "\n")
+    with pytest.raises(CapbiasError, match="or are others now"):
+        done(workspace, spec)
+
+
+# in the terminal
+
+
+def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys):
+    output = tmp_path / "captions.json"
+    words = ["caption", str(folder), "--captioner", str(blip), "--beams", "2", "--length", "6", "--batch", "4"]
+    assert main([*words, "--device", "cpu", "--output", str(output)]) == 0
+    told = capsys.readouterr().err
+    assert BROKEN in told and "10 captions by tiny-blip" in told
+    found = json.loads(output.read_text())
+    assert [row["image_id"] for row in found] == list(range(1, 11))
+    assert read_captions(output).frame["image_id"].tolist() == IMAGES
+
+
+def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
+    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)  # a worker takes seconds
+    home = ["--workspace", str(workspace.folder)]
+    words = ["caption", "--collection", "mine", *home, "--captioner", str(blip), "--beams", "1", "--length", "4"]
+    assert main(words) == 0
+    assert "kept: captions tiny-blip in the collection mine" in capsys.readouterr().err
+    assert main(["list", *home]) == 0
+    assert "caption" in capsys.readouterr().out
+    workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
+    assert main([*words, "--name", "again"]) == 0
+    assert [item.name for item in workspace.items("captions", "mine")] == ["again"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ([], "neither photographs nor --collection"),
+        (["{folder}", "--collection", "mine"], "photographs and --collection"),
+        (["{folder}", "--condition", "box"], "--condition with files"),
+        (["--collection", "mine", "--condition", "box"], "no folder of photographs masked so"),
+        (["--collection", "mine", "--photographs", "a", "--condition", "box"], "--photographs and --condition"),
+        (["{folder}/nowhere.jpg"], "nowhere.jpg, which does not exist"),
+        (["{folder}", "{folder}/../twice/1.jpg"], "several files of the image 1"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(workspace, blip, folder, words, what, capsys, monkeypatch):
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    (folder.parent / "twice").mkdir(exist_ok=True)
+    (folder.parent / "twice" / "1.jpg").touch()
+    given = [word.format(folder=folder) for word in words]
+    assert main(["caption", *given, "--captioner", str(blip)]) == 2
+    told = capsys.readouterr().err
+    assert what in told and told.count("error:") == 1
+
+
+def test_missing_weights_in_the_terminal(folder, capsys):
+    assert main(["caption", str(folder), "--captioner", "nobody/knows-this"]) == 2
+    assert "hf download nobody/knows-this" in capsys.readouterr().err
+
+
+def test_results_keep_what_is_no_number():
+    frame = pd.DataFrame({"image_id": ["7", "007", "a b.jpg", "9" * 30], "caption": ['é "x"', "b", "c", "d"]})
+    found = json.loads(coco_results(frame))
+    assert [row["image_id"] for row in found] == [7, "007", "a b.jpg", "9" * 30]
+    assert found[0]["caption"] == 'é "x"'
+
+
+def test_planning_a_run_loads_no_torch(workspace, blip):
+    code = (
+        "import sys\nfrom capbias_core.experiments.captioning import captioning\n"
+        "from capbias_core.experiments.store import Workspace\n"
+        f"captioning(Workspace({str(workspace.folder)!r}), 'mine', {str(blip)!r})\n"
+        "print(*{'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
