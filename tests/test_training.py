@@ -30,7 +30,7 @@ from capbias_core.attackers.training import (
     caption_losses,
     in_groups,
 )
-from capbias_core.attackers.transformer import TransformerAttacker, attention, positions
+from capbias_core.attackers.transformer import TransformerAttacker, positions
 from capbias_core.errors import Cancelled
 from capbias_core.experiments.families import crew
 from capbias_core.prepare import balanced_split
@@ -246,10 +246,13 @@ def test_attention_has_a_row_for_each_word_that_sums_to_one():
     attacker = small("transformer_5h", epochs=1)
     corpus = attacker.corpus(captions)
     model = attacker.fit(corpus, np.arange(110), labels, 2, 0, silent)
-    for row, own in zip((0, 7, 8), attention(model, corpus, [0, 7, 8]), strict=True):
-        words = len(captions[row].split())
-        assert own.shape == (2, 5, words, words)
-        np.testing.assert_allclose(own.sum(axis=-1), 1, atol=1e-5)
+    for row, own in zip((0, 7, 8), model.attention(corpus, [0, 7, 8]), strict=True):
+        words = captions[row].split()
+        assert own.words == tuple(words) and own.weights.shape == (2, 5, len(words), len(words))
+        np.testing.assert_allclose(own.weights.sum(axis=-1), 1, atol=1e-5)
+    first = captions[0].split()[0]
+    unknown, empty = model.attention(attacker.corpus([f"{first} zebra", ""]), [0, 1])
+    assert unknown.words == (first, "<unk>") and (empty.weights == np.ones((2, 5, 1, 1))).all()
 
 
 # what seeds share and what they do not

@@ -30,6 +30,11 @@ class AttackerEntry:
     seconds_a_fit: float
     model: str = ""
 
+    @property
+    def attends(self) -> bool:
+        """Whether it has attention between words: a Transformer, trained from scratch or before."""
+        return bool(self.model) or self.location.startswith("transformer:")
+
 
 # Where pretrained encoders are on the Hugging Face hub; none is fetched.
 SENTENCES = "sentence-transformers/"

@@ -25,7 +25,10 @@ class FittedAttacker(Protocol):
         """(len(rows), C) logits of the captions at these positions of the corpus."""
 
     def contributions(self, corpus: Any, rows: np.ndarray) -> Contributions:
-        """What each word of these captions adds to their logits."""
+        """What each word of these captions adds to their logits.
+
+        One with `attends` in its row of ATTACKERS also has `attention(corpus, rows)`, an Attention of each caption.
+        """
 
 
 class Attacker(Protocol):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from capbias_core.attackers.stacked import Head
 from capbias_core.language.encoder import TextEncoder, word_attributions
-from capbias_core.types import Contributions
+from capbias_core.types import Attention, Contributions
 
 
 class Attributed:
@@ -43,7 +43,7 @@ class Attributed:
     def _logits(self, vectors: Tensor) -> Tensor:
         return self.head(vectors[None])[0]
 
-    def attention(self, caption: str, layer: int, head: int) -> tuple[list[str], np.ndarray]:
-        """Words of a masked caption as the encoder reads it, and the attention between them; see TextEncoder."""
+    def attention(self, corpus, rows: np.ndarray) -> list[Attention]:
+        """The attention between the words of each caption as the encoder reads it; see TextEncoder."""
         encoder = self.encoder()
-        return encoder.attention(encoder.read(caption), layer, head)
+        return [encoder.attention(encoder.read(corpus.captions[row])) for row in rows]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from sys import intern
 from threading import Event
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -383,6 +384,7 @@ class NetworkAttacker:
     epochs: int = 20
     head: tuple[int, ...] = ()
     patience: int = 0
+    fitted: ClassVar[type[FittedNetwork]] = FittedNetwork
     integration_steps: int = 20
     device: str = "auto"
 
@@ -403,7 +405,7 @@ class NetworkAttacker:
         each = zip(rows, labels, seeds, strict=True)
         fits = [self.prepared(corpus, own, np.asarray(known), n_values, seed) for own, known, seed in each]
         (in_threads if device.type == "cpu" else in_groups)(self, fits, device, tick)
-        return [FittedNetwork(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
+        return [self.fitted(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
 
     def prepared(self, corpus: TokenCorpus, rows, labels: np.ndarray, n_values: int, seed: int) -> Fit:
         """One attacker before it trains."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch.nn import functional
 from capbias_core.attackers.batches import TokenCorpus, same_length
 from capbias_core.attackers.stacked import Head, Network, StackedLinear
 from capbias_core.attackers.training import DBAC, SCORING_BATCH, FittedNetwork, NetworkAttacker
+from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 
 def positions(steps: int, size: int, device: torch.device) -> Tensor:
@@ -107,23 +109,31 @@ class TransformerNetwork(Network):
         return sum(2 * (10 * size + 128 * layer.heads + 2 * layer.wide.bias.shape[1]) for layer in self.layers)
 
 
-def attention(fitted: FittedNetwork, corpus: TokenCorpus, rows: Sequence[int]) -> list[np.ndarray]:
-    """For each caption (layers, heads, T, T): how much each word (third) reads of each (fourth); rows sum to 1."""
-    encoded = fitted.encoded(corpus, rows)
-    found: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for members in same_length(encoded.lengths, np.arange(len(rows)), SCORING_BATCH):
-        tokens = torch.from_numpy(encoded.of_one_length(members)).to(fitted.device)
-        with torch.no_grad():
-            shares = fitted.network.attentions(tokens).cpu().numpy()
-        for member, own in zip(members, shares, strict=True):
-            found[member] = own
-    return found
+@dataclass(frozen=True)
+class FittedTransformer(FittedNetwork):
+    """A trained Transformer with its vocabulary."""
+
+    def attention(self, corpus: TokenCorpus, rows: Sequence[int]) -> list[Attention]:
+        """The attention between the words of each caption, as the model reads them."""
+        encoded = self.encoded(corpus, rows)
+        found: dict[int, np.ndarray] = {}
+        for members in same_length(encoded.lengths, np.arange(len(rows)), SCORING_BATCH):
+            tokens = torch.from_numpy(encoded.of_one_length(members)).to(self.device)
+            with torch.no_grad():
+                shares = self.network.attentions(tokens).cpu().numpy()
+            found |= dict(zip(members, shares, strict=True))
+        return [Attention(self._read_as(corpus.tokens[row]), found[place]) for place, row in enumerate(rows)]
+
+    def _read_as(self, words: list[str]) -> tuple[str, ...]:
+        """Words of a caption, those that the model does not know as `<unk>`; an empty caption is one empty word."""
+        return tuple(word if word in self.vocabulary else UNKNOWN_TOKEN for word in words) or ("",)
 
 
 @dataclass(frozen=True)
 class TransformerAttacker(NetworkAttacker):
     """See the module's text. heads: of each layer; they divide the embedding. hidden: of the feed-forward network."""
 
+    fitted: ClassVar[type[FittedNetwork]] = FittedTransformer
     heads: int = 1
 
     def network(self, words: int, logits: int) -> TransformerNetwork:

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading, unreadable
-from capbias_core.types import UNKNOWN_TOKEN
+from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 BATCH = 64
 # How tokens become one vector: as the model's folder says (the mean where it does not), or the first token's state.
@@ -106,20 +105,18 @@ class TextEncoder:
         return torch.from_numpy(np.stack([ids[member] for member in members])).to(self.device)
 
     @torch.no_grad()
-    def attention(self, text: str, layer: int, head: int) -> tuple[list[str], np.ndarray]:
-        """The words of a text with its special tokens, and the (W, W) attention from each (row) to each (column).
+    def attention(self, text: str) -> Attention:
+        """The attention between the words of a text and its special tokens, in every layer and head.
 
-        layer, head: from 0. The weight to a word is the sum over its tokens, the weight from it the mean over them, so
-        each row still sums to 1. Raises CapbiasError for a layer or head that there is not.
+        The weight to a word is the sum over its tokens, the weight from it the mean over them, so each row still sums
+        to 1.
         """
-        config = self.transformer.config
-        _check("layer", layer, config.num_hidden_layers)
-        _check("head", head, config.num_attention_heads)
         ids, words = self.ids([text])[0], self.words_of(text)
-        weights = self._attentions(torch.from_numpy(ids[None]).to(self.device))[layer][0, head].double().cpu().numpy()
+        layers = self._attentions(torch.from_numpy(ids[None]).to(self.device))
+        weights = torch.cat(layers).double().cpu().numpy()  # (layers, heads, T, T)
         names, unit = _units(self.tokenizer.convert_ids_to_tokens(ids.tolist()), words, text.split(" "))
         to = np.eye(len(names))[unit]  # (T, W), which word each token is of
-        return names, (to / to.sum(axis=0)).T @ weights @ to
+        return Attention(tuple(names), (to / to.sum(axis=0)).T @ weights @ to)
 
     def _attentions(self, ids: Tensor) -> tuple[Tensor, ...]:
         """For each layer (1, heads, T, T); only the plain implementation gives them, so it is switched to and back."""
@@ -159,11 +156,6 @@ def _loaded(path: str, pooling: str):
             width = model[0].get_embedding_dimension()
             model = SentenceTransformer(modules=[model[0], Pooling(width, pooling_mode="cls")], device="cpu")
     return model
-
-
-def _check(kind: str, number: int, count: int) -> None:
-    if not 0 <= number < count:
-        raise CapbiasError(f"{kind} {number} of an encoder that has {count}", f"0 to {count - 1}", f"Choose a {kind}.")
 
 
 def _units(tokens: list[str], words: np.ndarray, text: list[str]) -> tuple[list[str], np.ndarray]:

@@ -3,7 +3,14 @@
 from capbias_core.prepare.align import align_captions, vocabulary
 from capbias_core.prepare.derive import derive_labels
 from capbias_core.prepare.mask import mask_tokens, masked_captions
-from capbias_core.prepare.split import balanced_folds, balanced_split, child_seed, held_out_count, image_split
+from capbias_core.prepare.split import (
+    balanced_folds,
+    balanced_split,
+    child_seed,
+    held_out_count,
+    image_split,
+    split_around,
+)
 from capbias_core.prepare.text import tokenize, tokens_with_spans
 
 __all__ = [
@@ -14,6 +21,7 @@ __all__ = [
     "derive_labels",
     "held_out_count",
     "image_split",
+    "split_around",
     "mask_tokens",
     "masked_captions",
     "tokenize",

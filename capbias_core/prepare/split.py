@@ -83,6 +83,14 @@ def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> 
     return splits
 
 
+def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarray) -> Split:
+    """A balanced draw of the images outside some chosen ones to train on, and those to test on. chosen: positions."""
+    outside = np.setdiff1d(np.arange(len(labels)), chosen)
+    order = outside[random_order(list(map(str, outside)), child_seed(seed, SPLIT))]
+    train = np.concatenate(_groups(labels, n_values, order))
+    return Split(seed=seed, train=np.sort(train), test=np.sort(chosen))
+
+
 def image_split(labels: np.ndarray, n_values: int, seed: int, ids: Sequence[str] | None = None) -> Split:
     """All images, not balanced, into train and test (DBAC section 5): of 10,780, 8,624 and 2,156.
 

@@ -8,7 +8,7 @@ import pandas as pd
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.experiments.families.base import Job, Outcome, npz
-from capbias_core.experiments.families.crew import Case, Crew, attacker_of, caption_lists
+from capbias_core.experiments.families.crew import CaptionList, Case, Crew, attacker_of, caption_lists
 from capbias_core.experiments.store import frame_bytes
 from capbias_core.explain.corpus import corpus_table
 from capbias_core.prepare import balanced_folds, child_seed
@@ -24,37 +24,41 @@ def run(job: Job) -> Outcome:
     lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, spec.seeds[0], folds)
     crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
-    tables, words, arrays = [], [], {}
+    scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = crew.attacker.corpus(captions.masked), []
         cases = [
             Case(captions, split, child_seed(spec.seeds[0], FIT, index, fold)) for fold, split in enumerate(splits)
         ]
         for fold, (split, fitted) in enumerate(zip(splits, crew.fit(corpus, cases, "bias scores"), strict=True)):
-            test = captions.having(split.test)
-            rows = captions.rows(test)
-            table, own = _fold_rows(fitted, corpus, rows)
-            position = {"image": test, "caption_index": index, "fold": fold, "label": y[test]}
-            texts = {"masked": [captions.masked[row] for row in rows], "kept_at": captions.kept_at[rows]}
-            tables.append(table.assign(**position, **texts, tokens=[len(item) for item in own]))
-            words += own
+            table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
+            scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
         if spec.attacker == "ngram":
             arrays[f"attackers{index}"] = _linear_models(corpus, models)
-    table = pd.concat(tables, ignore_index=True)
-    corpus_rows = corpus_table(table["masked"], words, table["label"].to_numpy(), k)
-    table["image_id"] = np.array(images, dtype=object)[table.pop("image").to_numpy()]
-    arrays |= {
-        "scores": frame_bytes(table),
-        "words": npz(values=np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])),
-        "corpus": frame_bytes(corpus_rows),
-    }
+    table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
+    arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
     notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
-    return Outcome([], arrays, notes)
+    return Outcome([], arrays | scores_arrays(table, words, images), notes)
 
 
-def _fold_rows(fitted, corpus, rows: np.ndarray) -> tuple[pd.DataFrame, list[np.ndarray]]:
-    """Scores of one fold's held-out captions: logits, their baseline and the gap that attribution leaves."""
+def scores_arrays(table: pd.DataFrame, words: list[np.ndarray], images: list[str]) -> dict[str, bytes]:
+    """Captions scored by `scored_rows` as the arrays that `read.caption_scores` reads. images: ids, by place."""
+    image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
+    kept = table.drop(columns="image").assign(image_id=image_id)
+    values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
+    return {"scores": frame_bytes(kept), "words": npz(values=values)}
+
+
+def scored_rows(
+    fitted, corpus, captions: CaptionList, test: np.ndarray, y: np.ndarray
+) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
+    leaves; and what each of their words adds.
+
+    test: places of the images; y: the values of all of them.
+    """
+    rows = captions.rows(test)
     logits = fitted.logits(corpus, rows)
     found = fitted.contributions(corpus, rows)
     table = pd.DataFrame({"delta": found.delta})
@@ -63,7 +67,9 @@ def _fold_rows(fitted, corpus, rows: np.ndarray) -> tuple[pd.DataFrame, list[np.
         table[f"baseline{column}"] = found.baseline[:, column]
     for value, share in enumerate(probabilities(logits).T):
         table[f"p{value}"] = share
-    return table, found.words
+    position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
+    texts = [captions.masked[row] for row in rows]
+    return table.assign(**position, masked=texts, tokens=[len(own) for own in found.words]), found.words
 
 
 def _linear_models(corpus, models) -> bytes:
