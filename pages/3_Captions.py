@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 
 import pandas as pd
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.browse import caption_rows, select_rows, sort_orders, toward
+from capbias_core.experiments.browse import caption_rows, select_rows, sort_orders
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import picture_path
 from capbias_core.experiments.read import CaptionScores, caption_runs, scoring_attackers
 from capbias_core.experiments.store import RunRow
 from capbias_core.explain.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.prepare import tokenize
-from capbias_core.present.words import STYLE, coloured_words, legend
+from capbias_core.present.words import STYLE, legend
 from capbias_core.types import Attribute
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page, show_error
+from pages.ui.coloured import coloured_caption
 from pages.ui.running import progress
 
 PAGE = 50
@@ -181,20 +181,10 @@ def _written(engine: Engine, scores: CaptionScores, place: int) -> str:
 def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, largest: float) -> None:
     row = scores.table.loc[place]
     delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
-    _coloured(
+    coloured_caption(
         name, row["masked"].split(), scores.words_of(place), scores.attribute, int(row["predicted"]),
         row["confidence"], tokenize(_written(engine, scores, place)), largest, delta,
     )  # fmt: skip
-
-
-def _coloured(name, tokens, words, attribute: Attribute, predicted: int, share, originals, largest, extra) -> None:
-    """A line: who, how sure, and the words."""
-    ends, values = toward(attribute, words, predicted)
-    kept = originals if len(originals) == len(tokens) else None
-    st.html(
-        f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
-        + coloured_words(tokens, values, ends, kept, largest)
-    )
 
 
 @st.fragment
@@ -245,7 +235,7 @@ def _rescored(after: Rescored, before: Rescored, attribute: Attribute, text: str
         f"{after.baseline[column]:+.3f} + words"
     )
     share = after.probabilities[predicted]
-    _coloured("edited", after.tokens, after.words, attribute, predicted, share, tokenize(text), largest, extra)
+    coloured_caption("edited", after.tokens, after.words, attribute, predicted, share, tokenize(text), largest, extra)
 
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:

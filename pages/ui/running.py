@@ -6,9 +6,12 @@ import streamlit as st
 
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.families import FAMILIES
+from capbias_core.experiments.plan import RunSpec, expected_seconds
 from capbias_core.experiments.store import ACTIVE, RunRow
 from capbias_core.experiments.vectors import alignment_name
-from pages.ui.base import plain
+from capbias_core.present.sentence import duration
+from capbias_core.present.table import counted
+from pages.ui.base import note, plain
 
 EVERY = 1.0
 
@@ -22,6 +25,24 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     """A progress bar over the runs under way; the page is drawn anew when the last one ends."""
     if active_runs(engine, collection):
         _poll(engine, collection)
+
+
+def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
+    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
+    known = engine.workspace.runs_of([spec.run_id for spec in specs])
+    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
+    todo = [spec for spec in specs if spec.run_id not in going]
+    for run in known.values():
+        if run.status in ("failed", "died"):
+            note(f"⚠ {run.spec['model']} ({FAMILIES[run.spec['family']].title}) {run.status}: {run.message}")
+    cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    with left:
+        about = f", about {cost} on two cores." if todo else "."
+        note(f"{counted(len(specs), 'run')}: {len(going)} known or under way, {len(todo)} to do{about}")
+    if right.button(label, type="primary", disabled=not todo, width="stretch", key=key):
+        engine.submit(todo, collection)
+        st.rerun()
 
 
 @st.fragment(run_every=EVERY)

@@ -1,0 +1,25 @@
+"""A caption as attackers read it: who wrote it, how sure they are, and its words coloured by what they add."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from capbias_core.experiments.browse import toward
+from capbias_core.present.words import coloured_words
+from capbias_core.types import Attribute
+
+
+def coloured_caption(
+    name: str, tokens, words: np.ndarray, attribute: Attribute, predicted: int, share: float, originals, largest: float,
+    extra: str = "",
+) -> None:  # fmt: skip
+    """A line: who, how sure, and the words. originals: the words as written, where they are as many as the tokens."""
+    ends, values = toward(attribute, words, predicted)
+    kept = originals if len(originals) == len(tokens) else None
+    st.html(
+        f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
+        + coloured_words(tokens, values, ends, kept, largest)
+    )
