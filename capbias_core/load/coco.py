@@ -13,6 +13,7 @@ from capbias_core.load.ids import described
 from capbias_core.load.rows import Choose, Rows, listed, names_of, rows_of_records
 
 SAMPLE = 50
+OUTLINE = re.compile(r'("segmentation"\s*:\s*)(\[[^"{}]*\])')
 BETWEEN = re.compile(r"[\s,]*")
 SHAPES = 'a list of {"image_id", "caption"}, or an object with "images" and "annotations" (COCO captions)'
 INSTANCES = 'COCO instances: "images", "annotations" (each with image_id and category_id) and "categories"'
@@ -63,9 +64,23 @@ def annotations_of(path: Path) -> list:
     return _checked(path, value["annotations"])
 
 
+def outlined_instances_of(path: Path) -> dict:
+    """A COCO instances file with the outlines of its annotations: run lengths as they are, polygons as JSON text, of
+    which most of a large file consists. Raises CapbiasError for any other shape."""
+    try:
+        # Polygons become text in the file itself: as numbers they would take ten times the time and memory.
+        value = json.loads(OUTLINE.sub(r'\1"\2"', whole_text(path)), strict=False)
+    except (ValueError, RecursionError):
+        value = parse(path, INSTANCES)  # says where it is broken
+    return _checked_instances(path, value)
+
+
 def instances_of(path: Path) -> dict:
     """A COCO instances file, without outlines. Raises CapbiasError for any other shape."""
-    value = parse(path, INSTANCES)
+    return _checked_instances(path, parse(path, INSTANCES))
+
+
+def _checked_instances(path: Path, value: Any) -> dict:
     records = value.get("annotations") if isinstance(value, dict) else None
     if not isinstance(records, list) or not any(_has_category(record) for record in records):
         what = "no annotation with a category_id" if isinstance(records, list) else "no list of annotations"
