@@ -129,6 +129,15 @@ def prepared(rows, labels: np.ndarray, head: Head, seed: int, protocol: HeadProt
     return HeadFit(seed, head, (rows[kept], labels[kept]), (rows[aside], labels[aside]))
 
 
+def shuffled(counts: Sequence[int], size: int, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    """One epoch of each seed, (steps, S, size) places, in an order of its own, -1 behind its last. counts: a seed's."""
+    steps = -(-max(counts) // size)
+    places = np.full((len(counts), steps * size), -1)
+    for row, (count, rng) in enumerate(zip(counts, rngs, strict=True)):
+        places[row, :count] = rng.permutation(count)
+    return places.reshape(len(counts), steps, size).swapaxes(0, 1)
+
+
 class HeadProgram(SeedsProgram):
     """One network of the heads of some fits."""
 
@@ -144,12 +153,8 @@ class HeadProgram(SeedsProgram):
 
     def batches(self) -> tuple[int, Tensor]:
         """(steps, S, batch) places in the training captions, each seed's in an order of its own, -1 behind its last."""
-        counts, size = [len(fit.kept[0]) for fit in self.fits], self.protocol.batch
-        steps = -(-max(counts) // size)
-        places = np.full((len(counts), steps * size), -1)
-        for row, (count, rng) in enumerate(zip(counts, self.rngs, strict=True)):
-            places[row, :count] = rng.permutation(count)
-        return steps, torch.as_tensor(places.reshape(len(counts), steps, size).swapaxes(0, 1), device=self.device)
+        places = shuffled([len(fit.kept[0]) for fit in self.fits], self.protocol.batch, self.rngs)
+        return len(places), torch.as_tensor(places, device=self.device)
 
     def losses(self, batch: Tensor) -> Tensor:
         real = (batch >= 0).to(self.vectors.dtype)

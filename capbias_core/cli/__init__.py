@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, caption, conditions, metrics, objects, text
+from capbias_core.cli import alignment, caption, conditions, judging, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
 from capbias_core.cli.consistency import EXAMPLE as CONSISTENCY_EXAMPLE
 from capbias_core.cli.consistency import add_arguments as add_consistency_arguments
 from capbias_core.cli.consistency import consistency
+from capbias_core.cli.detect import EXAMPLE as DETECT_EXAMPLE
+from capbias_core.cli.detect import add_arguments as add_detect_arguments
+from capbias_core.cli.detect import detect
 from capbias_core.cli.explain import explain
 from capbias_core.cli.importing import import_file
 from capbias_core.cli.known_answer import EXAMPLE as KNOWN_EXAMPLE
@@ -67,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     for add in (
         _add_import,
         _add_caption,
+        _add_detect,
         _add_list,
         _add_score,
         _add_text,
@@ -169,6 +173,7 @@ def _add_score(commands) -> None:
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
     alignment.add_score_arguments(command)
     objects.add_arguments(command)
+    judging.add_score_arguments(command, _positive)
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
 
@@ -222,6 +227,11 @@ def _add_conditions(commands) -> None:
 def _add_caption(commands) -> None:
     text = "caption photographs with a captioner of this machine, as COCO results or as a caption set"
     caption.add_arguments(_command(commands, "caption", caption.caption, text, caption.EXAMPLE), _positive)
+
+
+def _add_detect(commands) -> None:
+    text = "find people and objects on photographs, as boxes in CSV"
+    add_detect_arguments(_command(commands, "detect", detect, text, DETECT_EXAMPLE))
 
 
 def _add_attributes(commands) -> None:

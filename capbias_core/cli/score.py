@@ -14,7 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.encoders import plan_sweep
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares
-from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.metrics import expand_metrics, run_family
 from capbias_core.present.table import to_csv
 
 DEFAULT_METRICS = ("lic", "ratio", "error")
@@ -48,7 +48,7 @@ def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
         if compares(name) and not request.references:
             reasons.setdefault("human captions are needed (--references)", {})[name] = None
             continue
-        family = METRICS[name].family.replace("difference", "attack")
+        family = run_family(name)
         able = [spec for spec in specs if spec.family == family]
         giving = [spec for spec in able if not _lacks(name, spec)]
         kept |= {spec.run_id for spec in giving}

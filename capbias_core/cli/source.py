@@ -15,8 +15,9 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.own_attributes import attribute_folder
+from capbias_core.experiments.photographs import PHOTOGRAPHS
 from capbias_core.experiments.plan import Request, compares
-from capbias_core.experiments.store import Workspace, checked_name, default_folder
+from capbias_core.experiments.store import Workspace, checked_name, default_folder, suggested_name
 from capbias_core.load import detect
 from capbias_core.types import Attribute
 
@@ -117,8 +118,16 @@ def _request(
 
 def _options(args) -> dict:
     """What families can be told beyond the request's own fields, by the names of the command line's arguments."""
-    keys = dict.fromkeys(key for family in FAMILIES.values() for key in family.options)
-    return {key: value for key in keys if (value := getattr(args, key, None)) is not None}
+    keys = dict.fromkeys([PHOTOGRAPHS, *(key for family in FAMILIES.values() for key in family.options)])
+    found = {key: value for key in keys if (value := getattr(args, key, None)) is not None}
+    if PHOTOGRAPHS in found and not args.collection:
+        found[PHOTOGRAPHS] = _folder_name(args.photographs)
+    return found
+
+
+def _folder_name(folder: str) -> str:
+    """How a folder of photographs is called: as it is, so that results say which masked ones a judge saw."""
+    return suggested_name(Path(folder).expanduser().resolve().name)
 
 
 def _only(references: list[str], collection: str) -> str:
@@ -154,6 +163,8 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
             offered = ingest.offer(workspace, Path(args.objects), "objects", FILES)
             reports.append(offered.report)
             _keep_objects(workspace, offered, Path(args.objects))
+        if getattr(args, "photographs", None):
+            ingest.keep_images(workspace, Path(args.photographs), FILES, _folder_name(args.photographs))
     finally:
         warn(reports)
     return attribute

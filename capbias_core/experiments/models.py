@@ -87,11 +87,17 @@ def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
     path = Path(file).expanduser().resolve()
     lower = path.stem.lower().replace("-", "_")
     name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
+    return file_option(workspace, name, path)
+
+
+def file_option(workspace: Workspace, name: str, path: Path) -> dict:
+    """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
+    path = path.expanduser().resolve()
     return remembered(workspace, name, str(path), _file_digest(path))
 
 
-def vectors_path(workspace: Workspace, option: dict) -> Path:
-    """The file of a run's word vectors. Raises CapbiasError where it is gone or is another now."""
+def file_path(workspace: Workspace, option: dict) -> Path:
+    """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
     return Path(recalled(workspace, option, lambda path: _file_digest(Path(path))))
 
 
@@ -120,6 +126,6 @@ def recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -
 
 def _file_digest(path: Path) -> str:
     if path.is_dir():
-        raise CapbiasError(f"{path.name}, a folder", "a file of word vectors", "Choose one file in it.")
+        raise CapbiasError(f"{path.name}, a folder", "a file", "Choose one file in it.")
     with readable(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -17,9 +17,10 @@ from capbias_core.attributes import known_attributes, plain_attribute, read_attr
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.models import ENCODER, encoder_option
-from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs
+from capbias_core.experiments.people import PEOPLE, frozen_people
+from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs, masked_so
 from capbias_core.experiments.store import Item, Workspace
-from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.metrics import METRICS, expand_metrics, run_family
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
@@ -27,6 +28,7 @@ PROTOCOL = 6
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
+JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
 COLUMN = "column objects of the labels"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
@@ -206,8 +208,7 @@ def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: 
 
 def compares(metric: str) -> bool:
     """Whether a metric needs the human captions of the same images."""
-    family = METRICS[metric].family
-    return family == "difference" or metric.endswith("_D") or FAMILIES[family].compares
+    return bool(METRICS[metric].of) or metric.endswith("_D") or FAMILIES[METRICS[metric].family].compares
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
@@ -224,12 +225,12 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     request = _with_encoder(workspace, request)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
-    families = {METRICS[name].family.replace("difference", "attack") for name in expand_metrics(request.metrics)}
+    families = {run_family(name) for name in expand_metrics(request.metrics)}
     for name in sorted(families & {family.name for family in FAMILIES.values() if family.freezes}):
         request = replace(request, options=FAMILIES[name].module.freeze(workspace, request.options, attribute))
-    if any(FAMILIES[name].photographs for name in families):
-        frozen = frozen_photographs(workspace, request.collection, request.options.get(PHOTOGRAPHS, ""))
-        request = replace(request, options=request.options | {PHOTOGRAPHS: frozen})
+    if any(FAMILIES[name].people for name in families):
+        frozen = frozen_people(workspace, request.collection, request.options.get(PEOPLE, ""))
+        request = replace(request, options=request.options | {PEOPLE: frozen})
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
     conditions = _conditions(workspace, items, references, where, attribute) if references else {}
@@ -242,7 +243,9 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
         against = {"references": references.hash, "condition": condition} if condition is not None else {}
         for family in FAMILIES:  # in the order of that table
             if family in families and (against or not FAMILIES[family].compares):
-                specs += _runs(family, request, own, against)
+                asked = _with_photographs(workspace, request, item) if FAMILIES[family].photographs else request
+                asked = _judged(workspace, asked, item) if family == JUDGE else asked
+                specs += _runs(family, asked, own, against)
         if request.words:
             specs.append(_spec("captions", request, own))
     if request.words and references:
@@ -256,6 +259,29 @@ def _with_encoder(workspace: Workspace, request: Request) -> Request:
     if not entry.model:
         return request
     return replace(request, attacker=entry.name, options=request.options | {ENCODER: encoder_option(workspace, entry)})
+
+
+def _judged(workspace: Workspace, request: Request, item: Item) -> Request:
+    """The captioner that wrote a set as its own judge, where that is asked for. Raises CapbiasError for a set from a
+    file: which weights wrote it is not known."""
+    if request.options.get(JUDGE) != SELF:
+        return request
+    runs = [run.spec["options"] for run in workspace.runs(request.collection) if run.spec["family"] == "caption"]
+    wrote = next((own["captioner"] for own in runs if own.get("name") == item.name), None)
+    if wrote is None:
+        raise CapbiasError(
+            f"captions of {item.name} to be judged by the captioner that wrote them, which is not known here",
+            "captions that were made by `caption` in this collection",
+            "Name the captioner: --judge FOLDER.",
+        )
+    return replace(request, options=request.options | {JUDGE: wrote | {SELF: True}})
+
+
+def _with_photographs(workspace: Workspace, request: Request, item: Item) -> Request:
+    """The photographs that a caption set is read with: as asked for, else those masked as its condition says."""
+    asked = request.options.get(PHOTOGRAPHS) or masked_so(workspace, request.collection, item.details.get("condition"))
+    frozen = frozen_photographs(workspace, request.collection, asked)
+    return replace(request, options=request.options | {PHOTOGRAPHS: frozen})
 
 
 def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
@@ -276,16 +302,19 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
             "one of them",
             "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
         )
-    labelled = set(workspace.frame(table.hash)["image_id"])
-    chosen = request.objects or max(
-        sources, key=lambda name: len(labelled & set(workspace.frame(sources[name])["image_id"])), default=""
-    )
+    chosen = request.objects or (next(iter(sources), "") if len(sources) < 2 else _fullest(workspace, sources, table))
     return {"table": sources[chosen], "column": OBJECTS} if chosen else {}
 
 
+def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
+    """The source that has objects of most labelled images."""
+    labelled = set(workspace.frame(table.hash)["image_id"])
+    return max(sources, key=lambda name: len(labelled & set(workspace.frame(sources[name])["image_id"])))
+
+
 def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:
-    """A family's runs on one set: two for attacks where a part of the images has references, else one."""
-    if family == "attack":
+    """A family's runs on one set: two for one with both sides where a part of the images has references, else one."""
+    if FAMILIES[family].both_sides:
         part = against.get("condition") == WITH_REFERENCES
         return [_spec(family, request, own | given) for given in ([{}, against] if part else [against])]
     return [_spec(family, request, own | (against if FAMILIES[family].compares else {}))]
@@ -297,11 +326,13 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     attacked = {"attacker": request.attacker, "merge_masks": request.merge_masks} if family.attacked else {}
     if family.seeded:
         attacked["seeds"] = tuple(range(request.seeds))
-    keys = (*family.options, *([ENCODER] if family.attacked else []), *([PHOTOGRAPHS] if family.photographs else []))
+    with_key = {ENCODER: family.attacked, PHOTOGRAPHS: family.photographs, PEOPLE: family.people}
+    keys = (*family.options, *(key for key, has in with_key.items() if has))
     chosen = {key: request.options[key] for key in keys if key in request.options}
     if not own.get("references"):
         chosen.pop("alignment", None)  # what is aligned is human captions
-    if attacker_entry(request.attacker).in_process or chosen.get("device") == AUTO:
+    light = family.attacked and attacker_entry(request.attacker).in_process
+    if light or chosen.get("device") == AUTO:
         chosen.pop("device", None)  # light attackers have no choice of device, and auto is what runs do without one
     own = own | {"objects": own["objects"] if family.objects else {}}
     return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})

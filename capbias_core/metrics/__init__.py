@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.metrics.alignment_rows import ALIGNMENT_FAMILIES, ALIGNMENT_ROWS
+from capbias_core.metrics.attribution_rows import ATTRIBUTION_FAMILIES, ATTRIBUTION_ROWS
 from capbias_core.metrics.base import Cooccurrence, HeldOut, Metric, Naming, Parts, Tally
 from capbias_core.metrics.bias_amplification import bias_amplification
 from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.directional_rows import DIRECTIONAL_FAMILIES, DIRECTIONAL_ROWS
 from capbias_core.metrics.error import error
 from capbias_core.metrics.gender_score_rows import GENDER_SCORE_FAMILIES, GENDER_SCORE_ROWS
+from capbias_core.metrics.judge_rows import JUDGE_FAMILIES, JUDGE_ROWS
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.quality_rows import QUALITY_FAMILIES, QUALITY_ROWS
 from capbias_core.metrics.ratio import ratio
@@ -17,6 +19,7 @@ from capbias_core.metrics.sentence_classification import sentence_classification
 
 __all__ = [
     "FAMILIES", "METRICS", "Cooccurrence", "HeldOut", "Metric", "Naming", "Parts", "Tally", "expand_metrics", "metric",
+    "run_family",
 ]  # fmt: skip
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -89,6 +92,8 @@ METRICS = {
         *QUALITY_ROWS,
         *DIRECTIONAL_ROWS,
         *ALIGNMENT_ROWS,
+        *JUDGE_ROWS,
+        *ATTRIBUTION_ROWS,
     )
 }  # fmt: skip
 
@@ -102,8 +107,10 @@ FAMILIES = {
     "ba": ("BA",),
     "dba": ("DBA_G", "DBA_O"),
     **ALIGNMENT_FAMILIES,
+    **ATTRIBUTION_FAMILIES,
     **DIRECTIONAL_FAMILIES,
     **GENDER_SCORE_FAMILIES,
+    **JUDGE_FAMILIES,
     **QUALITY_FAMILIES,
 }
 
@@ -113,6 +120,12 @@ def metric(name: str) -> Metric:
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
     return METRICS[name]
+
+
+def run_family(name: str) -> str:
+    """The family of runs that gives a metric: of a difference, that of the metric which it is a difference of."""
+    row = METRICS[name]
+    return METRICS[row.of].family if row.of else row.family
 
 
 def expand_metrics(asked) -> tuple[str, ...]:

@@ -14,22 +14,26 @@ class Family:
     """What is known about a family without importing its file.
 
     title: what its runs give, in a few words. attacked: it trains the attacker that was asked for. seeded: once for
-    each seed that was asked for. objects: it reads the objects of images, where they are known. compares: it needs
-    the references of the same images. in_process: light enough for the web server's process (what an attacker needs is
-    said in ATTACKERS). photographs: it reads the photographs of images. makes: the kind of item that it makes, for a
-    run that leaves no numbers (see experiments/making.py). options: the keys of `Request.options` that its numbers
-    depend on. freezes: `freeze` of its file turns options that name files into ones that name their content. seconds:
-    rough, two cores, a set of 15,000 captions; the fits of an attacker come on top, `work` times those of LIC.
+    each seed that was asked for. both_sides: it scores the model's captions and, where there are any, the human ones of
+    the same images. objects: it reads the objects of images, where they are known. compares: it needs the references of
+    the same images. in_process: light enough for the web server's process (what an attacker needs is said in
+    ATTACKERS). photographs: it reads the photographs of images. people: it reads where people are on them. makes: the
+    kind of item that it makes, for a run that leaves no numbers (see experiments/making.py). options: the keys of
+    `Request.options` that its numbers depend on. freezes: `freeze` of its file turns options that name files into ones
+    that name their content. seconds: rough, two cores, a set of 15,000 captions; the fits of an attacker come on top,
+    `work` times those of LIC.
     """
 
     name: str
     title: str
     attacked: bool = False
     seeded: bool = False
+    both_sides: bool = False
     objects: bool = False
     compares: bool = False
     in_process: bool = True
     photographs: bool = False
+    people: bool = False
     makes: str = ""
     options: tuple[str, ...] = ()
     freezes: bool = False
@@ -45,7 +49,9 @@ class Family:
 FAMILIES = {
     family.name: family
     for family in (
-        Family("attack", "LIC", attacked=True, seeded=True, options=("alignment", "device"), seconds=0.5),
+        Family(
+            "attack", "LIC", attacked=True, seeded=True, both_sides=True, options=("alignment", "device"), seconds=0.5
+        ),
         Family("counting", "ratio and error", seconds=0.3),
         Family("cooccurrence", "BA and DBA", objects=True, compares=True),
         Family(
@@ -113,6 +119,24 @@ FAMILIES = {
             ),
         ),
         Family(
+            "attribution",
+            "what words rest on in photographs",
+            in_process=False,
+            photographs=True,
+            people=True,
+            options=("captioner", "most_images", "device"),
+            freezes=True,
+            seconds=30_000.0,
+        ),
+        Family(
+            "detect",
+            "people and objects on photographs",
+            in_process=False,
+            makes="boxes",
+            options=("weights", "confidence"),
+            seconds=3_000.0,
+        ),
+        Family(
             "caption",
             "captions of photographs",
             in_process=False,
@@ -120,6 +144,37 @@ FAMILIES = {
             options=("captioner", "condition", "beams", "length", "batch", "device"),
             seconds=40_000.0,
         ),
+        Family(
+            "judge",
+            "ImageCaptioner²",
+            seeded=True,
+            both_sides=True,
+            photographs=True,
+            in_process=False,
+            options=("judge", "prompt", "picture_size", "judge_epochs", "device"),
+            freezes=True,
+            seconds=60_000.0,
+        ),
+        Family(
+            "vl_lic",
+            "VL-LIC",
+            seeded=True,
+            both_sides=True,
+            photographs=True,
+            in_process=False,
+            options=("backbone", "text_encoder", "picture_size", "judge_epochs", "device"),
+            freezes=True,
+            seconds=60_000.0,
+        ),
         Family("captions", "scores and words of each caption", attacked=True, options=("device",)),
+        # One fit where 'captions' has five.
+        Family(
+            "reading",
+            "how an encoder reads some captions",
+            attacked=True,
+            options=("device", "images"),
+            seconds=0.5,
+            work=0.2,
+        ),
     )
 }

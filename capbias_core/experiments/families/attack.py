@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
@@ -16,6 +18,8 @@ from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.prepare import balanced_split
 
 FEW_IMAGES = 2000
+# Every metric of the family; those of the human captions end in _D.
+NAMES = ("LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage")
 # Metrics of the model's captions alone, on which the alignment of human captions has no effect.
 MODEL_ONLY = ("LIC_M", "SC")
 
@@ -47,19 +51,16 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     return {(name, ""): own for name, own in found.items()}
 
 
-def estimates_of(model: HeldOut, reference: HeldOut | None) -> dict[str, Estimate]:
-    """Every metric of the family 'attack' that the evidence allows, by name."""
+def estimates_of(model: HeldOut, reference: HeldOut | None, names: Sequence[str] = NAMES) -> dict[str, Estimate]:
+    """Each of these metrics that the evidence allows, by name."""
     found = {}
-    for name, of_human in (("LIC_M", False), ("SC", False), ("LIC_D", True), ("SC_D", True)):
-        evidence = reference if of_human else model
-        if evidence is not None:
-            row = METRICS[name]
-            found[name] = estimate(row.parts(evidence), evidence, row.scale)
-    if reference is not None:
-        for name in ("LIC", "leakage"):
-            row = METRICS[name]
+    for name in names:
+        row = METRICS[name]
+        if row.of and reference is not None:
             parts = METRICS[row.of].parts
             found[name] = difference(parts(model), model, parts(reference), reference, row.scale)
+        elif not row.of and (evidence := reference if name.endswith("_D") else model) is not None:
+            found[name] = estimate(row.parts(evidence), evidence, row.scale)
     return found
 
 

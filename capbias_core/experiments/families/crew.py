@@ -43,6 +43,13 @@ class CaptionList:
     def having(self, images: np.ndarray) -> np.ndarray:
         return images[self.row_of_image[images] >= 0]
 
+    @property
+    def images(self) -> np.ndarray:
+        """(n,) place of each caption's image."""
+        found, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
+        found[self.row_of_image[having]] = having
+        return found
+
 
 def caption_lists(
     frame: pd.DataFrame, images: list[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]

@@ -20,7 +20,7 @@ from capbias_core.experiments.families.gendered import (
     outcome_estimates,
 )
 from capbias_core.experiments.families.variants import frozen_forms, score_sums, score_ways
-from capbias_core.experiments.models import vectors_option, vectors_path
+from capbias_core.experiments.models import file_path, vectors_option
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.load.vectors import read_vectors
 from capbias_core.metrics.object_distance import object_distance
@@ -43,7 +43,7 @@ def run(job: Job) -> Outcome:
     words = (options["forms"] or word_forms(job.attribute))[0]
     job.progress(0.0, "reading word vectors")
     wanted = {*words, *(word for name in data.objects for word in name.split())}
-    vectors = read_vectors(vectors_path(job.workspace, options["word_vectors"]), wanted)
+    vectors = read_vectors(file_path(job.workspace, options["word_vectors"]), wanted)
     cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
     sums = score_sums(data, cosines[data.pairs[1]], score_ways(METRIC, job.attribute))
     name = options["word_vectors"]["name"]

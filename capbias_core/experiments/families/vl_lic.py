@@ -1,0 +1,124 @@
+"""Runs of the family 'vl_lic': LIC with a classifier that sees the photograph beside the caption.
+
+Options: backbone, None for a small convolutional network from scratch, or a torchvision classifier with its weights;
+text_encoder, a name of an attacker with a network from scratch (lstm_bi), or a pretrained encoder as attackers have
+them; picture_size, judge_epochs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capbias_core.aggregate import Estimate
+from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
+from capbias_core.attackers.base import silent
+from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.families.base import Job, Outcome
+from capbias_core.experiments.families.looking import (
+    PICTURE_SIZE,
+    Looking,
+    estimates_from,
+    held_out,
+    looked,
+    outcome,
+    pictures_of,
+    splits_of,
+)
+from capbias_core.experiments.models import (
+    embeddings_folder,
+    encoder_option,
+    file_option,
+    file_path,
+    model_path,
+)
+from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.language.files import ModelFiles
+from capbias_core.types import Attribute
+
+TEXT = "lstm_bi"  # LIC's
+CNN = "cnn"
+BACKBONE_SIZE = 224  # pixels a side on which torchvision's weights were trained
+FROM_SCRATCH = [name for name, entry in ATTACKERS.items() if not entry.model and name != "ngram"]
+
+
+def freeze(workspace: Workspace, options: dict, _attribute: Attribute) -> dict:
+    """The options with pretrained models by their content. Raises CapbiasError where one is not on this machine."""
+    options = dict(options)
+    text = options.pop("text_encoder", TEXT)
+    if text == "ngram":
+        raise CapbiasError(
+            "the text encoder ngram, which is no network",
+            f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder",
+            "Leave --text-encoder out for lstm_bi.",
+        )
+    if text not in (TEXT, None):
+        pretrained = isinstance(text, dict) or text not in FROM_SCRATCH
+        options["text_encoder"] = _text_option(workspace, text) if pretrained else text
+    if backbone := options.get("backbone"):
+        options["backbone"] = _backbone_option(workspace, backbone)
+    return options
+
+
+def _text_option(workspace: Workspace, name: str | dict) -> dict:
+    if isinstance(name, dict):
+        return name
+    entry = attacker_entry(name)
+    encoder_files(entry)
+    return encoder_option(workspace, entry) | {"attacker": entry.name if entry.name in ATTACKERS else ""}
+
+
+def _backbone_option(workspace: Workspace, given: str | dict) -> dict:
+    """What a run says of NAME=FILE, a torchvision classifier and its weights."""
+    if isinstance(given, dict):
+        return given
+    name, _, file = given.partition("=")
+    if not file:
+        raise CapbiasError(
+            f"the backbone {given!r} without its weights", "NAME=FILE, such as resnet50=resnet50.pth",
+            "Where there is a network, torchvision fetches weights; copy the file here and name it.",
+        )  # fmt: skip
+    return file_option(workspace, name, Path(file))
+
+
+def run(job: Job) -> Outcome:
+    """A classifier for each seed and caption index on the model's captions and, where there are any, the human ones."""
+    from capbias_core.vision.eyes import backbone_vectors
+    from capbias_core.vision.joint import JointJudge
+
+    options = job.spec.options
+    backbone, text = options.get("backbone"), options.get("text_encoder", TEXT)
+    size = options.get("picture_size", BACKBONE_SIZE if backbone else PICTURE_SIZE)
+    files, seen = pictures_of(job, size)
+    found = looked(job, files, job.masked, seen.refused)
+    splits = splits_of(job, found.images, True)
+    device, sight = options.get("device", AUTO), seen.pixels
+    if backbone:
+        path = file_path(job.workspace, backbone)
+        sight = backbone_vectors(sight, backbone["name"], path, choose_device(device), lambda *_: None)
+    reads = {} if isinstance(text, dict) else {"text": load_attacker(text)}
+    judge = JointJudge(epochs=options.get("judge_epochs", JointJudge.epochs), device=device, **reads)
+    embed = _embedder(job, text, device) if isinstance(text, dict) else None
+    sides = held_out(job, found, splits, Looking(judge, sight, embed))
+    encoder = f"{backbone['name'] if backbone else CNN} + {text['name'] if isinstance(text, dict) else text}"
+    frozen = [name for name, own in (("backbone", backbone), ("text encoder", isinstance(text, dict))) if own]
+    how = f"; {' and '.join(frozen)} frozen" if frozen else ""
+    return outcome(job, found, splits, sides, encoder, f"{judge.epochs} epochs, pictures of {size} x {size}{how}")
+
+
+def _embedder(job: Job, option: dict, device: str):
+    """Captions to the vectors of a frozen text encoder, kept where those of attackers are."""
+    files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
+    name = option["attacker"] or files.path
+    attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+    return lambda captions: _vectors(attacker, captions)
+
+
+def _vectors(attacker, captions):
+    corpus = attacker.corpus(list(captions))
+    return corpus.vectors(silent).cpu().numpy()[corpus.copies]
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a finished run again, by metric and direction."""
+    return estimates_from(workspace, run)

@@ -1,0 +1,69 @@
+"""VL-LIC: a classifier that reads the picture and the masked caption (ImageCaptioner2, section Multi-Modal Classifier).
+
+The paper joins a ResNet50 and LIC's BERT under a classification head. Here either side is one of two: the picture by a
+small convolutional network from scratch (the mean over its places) or by a frozen backbone of torchvision; the caption
+by a network of LIC's or DBAC's attackers from scratch (without its head) or by a frozen text encoder. What comes from
+scratch trains together with the head of two layers. It is scored as LIC is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from capbias_core.attackers.batches import training_vocabulary
+from capbias_core.attackers.recurrent import lstm_bi
+from capbias_core.attackers.stacked import Head, Network, keep_all
+from capbias_core.attackers.training import NetworkAttacker
+from capbias_core.vision.eyes import Eyes
+from capbias_core.vision.pairs import PairCorpus, PairNetwork, PairReader
+
+LEAK = 0.01
+
+
+class JointNetwork(PairNetwork):
+    """See the module's text. eyes: None where vectors of pictures are given. text: None where vectors of captions are.
+
+    widths: of what stands for a picture and for a caption.
+    """
+
+    def __init__(self, eyes: Eyes | None, text: Network | None, widths: tuple[int, int], hidden: int, n_values: int):
+        super().__init__()
+        self.eyes, self.text = eyes, text
+        self.head = Head((sum(widths), hidden, n_values), LEAK)
+
+    def forward(self, sight: Tensor, text: Tensor, lengths: Tensor | None, dropout=keep_all) -> Tensor:
+        seen = self.eyes(sight).mean(dim=2) if self.eyes else sight
+        read = self.text(text, lengths, dropout) if self.text else text
+        return self.head(torch.cat([seen, read], dim=-1))
+
+    def floats_a_pair(self, size: int, words: int) -> int:
+        looked = self.eyes.floats_a_picture(size) if self.eyes else size
+        return looked + (words * self.text.floats_a_token() if self.text else 0)
+
+
+@dataclass(frozen=True)
+class JointJudge(PairReader):
+    """See the module's text. text: whose network reads the captions. hidden: of the head."""
+
+    text: NetworkAttacker = lstm_bi()
+    hidden: int = 256
+    channels: tuple[int, ...] = (32, 64, 128, 128)
+
+    def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
+        return training_vocabulary(captions)
+
+    def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> JointNetwork:
+        eyes, text = None, None
+        widths = [corpus.sight.shape[1], corpus.vectors.shape[1] if corpus.vectors is not None else 0]
+        if corpus.sight.ndim == 4:
+            eyes = Eyes(self.channels)
+            widths[0] = eyes.width
+        if corpus.vectors is None:
+            text = self.text.network(len(vocabulary) + 1, n_values)
+            widths[1] = text.head.layers[0].weight.shape[2]
+            text.head = nn.Identity()
+        return JointNetwork(eyes, text, tuple(widths), self.hidden, n_values)
