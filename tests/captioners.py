@@ -85,28 +85,40 @@ def save_vit_gpt2(folder: Path) -> Path:
 
 def save_llava(folder: Path) -> Path:
     """LLaVA: projected patches stand in a prompt in place of <image>; the map is the layer before the last."""
-    import torch
-    from transformers import (
-        CLIPImageProcessor,
-        CLIPVisionConfig,
-        LlamaConfig,
-        LlavaConfig,
-        LlavaForConditionalGeneration,
-        LlavaProcessor,
+    return _save_llava(folder, "Llava")
+
+
+def save_talker(folder: Path) -> Path:
+    """One that is in no table: it talks, in conversations of its own form, and takes the states of two layers."""
+    template = (
+        "{% for own in messages %}user : {% for part in own['content'] %}"
+        "{{ '<image>' if part['type'] == 'image' else part['text'] }}{% endfor %} assistant :{% endfor %}"
     )
+    return _save_llava(folder, "VipLlava", {"vision_feature_layers": [-2, 1]}, template)
+
+
+def _save_llava(folder: Path, kind: str, states: dict | None = None, template: str | None = None) -> Path:
+    import torch
+    import transformers
 
     torch.manual_seed(0)
     tokenizer = _word_tokenizer(unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="<pad>",
                                 image_token="<image>")  # fmt: skip
-    text = LlamaConfig(vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-                       num_attention_heads=2, max_position_embeddings=128, initializer_range=0.5, bos_token_id=1,
-                       eos_token_id=2, pad_token_id=3)  # fmt: skip
-    config = LlavaConfig(vision_config=CLIPVisionConfig(**VISION), text_config=text,
-                         image_token_id=tokenizer.convert_tokens_to_ids("<image>"))  # fmt: skip
-    images = CLIPImageProcessor(size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE})
-    processor = LlavaProcessor(images, tokenizer, patch_size=PATCH, vision_feature_select_strategy="default",
-                               num_additional_image_tokens=1)  # fmt: skip
-    return _saved(folder, LlavaForConditionalGeneration(config), processor)
+    text = transformers.LlamaConfig(vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48,
+                                    num_hidden_layers=2, num_attention_heads=2, max_position_embeddings=128,
+                                    initializer_range=0.5, bos_token_id=1, eos_token_id=2, pad_token_id=3)  # fmt: skip
+    config = getattr(transformers, f"{kind}Config")(
+        vision_config=transformers.CLIPVisionConfig(**VISION), text_config=text,
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"), **(states or {}),
+    )  # fmt: skip
+    images = transformers.CLIPImageProcessor(
+        size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
+    )  # fmt: skip
+    processor = transformers.LlavaProcessor(
+        images, tokenizer, patch_size=PATCH, vision_feature_select_strategy="default", num_additional_image_tokens=1,
+        chat_template=template,
+    )  # fmt: skip
+    return _saved(folder, getattr(transformers, f"{kind}ForConditionalGeneration")(config), processor)
 
 
 def save_florence(folder: Path) -> Path:
@@ -163,4 +175,4 @@ def _saved(folder: Path, model, processor) -> Path:
 
 
 TINY = {"blip": save_blip, "blip2": save_blip2, "git": save_git, "vit-gpt2": save_vit_gpt2, "llava": save_llava,
-        "florence": save_florence}  # fmt: skip
+        "florence": save_florence, "talker": save_talker}  # fmt: skip

