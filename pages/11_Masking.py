@@ -9,6 +9,7 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.experiments.conditions import (
+    COLUMNS,
     condition_of,
     condition_rows,
     condition_sets,
@@ -17,15 +18,14 @@ from capbias_core.experiments.conditions import (
     printed_conditions,
 )
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import RunSpec, expected_seconds
-from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results
 from capbias_core.present.conditions import TITLES, condition_answer, condition_chart, condition_table
-from capbias_core.present.sentence import duration
-from capbias_core.present.table import counted
 from capbias_core.types import CONDITIONS
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
-from pages.ui.running import progress
+from pages.ui.laboratory import laboratory
+from pages.ui.running import progress, start_button
 
 BY_DEFAULT = ("gender", "race")
 SEEDS = 10
@@ -39,34 +39,41 @@ def main() -> None:
         empty_state(engine, "No captions are loaded yet.")
         return
     progress(engine)
+    sets = condition_sets(engine.workspace, collection)
+    names = attribute_names(engine.workspace.items("attributes", collection))
+    captioner, attributes, attacker, seeds = _choices(sets, names)
+    own = sets.get(captioner, {})
+    rows = pd.DataFrame(columns=list(COLUMNS))
     with errors():
-        _whole_set(engine, collection)
+        if len(own) > 1 and attributes:
+            rows = _answers(engine, collection, captioner, attributes, attacker)
+    st.subheader("One photograph")
+    with errors():
+        laboratory(engine, collection, own, attributes[0] if attributes else "")
+    st.subheader("A whole set against the condition")
+    with errors():
+        if len(own) > 1 and attributes:
+            _run(engine, collection, captioner, attributes, attacker, seeds)
+            _chart(rows, attributes, captioner)
+        else:
+            note(_missing(collection, len(own) > 1))
     with errors():
         _which_is_which(engine, collection)
 
 
-def _whole_set(engine: Engine, collection: str) -> None:
-    """Each metric of one captioner against what was masked."""
-    masked = [name for name, own in condition_sets(engine.workspace, collection).items() if len(own) > 1]
-    tables = engine.workspace.items("attributes", collection)
-    if not masked or not tables:
-        st.subheader("A whole set against the condition")
-        note(_missing(collection, bool(masked)))
-        return
-    captioner, attributes, attacker, seeds = _choices(masked, attribute_names(tables))
-    rows = [condition_rows(engine.workspace, collection, captioner, name, attacker) for name in attributes]
-    for name, own in zip(attributes, rows, strict=True):
-        text = condition_answer(own, captioner, name)
+def _answers(engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str) -> pd.DataFrame:
+    """A sentence for each attribute, and the rows that they rest on."""
+    found = []
+    for name in attributes:
+        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker))
+        text = condition_answer(found[-1], captioner, name)
         st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
-    st.subheader("A whole set against the condition")
-    _run(engine, collection, captioner, attributes, attacker, seeds)
-    if attributes:
-        _chart(pd.concat(rows, ignore_index=True), attributes, captioner)
+    return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
 
 
 def _missing(collection: str, masked: bool) -> str:
     if masked:
-        return f"The collection “{collection}” has no attribute table yet. Load one on the Data page."
+        return f"Choose a protected attribute; without a table of labels for “{collection}”, load one on the Data page."
     return (
         "For this, load captions of the same photographs, original and masked: name the files sat and "
         "sat_masked_person, or say below which captioner and which condition each set is of. Masked photographs and "
@@ -74,11 +81,14 @@ def _missing(collection: str, masked: bool) -> str:
     )
 
 
-def _choices(masked: list[str], attributes: list[str]) -> tuple[str, list[str], str, int]:
+def _choices(sets: dict[str, dict[str, Item]], attributes: list[str]) -> tuple[str, list[str], str, int]:
     side = st.sidebar
-    captioner = side.selectbox("Captioner", masked, key="captioner", bind="query-params")
+    captioner = side.selectbox("Captioner", list(sets), key="captioner", bind="query-params") or ""
     first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
-    chosen = side.multiselect("Protected attributes", attributes, default=first, key="attributes", bind="query-params")
+    chosen = side.multiselect(
+        "Protected attributes", attributes, default=first, key="attributes", bind="query-params",
+        help="The first is the one whose words and scores a photograph's captions show.",
+    )  # fmt: skip
     attacker = side.selectbox(
         "Attacker", list(ATTACKERS), key="attacker", bind="query-params", accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
@@ -95,20 +105,7 @@ def _run(engine: Engine, collection: str, captioner: str, attributes: list[str],
         specs |= {spec.run_id: spec for spec in found.specs}
         for line in found.lacking:
             note(line)
-    known = engine.workspace.runs_of(list(specs))
-    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
-    todo = [spec for run_id, spec in specs.items() if run_id not in going]
-    for run in known.values():
-        if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec['model']} ({run.spec['family']}) {run.status}: {run.message}")
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    with left:
-        cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
-        note(f"{counted(len(specs), 'run')}: {len(going)} known or under way, {len(todo)} to do"
-             + (f", about {cost} on two cores." if todo else "."))  # fmt: skip
-    if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run_conditions"):
-        engine.submit(todo, collection)
-        st.rerun()
+    start_button(engine, collection, list(specs.values()), "Run", "run_conditions")
 
 
 def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:

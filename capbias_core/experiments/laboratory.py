@@ -125,18 +125,15 @@ def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
     return list(frame.loc[frame["image_id"] == image, "caption"])
 
 
-def rescored(
-    scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]
-) -> list[tuple[Rescored, bool]]:
-    """Captions of an image scored by the attackers of one set, those of every condition by the same; and whether these
-    attackers never saw the image.
+def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:
+    """Captions of an image scored by the attackers of one set, so that those of every condition are scored alike.
 
     An image of the set is scored by the attacker of the fold that held it out, another one by the mean of all.
     """
     folds = scores.table.loc[scores.table["image_id"] == image, "fold"]
     fold = int(folds.iloc[0]) if len(folds) else None
     merge = scores.run.spec["merge_masks"]
-    return [(attackers.score(text, scores.attribute, fold, merge), fold is not None) for text in captions]
+    return [attackers.score(text, scores.attribute, fold, merge) for text in captions]
 
 
 def upload_folder(workspace: Workspace, collection: str) -> Path:
