@@ -44,22 +44,19 @@ def frozen_people(workspace: Workspace, collection: str, name: str | dict = "") 
 
 
 class People:
-    """Where people are, photograph by photograph. option: what `frozen_people` gave."""
+    """Where people are, photograph by photograph. option: what `frozen_people` gave. rows: by image id."""
 
     def __init__(self, workspace: Workspace, option: dict):
         self.part = _outline if option["kind"] == "segments" else _box
         frame = workspace.frame(option["item"])
         self.rows = dict(list(_masking().people_of(frame).groupby("image_id")))
 
-    def mask(self, image: str, height: int, width: int) -> np.ndarray | None:
-        """(height, width) booleans, true on people; None where nobody is marked. Crowds count as people.
+    def mask(self, image: str, height: int, width: int) -> np.ndarray:
+        """(height, width) booleans, true on the people marked on a photograph of `rows`. Crowds count as people.
 
         Raises CapbiasError for outlines of a photograph of another size.
         """
-        rows = self.rows.get(image)
-        if rows is None:
-            return None
-        return np.any([self.part(row, height, width) for row in rows.to_dict("records")], axis=0)
+        return np.any([self.part(row, height, width) for row in self.rows[image].to_dict("records")], axis=0)
 
 
 def _outline(row: dict, height: int, width: int) -> np.ndarray:

@@ -7,6 +7,7 @@ value of the attribute gets a map. The maps stay with the run, small, for pages.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,9 +64,9 @@ def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
 
 def run(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
-    captions, left_out = captions_to_read(job)
     photographs, people = job.photographs(), People(job.workspace, job.spec.options[PEOPLE])
-    captioner = _captioner(job)
+    captions, left_out = captions_to_read(job, photographs, people.rows)
+    captioner = _captioner(job) if len(captions) else None
     rows, maps = [], []
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
@@ -84,19 +85,32 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     return estimates_of(bytes_frame(workspace.array(run.run_id, "table")), run.spec["attribute"]["values"])
 
 
-def captions_to_read(job: Job) -> tuple[pd.DataFrame, Counter]:
+def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
     """The captions that name a value, with `named`: its words as (place among the caption's words, word, value).
 
-    Their spaces are made single. Also how many captions were left out for which reason. Of many images the first in an
-    order that is random, and the same for every set.
+    Their spaces are made single. photographs, marked: images that have a photograph, and people marked on it. Also how
+    many captions were left out for which reason. Of many images the first in an order that is random, and the same for
+    every set.
     """
     frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(own.split()) for own in job.frame["caption"]])
-    named = [named_words(caption, job.attribute) for caption in frame["caption"]]
-    frame, silent = frame.assign(named=named)[list(map(bool, named))], named.count([])
-    if most := job.spec.options.get(MOST_IMAGES):
-        images = sorted(set(frame["image_id"]))
+    frame["named"] = [named_words(caption, job.attribute) for caption in frame["caption"]]
+    ways = {
+        SILENT: frame["named"].map(bool),
+        MISSING: frame["image_id"].map(lambda image: image in photographs),
+        NOBODY: frame["image_id"].map(lambda image: image in marked),
+    }
+    kept, left_out = np.ones(len(frame), dtype=bool), Counter()
+    for reason, fine in ways.items():
+        left_out[reason] = int((kept & ~fine).sum())
+        kept &= fine.to_numpy(dtype=bool)
+    return _first_images(frame[kept], job.spec.options.get(MOST_IMAGES)), left_out
+
+
+def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    images = sorted(set(frame["image_id"]))
+    if most and len(images) > most:
         frame = of_images(frame, [images[place] for place in random_order(images, ORDER)[:most]])
-    return frame.sort_values(["image_id", "caption_index"]), Counter({SILENT: silent})
+    return frame.sort_values(["image_id", "caption_index"])
 
 
 def named_words(caption: str, attribute: Attribute) -> list[tuple[int, str, int]]:
@@ -124,15 +138,11 @@ def _captioner(job: Job):
 def _of_caption(caption: dict, photographs: dict, people: People, captioner) -> tuple[list[tuple], str]:
     """A row and a map (h, w) for each named word of a caption, or why there is none."""
     image = caption["image_id"]
-    if image not in photographs:
-        return [], MISSING
     try:
         pixels = read_photograph(photographs[image])
         person = people.mask(image, *pixels.shape[:2])
     except CapbiasError:
         return [], BROKEN
-    if person is None:
-        return [], NOBODY
     maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]])
     window = seen_by(captioner, *pixels.shape[:2])
     pairs = zip(caption["named"], maps, strict=True)

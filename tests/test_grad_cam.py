@@ -1,0 +1,385 @@
+"""Grad-CAM: maps by hand, beside Captum's, on a captioner whose gender word depends on a planted patch; the metrics of
+maps; runs from photographs to rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from captum.attr import LayerGradCam
+from PIL import Image
+from torch.nn import functional
+
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.attribution import attribution_runs, kept_maps
+from capbias_core.experiments.families import attribution
+from capbias_core.experiments.ingest import keep_images
+from capbias_core.experiments.people import frozen_people
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.run import estimates, run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
+from capbias_core.metrics.pointing_game import pointing_game
+from capbias_core.present.heatmap import RAMP, heat_over, heat_text
+from capbias_core.types import SEGMENT_COLUMNS
+from capbias_core.vision.captioners import load_captioner
+from capbias_core.vision.grad_cam import class_map, grad_cam, normalised, seen_by, upsampled, word_maps
+from tests.captioners import save_blip, save_git
+from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
+
+PLACES = [((0, 0), (36, 36)), ((36, 24), (0, 12)), ((12, 24), (36, 0))]  # of the patch, and of the other one
+GENDER, THING = 1, 4  # places of the words in the caption
+
+
+def patch(at: tuple[int, int], around: int = 0) -> np.ndarray:
+    """(SIDE, SIDE) booleans, true on the patch at (top, left) and some pixels around it."""
+    top, left = (max(0, place - around) for place in at)
+    found = np.zeros((SIDE, SIDE), dtype=bool)
+    found[top : at[0] + PATCH + around, left : at[1] + PATCH + around] = True
+    return found
+
+
+# The map
+
+
+def test_a_map_by_hand():
+    """Means of the gradients 0.5 and -1: 0.5 * [[2, 0], [4, 8]] - [[1, 1], [1, 1]] = [[0, -1], [1, 3]], cut at 0."""
+    activations = np.array([[[2.0, 0.0], [4.0, 8.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    gradients = np.array([[[2.0, 0.0], [0.0, 0.0]], [[-1.0, -1.0], [-1.0, -1.0]]])
+    found = class_map(activations, gradients)
+    assert found.tolist() == [[0, 0], [1, 3]]
+    assert normalised(found)[1].tolist() == pytest.approx([1 / 3, 1])
+    assert normalised(np.zeros((2, 2))).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("at", PLACES)
+@pytest.mark.parametrize("gender", ["woman", "man"])
+def test_the_map_of_the_gender_word_lies_on_the_patch(gender, at):
+    """The patch covers 6% of the photograph and has 61% to 74% of the map, 93% or more with one cell of it around; the
+    other patch has nothing. Moved, the map moves with it."""
+    pixels = photograph(gender, "dog", *at, seed=10**6)
+    maps = word_maps(trained(), pixels, CAPTION.format(gender=gender, thing="dog"), [GENDER, THING])
+    of_gender, of_thing = (upsampled(heat, SIDE, SIDE) for heat in maps)
+    assert 1 - attribution_score(of_gender, patch(at[0])) > 0.55
+    assert 1 - attribution_score(of_gender, patch(at[0], around=4)) > 0.9
+    assert 1 - attribution_score(of_gender, patch(at[1])) < 0.05
+    assert 1 - attribution_score(of_thing, patch(at[1])) > 0.5 > 0.1 > 1 - attribution_score(of_thing, patch(at[0]))
+    assert pointing_game(of_gender, patch(at[0])) == pointing_game(of_thing, patch(at[1])) == 1
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_maps_are_those_of_captum(frozen):
+    model = trained()
+    pixels = photograph("woman", "ball", *PLACES[1], seed=10**6)
+    ids = [own for own in model.token_scores(pixels, "a woman with a ball").ids]
+
+    def score(pictures):
+        return model(pictures)[:, GENDER].log_softmax(dim=-1)[:, ids[GENDER]]
+
+    theirs = LayerGradCam(score, model.vision_layer).attribute(tensor(pixels[None]), relu_attributions=True)
+    model.requires_grad_(not frozen)
+    try:
+        ours = word_maps(model, pixels, "a woman with a ball", [GENDER])[0]
+    finally:
+        model.requires_grad_(True)
+    assert ours == pytest.approx(normalised(theirs[0, 0].detach().numpy()), abs=1e-5)
+
+
+@pytest.mark.parametrize("save", [save_blip, save_git])
+def test_maps_of_transformers_leave_the_class_token_out(save, tmp_path):
+    """The same from the tokens (1, 17, C) of the layer: the first is of no place, the others are 4 rows of 4."""
+    captioner = load_captioner(str(save(tmp_path)), "cpu")
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    caption, kept = "a man riding a surfboard", []
+    found = word_maps(captioner, pixels, caption, [1, 4])
+
+    hook = captioner.vision_layer.register_forward_hook(
+        lambda module, given, output: kept.append(output if torch.is_tensor(output) else output[0])
+    )
+    read = captioner.token_scores(pixels, caption)
+    hook.remove()
+    assert read.texts[-2:] == ["surf", "##board"]
+    for heat, score in zip(found, (read.log_probabilities[1], read.log_probabilities[-2:].sum()), strict=True):
+        (gradient,) = torch.autograd.grad(score, kept[0], retain_graph=True)
+        weights = gradient[0, 1:].mean(dim=0)
+        raw = (kept[0][0, 1:] @ weights).reshape(4, 4).relu().detach().numpy()
+        assert heat == pytest.approx(normalised(raw), abs=1e-4)
+
+
+def test_a_layer_that_does_not_run_once_is_refused():
+    model = trained()
+    for times in (0, 2):
+        with pytest.raises(ValueError, match=f"ran {times} times"):
+            grad_cam(model.vision_layer, lambda times=times: sum(model(torch.zeros(1, 3, SIDE, SIDE)).sum()
+                     for _ in range(times)) if times else torch.zeros(1, requires_grad=True))  # fmt: skip
+
+
+def test_upsampling_is_that_of_pytorch():
+    heat = np.random.default_rng(0).random((7, 5)).astype(np.float32)
+    theirs = functional.interpolate(torch.tensor(heat)[None, None], (48, 60), mode="bilinear", align_corners=False)
+    assert upsampled(heat, 48, 60) == pytest.approx(theirs[0, 0].numpy(), abs=1e-6)
+
+
+def test_a_map_covers_what_the_captioner_sees(tmp_path):
+    """GIT's processor cuts the middle square out of 60 x 40: columns 10 to 50. Outside it the map is 0."""
+    captioner = load_captioner(str(save_git(tmp_path)), "cpu")
+    assert seen_by(captioner, 40, 60) == (10, 0, 50, 40)
+    over = upsampled(np.ones((4, 4)), 40, 60, (10, 0, 50, 40))
+    assert over[:, 10:50].min() == 1 and over[:, :10].max() == over[:, 50:].max() == 0
+    assert upsampled(np.ones((2, 2)), 4, 4, (-2, -2, 6, 6)).tolist() == np.ones((4, 4)).tolist()
+
+
+# The metrics
+
+HEAT = np.array([[4.0, 0.0, 1.0], [0.5, 2.0, 0.5]])
+PERSON = np.array([[True, False, False], [True, False, True]])
+
+
+def test_attribution_score_by_hand():
+    """8 in all; on the person 4 + 0.5 + 0.5, outside 0 + 1 + 2 = 3. At 0.6 (15% of 4) or more: 4, 1 and 2, of which
+    two are outside. The person covers 3 pixels of 6."""
+    assert attribution_score(HEAT, PERSON) == pytest.approx(3 / 8)
+    assert attribution_pixels(HEAT, PERSON) == pytest.approx(2 / 3)
+    assert attribution_even(HEAT, PERSON) == 0.5
+
+
+def test_the_ends_of_the_range():
+    for score in (attribution_score, attribution_pixels):
+        assert score(HEAT, np.ones((2, 3), dtype=bool)) == 0
+        assert score(HEAT, np.zeros((2, 3), dtype=bool)) == 1
+    even = np.ones((2, 3))
+    assert attribution_score(even, PERSON) == attribution_pixels(even, PERSON) == attribution_even(even, PERSON)
+
+
+def test_pointing_game_by_hand():
+    assert pointing_game(HEAT, PERSON) == 1 and pointing_game(HEAT, ~PERSON) == 0
+    # Three pixels share the maximum: two of them, then one of them, on the person.
+    shared = np.array([[4.0, 4.0, 4.0], [0.5, 2.0, 0.5]])
+    assert pointing_game(shared, np.array([[True, True, False], [False] * 3])) == 1
+    assert pointing_game(shared, PERSON) == 0
+
+
+def test_a_map_of_nothing_has_no_score():
+    nothing = np.zeros((2, 3))
+    for score in (attribution_score, attribution_pixels, attribution_even, pointing_game):
+        assert np.isnan(score(nothing, PERSON))
+
+
+# Words
+
+
+def test_words_that_name_a_value(gender):
+    assert attribution.named_words("Two women, a man's dog and THE MAN", gender) == [
+        (1, "women", 0), (3, "man", 1), (7, "man", 1),
+    ]  # fmt: skip
+    assert attribution.named_words("a dog", gender) == []
+
+
+# Runs
+
+# Image -> gender, place of the patch (the person), caption. The last four have no map, each for another reason.
+PEOPLE = {
+    "1": ("woman", (0, 0), "a woman with a dog"),
+    "2": ("man", (24, 12), "a man with a dog"),
+    "3": ("man", (12, 24), "a man with a dog"),
+    "4": ("woman", (36, 0), "a person with a dog"),
+    "5": ("woman", (36, 0), "a woman with a dog"),
+    "6": ("man", (36, 0), "a man with a dog"),
+    "7": ("man", (36, 0), "a man with a dog"),
+}
+LABELS = {"woman": "Female", "man": "Male"}
+AWAY = (24, 36)  # where the dog is, and where nobody is
+
+
+@pytest.fixture
+def gender():
+    from capbias_core.attributes import known_attributes
+
+    return known_attributes()["gender"]
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    """Captions, labels, photographs and outlines of PEOPLE; the captioner is the planted one."""
+    folder = tmp_path / "photographs"
+    folder.mkdir()
+    for image, (value, at, _) in PEOPLE.items():
+        Image.fromarray(photograph(value, "dog", at, AWAY, int(image))).save(folder / f"{image}.png")
+    (folder / "6.png").write_bytes((folder / "6.png").read_bytes()[:300])  # 6: a photograph that is cut short
+    found = Workspace(tmp_path / "workspace")
+    captions = pd.DataFrame([(image, 0, text) for image, (_, _, text) in PEOPLE.items()],
+                            columns=["image_id", "caption_index", "caption"])  # fmt: skip
+    labels = pd.DataFrame([(image, LABELS[value]) for image, (value, _, _) in PEOPLE.items()],
+                          columns=["image_id", "gender"])  # fmt: skip
+    found.keep("captions", "planted", captions, "c", "planted.json")
+    found.keep("attributes", "labels", labels, "c", "labels.csv",
+               {"attributes": {"gender": suggested_details("gender", labels)}})  # fmt: skip
+    keep_images(found, folder, "c")
+    keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
+    monkeypatch.setattr(attribution, "_captioner", lambda job: trained())
+    monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
+    return found
+
+
+def keep_outlines(workspace: Workspace, name: str, places: dict[str, tuple[int, int]]) -> None:
+    """Each person is a square, the patch; image 7's was drawn on a photograph of another size."""
+    rows = []
+    for image, (top, left) in places.items():
+        corners = [left, top, left + PATCH, top, left + PATCH, top + PATCH, left, top + PATCH]
+        side = SIDE * 2 if image == "7" else SIDE
+        box = left, top, left + PATCH, top + PATCH
+        rows.append((image, "person", False, side, side, *box, json.dumps([corners])))
+    workspace.keep("segments", name, pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS)), "c", "instances.json")
+
+
+def measured(workspace: Workspace, **options):
+    """The run and its outcome."""
+    request = Request(
+        "c", ("planted",), "labels", "gender", ("attribution",), options={"captioner": "planted"} | options
+    )
+    (spec,) = plan(workspace, request)
+    return spec, run_one(workspace, spec, lambda share, text: None)
+
+
+def values(outcome, direction: str = "") -> dict[str, float]:
+    return {row.metric: row.value for row in outcome.results if row.direction == direction}
+
+
+def test_from_photographs_to_rows(workspace):
+    """The people of images 1 to 3 are the patches, which cover 144 of 2304 pixels; all else is left out and said."""
+    _, outcome = measured(workspace)
+    found = values(outcome)
+    assert found["attribution_score"] < 45 and found["pointing_game"] == 100
+    assert found["attribution_even"] == pytest.approx(100 * (1 - 144 / 2304))
+    by_value = values(outcome, "Female"), values(outcome, "Male")
+    mean = (by_value[0]["attribution_score"] + 2 * by_value[1]["attribution_score"]) / 3
+    assert found["attribution_score"] == pytest.approx(mean)
+    assert {row.n for row in outcome.results if row.direction == ""} == {3}
+    whole = next(row for row in outcome.results if row.metric == "attribution_score" and row.direction == "")
+    assert whole.ci_low <= whole.value <= whole.ci_high and whole.encoder == "planted"
+    assert "photographs photographs" in whole.method and "segments (people)" in whole.method
+    assert outcome.notes[1] == (
+        "Captions left out: 1 name no value, 1 have a photograph on which nobody is marked, 2 have a photograph or an "
+        "outline that cannot be used."
+    )
+
+
+def test_words_that_rest_on_something_else_are_seen(workspace):
+    """The same maps, and the people said to be where the dog is: all of each map is outside them."""
+    keep_outlines(workspace, "elsewhere", dict.fromkeys(PEOPLE, AWAY))
+    _, outcome = measured(workspace, people="elsewhere")
+    found = values(outcome)
+    assert found["attribution_score"] > 95 and found["pointing_game"] == 0
+
+
+def test_boxes_stand_for_outlines(workspace):
+    boxes = pd.DataFrame([(image, "person", 0.9, at[1], at[0], at[1] + PATCH, at[0] + PATCH)
+                          for image, (_, at, _) in PEOPLE.items()],
+                         columns=["image_id", "object", "confidence", "x1", "y1", "x2", "y2"])  # fmt: skip
+    by_outlines = values(measured(workspace)[1], "Male")
+    workspace.keep("boxes", "yolo", boxes, "c", "detector")
+    spec, outcome = measured(workspace, people="yolo", most_images=5)
+    assert spec.options["people"]["kind"] == "boxes"
+    rows = [row for row in outcome.results if row.direction == "Male"]
+    assert rows[0].n >= 2 and "people by boxes (yolo)" in rows[0].method
+    # An outline of whole pixels and its box have the same pixels. Image 7, whose outline was unusable, counts now.
+    assert values(outcome, "Male")["pointing_game"] == by_outlines["pointing_game"]
+
+
+def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
+    """Images 1 to 3 have maps; 6 and 7 turn out to be broken only when they are read."""
+    first = measured(workspace, most_images=4)[1]
+    assert 2 <= first.results[0].n <= 3 and "At most 4 images" in first.notes[-1]
+    assert first.results == measured(workspace, most_images=4)[1].results
+
+
+def test_finished_runs_give_estimates_and_maps_again(workspace):
+    spec, outcome = measured(workspace)
+    workspace.enqueue(spec.run_id, "c", spec.__dict__ | {"seeds": list(spec.seeds)}, "token")
+    workspace.claim(spec.run_id, "token")
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    run = attribution_runs(workspace, "c", "gender")["planted"]
+    again = estimates(workspace, run)
+    assert {key: own.value for key, own in again.items()} == {
+        (row.metric, row.direction): row.value for row in outcome.results
+    }
+    kept = kept_maps(workspace, run)
+    assert kept.table["word"].tolist() == ["woman", "man", "man"]
+    (row,) = kept.of_image("2")
+    pixels = photograph("man", "dog", (24, 12), AWAY, 2)
+    fresh = word_maps(trained(), pixels, "a man with a dog", [1])[0]
+    assert kept.heat(row) == pytest.approx(fresh, abs=1e-3) and kept.window(row) == (0, 0, SIDE, SIDE)
+
+
+def test_what_a_run_cannot_do_without(workspace):
+    with pytest.raises(CapbiasError, match="no words that captions could name"):
+        labels = pd.DataFrame({"image_id": ["1", "2"], "race": ["Light", "Dark"]})
+        details = {"attributes": {"race": suggested_details("race", labels)}}
+        workspace.keep("attributes", "races", labels, "c", "races.csv", details)
+        plan(workspace, Request("c", ("planted",), "races", "race", ("attribution",), options={"captioner": "planted"}))
+    with pytest.raises(CapbiasError, match="nobody is marked"):
+        keep_outlines(workspace, "nobody", {"99": AWAY})
+        measured(workspace, people="nobody")
+    with pytest.raises(CapbiasError, match=r"2 sets of outlines.*--people"):
+        frozen_people(workspace, "c")
+    with pytest.raises(CapbiasError, match="outlines or boxes 'typo'"):
+        frozen_people(workspace, "c", "typo")
+    with pytest.raises(CapbiasError, match="import --kind segments"):
+        frozen_people(workspace, "empty")
+
+
+def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
+    """A set of the condition segment takes the folder of that condition; without one, or with two, it is refused."""
+    captions = workspace.frame(workspace.item("captions", "planted", "c").hash).assign(caption="a man with a ball")
+    workspace.keep("captions", "planted (segment masked)", captions, "c", "m.json", {"condition": "segment"})
+    request = Request("c", ("planted", "planted (segment masked)"), "labels", "gender", ("attribution_score",),
+                      options={"captioner": "planted"})  # fmt: skip
+    with pytest.raises(CapbiasError, match="no folder of photographs masked so"):
+        plan(workspace, request)
+    for number, name in enumerate(("grey", "blurred")):
+        place = tmp_path / name
+        place.mkdir()
+        Image.new("RGB", (SIDE, SIDE), (number, 0, 0)).save(place / "1.png")
+        keep_images(workspace, place, "c", name, {"condition": "segment", "of": "photographs"})
+        if number == 0:
+            assert [spec.options["photographs"]["name"] for spec in plan(workspace, request)] == ["photographs", "grey"]
+    with pytest.raises(CapbiasError, match=r"several folders \(grey, blurred\)"):
+        plan(workspace, request)
+
+
+# The picture
+
+
+def test_a_map_is_laid_over_the_photograph_in_grey():
+    pixels = np.zeros((20, 40, 3), dtype=np.uint8)
+    pixels[..., 1] = 100
+    heat = np.zeros((2, 4), dtype=np.float32)
+    heat[1, 3] = 1.0
+    picture = heat_over(pixels, heat)
+    assert picture.shape == pixels.shape and picture.dtype == np.uint8
+    assert picture[2, 2].tolist() == [59, 59, 59]  # 0.587 * 100, where the map is 0
+    assert picture[-1, -1].tolist() == np.round(0.25 * 58.7 + 0.75 * RAMP[-1]).tolist()
+    assert heat_over(np.zeros((2000, 1000, 3), dtype=np.uint8), heat).shape == (800, 400, 3)
+
+
+def test_people_are_outlined():
+    person = np.zeros((20, 40), dtype=bool)
+    person[5:10, 5:10] = True
+    picture = heat_over(np.full((20, 40, 3), 100, dtype=np.uint8), np.zeros((2, 2)), None, person)
+    assert picture[5, 7].tolist() == [255] * 3 and picture[4, 7].tolist() == [0] * 3
+    assert picture[7, 7].tolist() == picture[0, 0].tolist() == [100] * 3
+
+
+def test_the_ramp_gets_lighter_all_the_way():
+    lightness = RAMP @ np.array([0.2126, 0.7152, 0.0722])
+    assert (np.diff(lightness) > 20).all()
+
+
+def test_a_map_in_words():
+    assert heat_text("man", np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), 0.4, 0.0) == (
+        "Map of the word man: strongest at the middle centre, not on a person; 40% of it lies outside people."
+    )
+    assert heat_text("man", np.zeros((2, 2)), float("nan"), float("nan")) == "Map of the word man: it is 0 everywhere."
