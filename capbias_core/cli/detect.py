@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from capbias_core.cli.finding import looked_at
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import known_collection, opened
-from capbias_core.cli.terminal import BAD_INPUT, DONE, checked_output, say, show, write_output
+from capbias_core.cli.terminal import DONE, checked_output, say, show, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import (
     BOXES,
     CONFIDENCE,
     WEIGHTS,
-    Found,
-    boxes_of,
     keep_objects_of,
-    weights_of,
     weights_option,
 )
 from capbias_core.experiments.browse import find_pictures
@@ -111,39 +108,17 @@ def _within(folder: Path) -> list[Path]:
 
 def _of_files(workspace: Workspace, option: dict, output: Path | None, args) -> int:
     files = named_files(args.images)
-    found = boxes_of(workspace, files, weights_of(workspace, option), args.confidence, _tick)
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    for name, error in found.refused.items():
-        say(f"left out: {name}: {error}")
-    if not found.read:
-        say("error: none of the photographs could be read")
-        return BAD_INPUT
-    _say_what_was_found(found, option["name"])
+    found = looked_at(workspace, files, option, args.confidence)
     _write(found.frame, found.read, output, args)
     return DONE
-
-
-def _tick(share: float, text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def _say_what_was_found(found: Found, weights: str) -> None:
-    before = len(found.read) - found.computed
-    say(
-        f"{len(found.frame):,} boxes on {len(found.read):,} photographs by {weights}; {found.computed:,} looked at now,"
-        f" {before:,} before"
-    )
 
 
 def _of_collection(workspace: Workspace, option: dict, output: Path | None, args) -> int:
     collection = known_collection(workspace, args.collection)
     name = args.name or Path(option["name"]).stem
     options = {WEIGHTS: option, "confidence": args.confidence}
-    code = outcome(
-        run_all(workspace, [making(workspace, collection, "detect", name, options, args.photographs)], collection)
-    )
+    spec = making(workspace, collection, "detect", name, options, args.photographs)
+    code = outcome(run_all(workspace, [spec], collection))
     if code != DONE:
         return code
     item = workspace.item(BOXES, name, collection)

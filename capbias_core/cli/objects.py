@@ -33,6 +33,9 @@ def add_arguments(command, images: bool = True) -> None:
         group.add_argument("--word-vectors", metavar="FILE", help=text)
     text = f"P(c) of objects without a detector's confidence, such as cat:0.93 (default: {CONFIDENCE:g})"
     group.add_argument("--confidence", type=_share, metavar="P", help=text)
+    if images:
+        found = "find the objects on --photographs with this detector: a file (.pt, .onnx, .tflite), or a name"
+        group.add_argument("--weights", metavar="FILE", help=found)
     words = "further words that count as objects where a caption has them"
     group.add_argument("--object-words", nargs="+", action="extend", metavar="WORD", help=words)
     if images:

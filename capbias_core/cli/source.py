@@ -9,12 +9,15 @@ from pathlib import Path
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.alignment import alignment_options, check_alignment
+from capbias_core.cli.attribution import keep_people, people_name
+from capbias_core.cli.finding import keep_found
 from capbias_core.cli.labels import compared_lines, derivable, dropped_line, holds, mapped
 from capbias_core.cli.terminal import say, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.own_attributes import attribute_folder
+from capbias_core.experiments.people import PEOPLE
 from capbias_core.experiments.photographs import PHOTOGRAPHS
 from capbias_core.experiments.plan import Request, compares
 from capbias_core.experiments.store import Workspace, checked_name, default_folder, suggested_name
@@ -50,6 +53,12 @@ def _check_form(args) -> None:
     if derived and args.attribute_column:
         got = f"--attribute-column {args.attribute_column} without --attributes"
         raise CapbiasError(got, "a table of labels that has the column", "Name it with --attributes, or leave it out.")
+    if getattr(args, "weights", None) and (args.collection or args.objects or not args.photographs):
+        raise CapbiasError(
+            "--weights without photographs in files, or with --objects",
+            "--weights with --photographs FOLDER; or --objects, as `detect` wrote or kept them",
+            "Leave one out, or run detect --collection first.",
+        )
     of_files = ("image_id_column", "caption_column", "attribute_column", "values")
     own = known_attributes(own_folder(args)).keys() - known_attributes().keys()
     of_workspace = () if args.attribute in own else ("workspace",)
@@ -118,10 +127,12 @@ def _request(
 
 def _options(args) -> dict:
     """What families can be told beyond the request's own fields, by the names of the command line's arguments."""
-    keys = dict.fromkeys([PHOTOGRAPHS, *(key for family in FAMILIES.values() for key in family.options)])
+    keys = dict.fromkeys([PHOTOGRAPHS, PEOPLE, *(key for family in FAMILIES.values() for key in family.options)])
     found = {key: value for key in keys if (value := getattr(args, key, None)) is not None}
     if PHOTOGRAPHS in found and not args.collection:
         found[PHOTOGRAPHS] = _folder_name(args.photographs)
+    if PEOPLE in found and not args.collection:
+        found[PEOPLE] = people_name(args.people)
     return found
 
 
@@ -165,6 +176,10 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
             _keep_objects(workspace, offered, Path(args.objects))
         if getattr(args, "photographs", None):
             ingest.keep_images(workspace, Path(args.photographs), FILES, _folder_name(args.photographs))
+        if getattr(args, "people", None):
+            keep_people(workspace, args.people, FILES)
+        if getattr(args, "weights", None):
+            keep_found(workspace, args.weights, Path(args.photographs), FILES)
     finally:
         warn(reports)
     return attribute
@@ -238,7 +253,7 @@ def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: P
 
 def _objects_asked(args) -> str:
     """The name of the objects that were asked for: a file's, or that of kept ones."""
-    given = getattr(args, "objects", None) or ""
+    given = getattr(args, "objects", None) or getattr(args, "weights", None) or ""
     return "objects" if given and not args.collection else given
 
 

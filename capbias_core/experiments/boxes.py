@@ -163,12 +163,13 @@ def _marks(values: Sequence) -> str:
 
 
 def keep_boxes(
-    workspace: Workspace, found: Found, weights: Weights, confidence: float, collection: str, name: str,
+    workspace: Workspace, found: Found, option: dict, confidence: float, collection: str, name: str,
     details: dict | None = None,
 ) -> Item:  # fmt: skip
-    """Keep boxes as an item. details: `weights`, `digest`, `confidence`, and `read`, the images that were looked at."""
-    own = {"weights": weights.name, "digest": weights.digest[:16], "confidence": confidence, "read": list(found.read)}
-    source = f"{weights.name}, confidence {confidence:g} and more"
+    """Keep boxes as an item, with `weights`, `digest`, `confidence` and `read` (the images that were looked at) among
+    its details. option: what `weights_option` gave."""
+    own = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, "read": list(found.read)}
+    source = f"{option['name']}, confidence {confidence:g} and more"
     return workspace.keep(BOXES, name, found.frame, collection, source, own | (details or {}))
 
 

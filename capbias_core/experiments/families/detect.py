@@ -15,12 +15,13 @@ NAMED = 5  # refused photographs in a note
 def run(job: Job) -> Outcome:
     """Look at the photographs that were not looked at yet, and keep the boxes of all. Raises where none can be read."""
     options = job.spec.options
-    weights, confidence = weights_of(job.workspace, options[WEIGHTS]), options.get("confidence", CONFIDENCE)
+    confidence = options.get("confidence", CONFIDENCE)
+    weights = weights_of(job.workspace, options[WEIGHTS])
     found = boxes_of(job.workspace, job.photographs(), weights, confidence, job.progress)
     if not found.read:
         raise next(iter(found.refused.values()))
     details = {"photographs": options[PHOTOGRAPHS]["name"]}
-    keep_boxes(job.workspace, found, weights, confidence, options[COLLECTION], options[NAME], details)
+    keep_boxes(job.workspace, found, options[WEIGHTS], confidence, options[COLLECTION], options[NAME], details)
     return Outcome([], {}, notes(found))
 
 
