@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,30 @@ def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_pa
     item = workspace.item("captions", "tiny-blip (segment masked)", "mine")
     assert condition_of(item) == ("tiny-blip", "segment")
     assert workspace.frame(item.hash)["image_id"].tolist() == ["1"]
+
+
+def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypatch):
+    """The name is that of the captioner, whatever the settings; asked again, the first settings give their captions."""
+    few, many = SETTINGS | {"length": 2}, SETTINGS
+    found = {}
+    for settings in (few, many, few):
+        spec = captioning(workspace, "mine", str(blip), **settings)
+        assert workspace.enqueue(spec.run_id, "mine", asdict(spec), "token"), "it is computed"
+        workspace.claim(spec.run_id, "token")
+        outcome = done(workspace, spec)
+        workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+        found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
+    assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
+    again = captioning(workspace, "mine", str(blip), **few)
+    assert not workspace.enqueue(again.run_id, "mine", asdict(again), "token"), "it is there already"
+
+
+def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
+    frame = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a man"]})
+    workspace.keep("captions", "tiny-blip", frame, "mine", "tiny.json", {})
+    with pytest.raises(CapbiasError, match="loaded from tiny.json"):
+        captioning(workspace, "mine", str(blip), **SETTINGS)
+    assert captioning(workspace, "mine", str(blip), name="again", **SETTINGS).options["name"] == "again"
 
 
 @pytest.mark.parametrize("stop", [0.5, 1.0])

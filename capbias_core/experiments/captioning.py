@@ -6,11 +6,12 @@ import json
 
 import pandas as pd
 
-from capbias_core.experiments.making import making
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.making import RUN, making
 from capbias_core.experiments.models import captioner_option
 from capbias_core.experiments.photographs import KIND, ORIGINALS, frozen_photographs
 from capbias_core.experiments.plan import RunSpec
-from capbias_core.experiments.store import Workspace, suggested_name
+from capbias_core.experiments.store import Workspace, checked_name, suggested_name
 from capbias_core.types import CONDITIONS
 
 FAMILY = "caption"
@@ -25,15 +26,28 @@ def captioning(
 
     captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the collection,
     '' for the originals; masked ones give the set their condition. name: of the set, '' for `captioner` or `captioner
-    (condition masked)`. settings: beams, length, batch, device; those left out are the captioner's usual ones. Raises
-    CapbiasError where the captioner or the photographs are not there.
+    (condition masked)`; a set of that name that was made before is replaced. settings: beams, length, batch, device;
+    those left out are the usual ones. Raises CapbiasError where the captioner or the photographs are not there, and
+    where captions of that name were loaded.
     """
     chosen = captioner_option(workspace, captioner)
     frozen = frozen_photographs(workspace, collection, photographs)
     condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
     options = {"captioner": chosen, "condition": condition} | _chosen(settings)
-    name = name or set_name(suggested_name(chosen["name"]), condition, frozen["name"])
+    name = checked_name(name or set_name(suggested_name(chosen["name"]), condition, frozen["name"]))
+    _check_free(workspace, collection, name)
     return making(workspace, collection, FAMILY, name, options, frozen)
+
+
+def _check_free(workspace: Workspace, collection: str, name: str) -> None:
+    """Captions that were loaded are not replaced by captions that are made."""
+    kept = {item.name: item for item in workspace.items("captions", collection)}
+    if name in kept and RUN not in kept[name].details:
+        raise CapbiasError(
+            f"the name {name!r}, which captions loaded from {kept[name].source} have in {collection!r}",
+            "a name of its own for captions that are made",
+            "Give another one (--name), or delete those.",
+        )
 
 
 def _chosen(settings: dict) -> dict:

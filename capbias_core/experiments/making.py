@@ -8,6 +8,7 @@ from capbias_core.experiments.plan import EMPTY, RunSpec
 from capbias_core.experiments.store import Workspace, checked_name
 
 COLLECTION, NAME = "collection", "name"
+RUN = "run"  # the key in an item's details for the run that made it
 
 
 def making(
@@ -16,8 +17,8 @@ def making(
     """The run that makes the item `name`, of the kind that the family makes, from photographs of a collection.
 
     options: those of the family. photographs: the name of a folder of the collection, '' for the originals. Where the
-    item was deleted since, the run is forgotten, so that it can be asked for again. Raises CapbiasError for a name that
-    cannot be one, or no photographs.
+    item was deleted since, or another run made another one of that name (see RUN), the run is forgotten, so that it can
+    be asked for again. Raises CapbiasError for a name that cannot be one, or no photographs.
     """
     own = FAMILIES[family]
     chosen = {key: options[key] for key in own.options if key in options}
@@ -25,6 +26,7 @@ def making(
     chosen |= {COLLECTION: collection, NAME: checked_name(name), PHOTOGRAPHS: frozen}
     bare = {"family": family, "model": frozen["name"], "captions": "", "labels": {}, "attribute": {}}
     spec = RunSpec(**{**EMPTY, **bare, "options": chosen})
-    if chosen[NAME] not in {item.name for item in workspace.items(own.makes, collection)}:
+    made_by = {item.name: item.details.get(RUN, spec.run_id) for item in workspace.items(own.makes, collection)}
+    if made_by.get(chosen[NAME]) != spec.run_id:
         workspace.forget(spec.run_id)
     return spec

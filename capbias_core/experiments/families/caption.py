@@ -13,14 +13,14 @@ import pandas as pd
 
 from capbias_core.attackers.device import AUTO
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.conditions import condition_details
 from capbias_core.experiments.families.base import Job, Outcome
-from capbias_core.experiments.ingest import Offered, keep_captions
-from capbias_core.experiments.making import COLLECTION, NAME
+from capbias_core.experiments.making import COLLECTION, NAME, RUN
 from capbias_core.experiments.models import model_path
 from capbias_core.experiments.photographs import PHOTOGRAPHS
 from capbias_core.experiments.store import suggested_name
+from capbias_core.experiments.vectors import look_up_new_words
 from capbias_core.load.photographs import read_photograph
-from capbias_core.types import CAPTION_COLUMNS
 from capbias_core.vision.captioners import BATCH, BEAMS, LENGTH, Captioner
 
 NAMED = 10  # photographs left out that a note names; the log has them all
@@ -71,13 +71,13 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
             "Check the folder of photographs, and the captioner on one of them.",
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
+    name, writer = options[NAME], options["captioner"]["name"]
+    details = {"trained_on_references": None, RUN: job.spec.run_id}
+    details |= condition_details(name, suggested_name(writer), options["condition"])
     job.progress(1.0, "keeping the captions")
-    source = f"{options['captioner']['name']} on {options[PHOTOGRAPHS]['name']}"
-    offered = Offered("captions", frame[list(CAPTION_COLUMNS)], None)
-    keep_captions(
-        job.workspace, offered, options[NAME], options[COLLECTION], source,
-        captioner=suggested_name(options["captioner"]["name"]), condition=options["condition"],
-    )  # fmt: skip
+    source = f"{writer} on {options[PHOTOGRAPHS]['name']}"
+    job.workspace.keep("captions", name, frame, options[COLLECTION], source, details)
+    look_up_new_words(job.workspace, options[COLLECTION])
 
 
 def _notes(job: Job, kept: int, refused: dict[str, str], silent: list[str]) -> tuple[str, ...]:
