@@ -14,6 +14,7 @@ from capbias_core.experiments import own_attributes
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import (
     DEFAULT_COLLECTION,
+    SEGMENTS,
     Offered,
     dropped_labels,
     keep_attributes,
@@ -21,6 +22,7 @@ from capbias_core.experiments.ingest import (
     keep_derived,
     keep_images,
     keep_objects,
+    keep_segments,
     offer,
     outdated,
 )
@@ -40,8 +42,14 @@ KINDS = {
     "references": "Human captions (references)",
     "attributes": "Attribute table (labels of images)",
     "objects": "Objects in the images (COCO instances, or a table)",
+    SEGMENTS: "Outlines in the photographs (COCO instances)",
 }
-KEPT = {**KINDS, "images": "Photographs (their place)", VECTORS: "Word vectors (their place)"}
+KEPT = {
+    **KINDS,
+    "boxes": "Boxes in the photographs, by a detector",
+    "images": "Photographs (their place)",
+    VECTORS: "Word vectors (their place)",
+}
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
@@ -87,7 +95,8 @@ def _load(engine: Engine) -> None:
         discard()
         note(
             "Captions need an image id and a caption a row. Labels need an image id and a column a protected "
-            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
+            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog). Outlines, which "
+            "say where people and objects are on the photographs, are COCO's instances JSON too."
         )
         return
     try:
@@ -140,7 +149,9 @@ def _vectors(engine: Engine, collection: str) -> None:
 
 def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     st.subheader("2 · What it is taken for")
-    if kind == "objects" and sniff(path) == "coco_captions":  # no columns to choose, and too large to read twice
+    if kind == SEGMENTS or (
+        kind == "objects" and sniff(path) == "coco_captions"
+    ):  # no columns to choose, and too large to read twice
         columns, title = {}, "COCO instances (JSON)"
     else:
         found = detect(path)
@@ -244,6 +255,8 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
             item = keep_attributes(engine.workspace, offered.frame, name, collection, path.name, mapped)
         elif offered.kind == "objects":
             item = keep_objects(engine.workspace, offered, name, collection, path.name)
+        elif offered.kind == SEGMENTS:
+            item = keep_segments(engine.workspace, offered, name, collection, path.name)
         else:
             item = keep_captions(engine.workspace, offered, name, collection, path.name, trained)
         discard()

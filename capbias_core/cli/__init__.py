@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, caption, conditions, judging, metrics, objects, text
+from capbias_core.cli import alignment, anonymous_bench, attribution, caption, conditions, judging, metrics, objects, text
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         _add_metrics,
         _add_explain,
         _add_consistency,
+        _add_anonymous_bench,
         _add_conditions,
         _add_known_answer,
         _add_align,
@@ -174,6 +175,7 @@ def _add_score(commands) -> None:
     alignment.add_score_arguments(command)
     objects.add_arguments(command)
     judging.add_score_arguments(command, _positive)
+    attribution.add_score_arguments(command, _positive)
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
 
@@ -209,6 +211,12 @@ def _add_explain(commands) -> None:
     least = "captions with the word, at least (default: 20)"
     command.add_argument("--smallest-count", type=_positive, default=20, help=least)
     command.add_argument("--format", choices=("table", "json"), default="table", help="json has every digit")
+
+
+def _add_anonymous_bench(commands) -> None:
+    text = "how often captions of photographs of nobody in particular name a value (AnonymousBench), as CSV"
+    command = _command(commands, "anonymous-bench", anonymous_bench.anonymous_bench, text, anonymous_bench.EXAMPLE)
+    anonymous_bench.add_arguments(command)
 
 
 def _add_consistency(commands) -> None:
@@ -248,6 +256,7 @@ IMPORT_EXAMPLE = """\
   python -m capbias_core import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   python -m capbias_core import sat.json --kind captions --trained-on-references yes
   python -m capbias_core import instances_val2014.json --kind objects
+  python -m capbias_core import instances_val2014.json --kind segments
   python -m capbias_core import glove.6B.300d.txt --kind vectors
   python -m capbias_core import val2014/ --kind images"""
 
@@ -258,7 +267,7 @@ def _add_import(commands) -> None:
     command.add_argument("file", metavar="FILE", nargs="?", help="captions, labels, objects, or word vectors")
     derived = "instead of FILE: derive the labels of --attribute from these kept human captions"
     command.add_argument("--from-references", metavar="NAME", help=derived)
-    kinds = ("captions", "references", "attributes", "objects", "vectors", "images")
+    kinds = ("captions", "references", "attributes", "objects", "segments", "vectors", "images")
     command.add_argument("--kind", required=True, choices=kinds)
     command.add_argument("--name", help="its name (default: the file's, without the ending)")
     command.add_argument("--collection", default=DEFAULT_COLLECTION, help="(default: %(default)s)")

@@ -60,6 +60,8 @@ def import_file(args) -> int:
             ingest.keep_attributes(workspace, offered.frame, name, collection, path.name, attributes)
         elif args.kind == "objects":
             ingest.keep_objects(workspace, offered, name, collection, path.name)
+        elif args.kind == ingest.SEGMENTS:
+            ingest.keep_segments(workspace, offered, name, collection, path.name)
         else:
             trained = {"yes": True, "no": False}.get(args.trained_on_references)
             own = {"captioner": args.captioner or "", "condition": args.condition or ""}

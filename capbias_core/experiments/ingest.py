@@ -29,6 +29,7 @@ from capbias_core.load import (
     report_attributes,
     report_captions,
     report_objects,
+    report_segments,
 )
 from capbias_core.prepare import derive_labels
 from capbias_core.types import Attribute
@@ -37,6 +38,8 @@ DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+SEGMENTS = "segments"  # the kind of items of outlines
+LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of images that the collection has are kept
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
 
 
 def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None) -> Offered:
-    """Read a file as captions, references, attributes or objects, and report on it beside what the collection holds.
+    """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
+    beside what the collection holds.
 
     columns: names for "image_id" and "caption", where they cannot be guessed. Raises CapbiasError for a wrong file.
     """
@@ -67,11 +71,28 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
         objects = read_objects(path, (columns or {}).get("image_id"))
         report = report_objects(objects, path.name, _ids(workspace, "attributes", collection))
         return Offered(kind, objects.frame, report)
+    if kind == SEGMENTS:
+        return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
     table = read_captions(path, columns, written_by)
     references = _ids(workspace, "references", collection) if kind == "captions" else None
     report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references, written_by)
     return Offered(kind, table.frame, report)
+
+
+def _offer_segments(workspace: Workspace, path: Path, collection: str) -> Offered:
+    from capbias_core.load.segments import segment_table  # with what draws outlines, which most pages never need
+
+    photographs = _ids(workspace, KIND, collection)
+    wanted = photographs or _ids(workspace, "attributes", collection) or _ids(workspace, "captions", collection)
+    large = path.is_file() and path.stat().st_size > LARGE_FILE
+    table = segment_table(path, wanted if large else None)
+    return Offered(SEGMENTS, table.frame, report_segments(table, path.name, photographs))
+
+
+def keep_segments(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+    """Keep the outlines of what images show."""
+    return workspace.keep(SEGMENTS, name, offered.frame, collection, source)
 
 
 def keep_captions(

@@ -22,9 +22,11 @@ from capbias_core.load.report import (
     AttributeReport,
     ImportReport,
     ObjectReport,
+    SegmentReport,
     report_attributes,
     report_captions,
     report_objects,
+    report_segments,
 )
 from capbias_core.load.rows import Choose, Rows, choose_captions, choose_labels, guess_columns
 from capbias_core.load.sniff import sniff
@@ -37,6 +39,7 @@ __all__ = [
     "Format",
     "ImportReport",
     "ObjectReport",
+    "SegmentReport",
     "detect",
     "normalise_image_id",
     "read_attributes",
@@ -46,6 +49,7 @@ __all__ = [
     "report_attributes",
     "report_captions",
     "report_objects",
+    "report_segments",
 ]
 
 

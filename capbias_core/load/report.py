@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import AttributeTable, CaptionTable, ObjectTable, Problem
+from capbias_core.types import AttributeTable, CaptionTable, ObjectTable, Problem, SegmentTable
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
@@ -148,6 +148,46 @@ class ObjectReport:
         return lines + _problem_lines(self.problems, self.problem_count)
 
 
+@dataclass(frozen=True)
+class SegmentReport:
+    """What a file of outlines holds.
+
+    rows: annotations in the file. outlines: those that can be used, and are of images that were asked for; others: of
+    other images. people: outlines of a person, on so many images with_people. crowds: outlines around several objects.
+    sizeless: images whose size the file does not say. coverage_percent: share of the known photographs with an outline,
+    0 to 100; None where none are known.
+    """
+
+    file: str
+    rows: int
+    outlines: int
+    others: int
+    images: int
+    people: int
+    with_people: int
+    crowds: int
+    sizeless: int
+    coverage_percent: float | None
+    problems: tuple[Problem, ...]
+    problem_count: int
+    warnings: tuple[str, ...]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(label, value) for a table on the page or in the terminal."""
+        lines = [
+            ("File", self.file),
+            ("Rows", f"{self.rows:,}"),
+            ("Outlines", f"{self.outlines:,} ({self.crowds:,} of a crowd)"),
+            ("Images", f"{self.images:,} ({self.with_people:,} with a person)"),
+            ("People", f"{self.people:,}"),
+        ]
+        if self.others:
+            lines.append(("Outlines of images that the collection lacks, left out", f"{self.others:,}"))
+        if self.coverage_percent is not None:
+            lines.append(("Photographs with outlines", f"{self.coverage_percent:.1f}%"))
+        return lines + _problem_lines(self.problems, self.problem_count)
+
+
 def report_captions(
     table: CaptionTable,
     file_name: str,
@@ -236,6 +276,37 @@ def report_objects(table: ObjectTable, file_name: str, labelled_ids: Collection[
             *_problem_warnings(table.problem_count, table.rows),
             *_overlap_warnings(
                 labelled or [], known, "with a label is in this file", "have labels and are not in this file"
+            ),
+        ),
+    )
+
+
+def report_segments(table: SegmentTable, file_name: str, photographs: Collection[str] | None = None) -> SegmentReport:
+    """Describe outlines as read. photographs: images whose photographs are known."""
+    frame = table.frame
+    people = frame["object"] == "person"
+    sizeless = frame.loc[frame["height"] == 0, "image_id"].nunique()
+    known = frame["image_id"].unique().tolist()
+    images = None if photographs is None else sorted(photographs)
+    unsaid = f"The size of {_count(sizeless, 'image')} is not said: that outlines fit is seen when they are used."
+    return SegmentReport(
+        file=file_name,
+        rows=table.rows,
+        outlines=len(frame),
+        others=table.others,
+        images=len(known),
+        people=int(people.sum()),
+        with_people=frame.loc[people, "image_id"].nunique(),
+        crowds=int(frame["crowd"].sum()),
+        sizeless=sizeless,
+        coverage_percent=None if images is None else _percent(images, known),
+        problems=table.problems,
+        problem_count=table.problem_count,
+        warnings=(
+            *_problem_warnings(table.problem_count, table.rows),
+            *([unsaid] if sizeless else []),
+            *_overlap_warnings(
+                images or [], known, "of a photograph is in this file", "have a photograph and no outline"
             ),
         ),
     )
