@@ -331,6 +331,16 @@ def test_what_a_run_cannot_do_without(workspace):
         frozen_people(workspace, "empty")
 
 
+def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):
+    request = Request("c", ("planted",), "labels", "gender", ("attribution",))
+    with pytest.raises(CapbiasError, match=r"captioner that wrote them, which is not known.*--captioner FOLDER"):
+        plan(workspace, request)
+    wrote = {"name": "blip", "digest": "f" * 16}
+    spec = {"family": "caption", "options": {"captioner": wrote, "name": "planted"}}
+    workspace.enqueue("made", "c", spec, "token")
+    assert plan(workspace, request)[0].options["captioner"] == wrote
+
+
 def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
     """A set of the condition segment takes the folder of that condition; without one, or with two, it is refused."""
     captions = workspace.frame(workspace.item("captions", "planted", "c").hash).assign(caption="a man with a ball")

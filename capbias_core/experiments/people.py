@@ -8,7 +8,8 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.store import Item, Workspace
 
 PEOPLE = "people"  # the key of a run's option
-KINDS = {"segments": "outlines", "boxes": "boxes"}  # the closer to the person first
+SEGMENTS, BOXES = "segments", "boxes"  # kinds of items
+KINDS = {SEGMENTS: "outlines", BOXES: "boxes"}  # the closer to the person first
 
 
 def people_sources(workspace: Workspace, collection: str) -> list[Item]:
@@ -47,7 +48,7 @@ class People:
     """Where people are, photograph by photograph. option: what `frozen_people` gave. rows: by image id."""
 
     def __init__(self, workspace: Workspace, option: dict):
-        self.part = _outline if option["kind"] == "segments" else _box
+        self.part = _outline if option["kind"] == SEGMENTS else _box
         frame = workspace.frame(option["item"])
         self.rows = dict(list(_masking().people_of(frame).groupby("image_id")))
 

@@ -29,6 +29,7 @@ PROTOCOL = 6
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
 JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
+CAPTIONER = "captioner"  # the option that names one
 COLUMN = "column objects of the labels"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
@@ -244,7 +245,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
         for family in FAMILIES:  # in the order of that table
             if family in families and (against or not FAMILIES[family].compares):
                 asked = _with_photographs(workspace, request, item) if FAMILIES[family].photographs else request
-                asked = _judged(workspace, asked, item) if family == JUDGE else asked
+                asked = OWN[family](workspace, asked, item) if family in OWN else asked
                 specs += _runs(family, asked, own, against)
         if request.words:
             specs.append(_spec("captions", request, own))
@@ -262,19 +263,38 @@ def _with_encoder(workspace: Workspace, request: Request) -> Request:
 
 
 def _judged(workspace: Workspace, request: Request, item: Item) -> Request:
-    """The captioner that wrote a set as its own judge, where that is asked for. Raises CapbiasError for a set from a
-    file: which weights wrote it is not known."""
+    """The captioner that wrote a set as its own judge, where that is asked for."""
     if request.options.get(JUDGE) != SELF:
         return request
-    runs = [run.spec["options"] for run in workspace.runs(request.collection) if run.spec["family"] == "caption"]
-    wrote = next((own["captioner"] for own in runs if own.get("name") == item.name), None)
+    wrote = _writer(workspace, item, "--judge")
+    return replace(request, options=request.options | {JUDGE: wrote | {SELF: True}})
+
+
+def _explained(workspace: Workspace, request: Request, item: Item) -> Request:
+    """The captioner whose words are explained: as asked for, else the one that wrote the set."""
+    if CAPTIONER in request.options:
+        return request
+    return replace(request, options=request.options | {CAPTIONER: _writer(workspace, item, f"--{CAPTIONER}")})
+
+
+def _writer(workspace: Workspace, item: Item, option: str) -> dict:
+    """The captioner that wrote a set. Raises CapbiasError for a set from a file: which weights wrote it is not known.
+
+    option: where a captioner is named in a terminal.
+    """
+    runs = [run.spec["options"] for run in workspace.runs(item.collection) if run.spec["family"] == "caption"]
+    wrote = next((own[CAPTIONER] for own in runs if own.get("name") == item.name), None)
     if wrote is None:
         raise CapbiasError(
-            f"captions of {item.name} to be judged by the captioner that wrote them, which is not known here",
+            f"captions of {item.name} to be read by the captioner that wrote them, which is not known here",
             "captions that were made by `caption` in this collection",
-            "Name the captioner: --judge FOLDER.",
+            f"Name the captioner: {option} FOLDER.",
         )
-    return replace(request, options=request.options | {JUDGE: wrote | {SELF: True}})
+    return wrote
+
+
+# Families whose captioner may be the one that wrote each set.
+OWN = {JUDGE: _judged, "attribution": _explained}
 
 
 def _with_photographs(workspace: Workspace, request: Request, item: Item) -> Request:

@@ -20,6 +20,7 @@ from capbias_core.experiments.families.base import Job, Outcome, npz, of_images
 from capbias_core.experiments.models import captioner_option, model_path
 from capbias_core.experiments.people import PEOPLE, People
 from capbias_core.experiments.photographs import PHOTOGRAPHS
+from capbias_core.experiments.plan import CAPTIONER
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.load.photographs import read_photograph
 from capbias_core.metrics import METRICS
@@ -30,7 +31,7 @@ from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute, Result
 from capbias_core.vision.grad_cam import seen_by, upsampled, word_maps
 
-CAPTIONER, MOST_IMAGES = "captioner", "most_images"
+MOST_IMAGES = "most_images"
 ORDER = 0  # seed of the order in which images are taken, where not all of them are
 NAMES = tuple(row.name for row in ATTRIBUTION_ROWS)
 WINDOW = ("left", "top", "right", "bottom")
@@ -52,14 +53,15 @@ class Seen:
 
 
 def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
-    """The options with the captioner by its content. Raises CapbiasError for an attribute that captions do not name."""
+    """The options with the captioner, where one is named, by its content. Raises CapbiasError for an attribute that
+    captions do not name."""
     if not attribute.words:
         raise CapbiasError(
             f"the attribute {attribute.name!r}, which has no words that captions could name",
             "an attribute with words, such as gender",
             "Ask for another attribute, or give this one words in a file of your own.",
         )
-    return options | {CAPTIONER: captioner_option(workspace, options.get(CAPTIONER))}
+    return options | ({CAPTIONER: captioner_option(workspace, options[CAPTIONER])} if options.get(CAPTIONER) else {})
 
 
 def run(job: Job) -> Outcome:
