@@ -6,6 +6,7 @@ captions on the same machine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class Captioner:
             self.model = _model(path, self.device)
             self.preset = preset_of(self.model.config.model_type)
             self.prompt = _prompt(self.preset, self.processor)
-        self.fits = BATCH * 1024  # photographs at once that memory was not yet seen to be short of
+        self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
     def captions(
         self, pixels: Sequence[np.ndarray], beams: int = BEAMS, length: int = LENGTH, batch: int = BATCH
@@ -76,7 +77,7 @@ class Captioner:
         """
         found: list[str] = []
         while len(found) < len(pixels):
-            part = pixels[len(found) : len(found) + min(batch, self.fits)]
+            part = pixels[len(found) : len(found) + int(min(batch, self.fits))]
             with _memory() as short:
                 found += self._generated(part, beams, length)
             if short:
