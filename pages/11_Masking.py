@@ -25,6 +25,7 @@ from capbias_core.present.conditions import TITLES, condition_answer, condition_
 from capbias_core.types import CONDITIONS
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
 from pages.ui.laboratory import laboratory
+from pages.ui.making import making_tabs, upload
 from pages.ui.running import progress, start_button
 
 BY_DEFAULT = ("gender", "race")
@@ -36,9 +37,11 @@ def main() -> None:
     engine = page("Masking")
     collection = collection_picker(engine.workspace)
     if collection is None:
-        empty_state(engine, "No captions are loaded yet.")
+        empty_state(engine, "No photographs and no captions are loaded yet.")
+        upload(engine, "")
         return
-    progress(engine)
+    with st.container():  # whether or not there is progress, what stands below keeps its place, and what was opened stays so
+        progress(engine)
     sets = condition_sets(engine.workspace, collection)
     names = attribute_names(engine.workspace.items("attributes", collection))
     captioner, attributes, attacker, seeds = _choices(sets, names)
@@ -50,6 +53,9 @@ def main() -> None:
     st.subheader("One photograph")
     with errors():
         laboratory(engine, collection, own, attributes[0] if attributes else "")
+    with errors():
+        making_tabs(engine, collection, own, attributes[0] if attributes else "")
+        upload(engine, collection)
     st.subheader("A whole set against the condition")
     with errors():
         if len(own) > 1 and attributes:

@@ -32,6 +32,18 @@ def uploaded_path(folder: str, upload) -> Path:
     return path
 
 
+def uploaded_paths(folder: str, uploads) -> list[Path]:
+    """Where several uploads lie on disk, in a folder of their own; of equal names the last."""
+    home = Path(folder) / "uploads"
+    _forget_old(home)
+    own = home / uuid.uuid4().hex
+    own.mkdir(parents=True)
+    for upload in uploads:
+        with (own / (Path(upload.name).name or "file")).open("wb") as target:
+            shutil.copyfileobj(upload, target)
+    return sorted(own.iterdir())
+
+
 def discard() -> None:
     """Remove this session's upload from disk."""
     held = st.session_state.pop(STATE, None)

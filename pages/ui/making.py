@@ -1,0 +1,184 @@
+"""What photographs still need, as runs of workers: people found, masks, captions, maps; and photographs uploaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.experiments.browse import PICTURES
+from capbias_core.experiments.captioning import captioning
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.laboratory import keep_uploaded
+from capbias_core.experiments.making import making
+from capbias_core.experiments.people import people_sources
+from capbias_core.experiments.photographs import photograph_sets
+from capbias_core.experiments.plan import Request, plan
+from capbias_core.experiments.store import Item, checked_name, suggested_name
+from capbias_core.present.table import counted
+from capbias_core.vision.presets import PRESETS
+from pages.ui.base import errors, note, plain, show_error
+from pages.ui.running import start_button
+from pages.ui.uploads import uploaded_paths
+
+UPLOADED = "my photographs"
+MEGABYTES, MOST = 20, 200
+ATTRIBUTION = "attribution_score"
+
+
+def making_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+    """One tab a step. Every step says what it costs and starts with a button."""
+    with st.expander("Find people, mask, caption, map"):
+        find, mask, caption, maps = st.tabs(["1 Find people", "2 Mask", "3 Caption", "4 Map"])
+        for tab, draw in ((find, _find), (mask, _mask), (caption, _caption)):
+            with tab, errors():
+                draw(engine, collection)
+        with maps, errors():
+            _maps(engine, collection, sets, attribute)
+
+
+def _find(engine: Engine, collection: str) -> None:
+    """Boxes by a detector."""
+    left, right = st.columns([3, 1])
+    weights = left.text_input(
+        "Weights of a detector", key="weights", placeholder="yolov8n, or a file that ends in .pt, .onnx or .tflite",
+        help="A YOLO of ultralytics: a path on the server, or a name, which is downloaded where there is a network.",
+    ).strip()  # fmt: skip
+    sure = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
+    if not weights:
+        note(
+            _marked(engine, collection)
+            + " COCO instances, where you have them, are better: load them on the Data page."
+        )
+        return
+    if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
+        note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
+        return
+    with st.spinner("Looking for the weights"):
+        option = weights_option(engine.workspace, weights)
+    options = {WEIGHTS: option, "confidence": float(sure)}
+    spec = making(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
+    start_button(engine, collection, [spec], "Find", "find")
+
+
+def _here(engine: Engine, weights: str) -> bool:
+    named = engine.workspace.folder / WEIGHTS / f"{weights.removesuffix('.pt')}.pt"
+    return Path(weights).expanduser().is_file() or ("/" not in weights and named.is_file())
+
+
+def _marked(engine: Engine, collection: str) -> str:
+    found = [f"{item.name} ({item.images:,} photographs)" for item in people_sources(engine.workspace, collection)]
+    return (
+        f"People are marked by: {', '.join(found)}." if found else "Nobody has marked people on these photographs yet."
+    )
+
+
+def _captioner() -> str:
+    return (
+        st.selectbox(
+            "Captioner", list(PRESETS), index=None, key="maker", accept_new_options=True,
+            placeholder="blip, a folder, or a name in the local cache of Hugging Face",
+            help="Any image-to-text model of transformers. Weights are never fetched: a missing one is named together "
+            "with the command that gets it.",
+        )
+        or ""
+    ).strip()  # fmt: skip
+
+
+def _caption(engine: Engine, collection: str) -> None:
+    """Captions of the originals and of every folder of masked photographs."""
+    folders = [item.name for item in photograph_sets(engine.workspace, collection)]
+    if not folders:
+        note("There are no photographs to caption: upload some, or name their folder on the Data page.")
+        return
+    name = _captioner()
+    left, middle, right = st.columns(3)
+    chosen = left.multiselect("Photographs", folders, default=folders, key="captioned")
+    beams = middle.number_input("Beams", 1, 20, 5, key="beams", help="Searched at once; 1 is greedy.")
+    length = right.number_input("Words at most", 1, 100, 20, key="length", help="In the captioner's own tokens.")
+    if not name or not chosen:
+        note("Choose a captioner and photographs.")
+        return
+    specs = [
+        captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
+        for folder in chosen
+    ]  # fmt: skip
+    start_button(engine, collection, specs, "Caption", "caption")
+
+
+def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+    """Grad-CAM at the words that name a value, for every set of the chosen captioner."""
+    tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    if not sets or not tables:
+        note("Maps are of captions whose photographs have labels: caption them, and load a table of labels.")
+        return
+    left, right = st.columns([3, 1])
+    name = left.text_input("Captioner that reads them", key="reader", placeholder="who wrote them: a name or a folder")
+    most = right.number_input("Images at most", 10, 100_000, 200, key="most", help="In a random order.")
+    people = [item.name for item in people_sources(engine.workspace, collection)]
+    if not people:
+        note("First say where people are: load COCO instances on the Data page, or find people (1).")
+        return
+    marked = st.selectbox("People marked by", people, key="people") if people[1:] else people[0]
+    if not name.strip():
+        note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
+        return
+    options = {"captioner": name.strip(), "people": marked, "most_images": int(most)}
+    specs = []
+    for item in sets.values():
+        request = Request(collection, (item.name,), tables[-1].name, attribute, (ATTRIBUTION,), options=options)
+        with errors():
+            specs += plan(engine.workspace, request)
+    start_button(engine, collection, specs, "Map", "map")
+
+
+def upload(engine: Engine, collection: str) -> None:
+    """Photographs, or a folder of them, from the reader's own computer; on disk as soon as they are here."""
+    if said := st.session_state.pop("uploaded", None):
+        st.success(plain(said))
+    if error := st.session_state.pop("upload_error", None):
+        show_error(error)
+    with st.expander("Upload photographs, or a folder of them"):
+        left, right = st.columns([2, 1], vertical_alignment="bottom")
+        names = list(dict.fromkeys([*engine.workspace.collections(), UPLOADED]))
+        held = photograph_sets(engine.workspace, collection) if collection else []
+        first = UPLOADED if held or not collection else collection
+        left.selectbox(
+            "Into the collection", names, index=names.index(first), key=f"into_{collection}", accept_new_options=True,
+            help="One without photographs, or with uploaded ones. Type a new name to start one.",
+        )  # fmt: skip
+        whole = right.toggle("A whole folder", key="whole_folder")
+        key = f"pictures_{st.session_state.setdefault('upload_round', 0)}_{whole}"
+        st.file_uploader(
+            f"JPEG, PNG or WebP, named by image id; {MEGABYTES} MB each at most", key=key,
+            type=[ending.removeprefix(".") for ending in sorted(PICTURES)], max_upload_size=MEGABYTES,
+            accept_multiple_files="directory" if whole else True, on_change=_keep, args=(engine, key, collection),
+        )  # fmt: skip
+
+
+def _keep(engine: Engine, key: str, collection: str) -> None:
+    """Before the page is drawn, so that the collection picker can be told."""
+    files, into = st.session_state[key], st.session_state[f"into_{collection}"]
+    if not files:
+        return
+    st.session_state["upload_round"] += 1
+    try:
+        item, refused = keep_uploaded(engine.workspace, checked_name(into), uploaded_paths(engine.folder, files[:MOST]))
+    except CapbiasError as error:
+        st.session_state["upload_error"] = error
+        return
+    st.session_state["collection"] = item.collection
+    st.session_state["uploaded"] = _said(item, refused, len(files))
+
+
+def _said(item: Item, refused: dict[str, str], count: int) -> str:
+    text = f"{item.rows:,} photographs in the collection {item.collection}."
+    if refused:
+        text += f" Left out: {'; '.join(refused.values())}."
+    return text + (f" Only the first {MOST} were taken: name a folder on the Data page for more." * (count > MOST))
+
+
+def _mask(engine: Engine, collection: str) -> None:
+    note("Masked photographs are made in a terminal: python -m capbias_core mask --help.")
