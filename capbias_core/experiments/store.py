@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,9 @@ CREATE TABLE IF NOT EXISTS arrays (
 SILENCE = 15.0
 
 ACTIVE = ("queued", "running")
+
+# The file in a folder of photographs that says that a run made them, and how; such a folder goes with its item.
+MADE = "masked.json"
 
 
 @dataclass(frozen=True)
@@ -266,7 +270,14 @@ class Workspace:
             db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
             if not db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone():
                 self._path(item.hash).unlink(missing_ok=True)
+                self._remove_made(item)
         return len(runs)
+
+    def _remove_made(self, item: Item) -> None:
+        """Remove the folder of photographs that a run made, and no other."""
+        folder = Path(item.details.get("folder", ""))
+        if folder.parent == self.folder / "pictures" and (folder / MADE).is_file():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self, run_id: str) -> None:
         """Forget a finished run, so that it is computed anew when it is asked for again."""

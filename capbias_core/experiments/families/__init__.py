@@ -137,6 +137,13 @@ FAMILIES = {
             seconds=3_000.0,
         ),
         Family(
+            "mask",
+            "masked photographs",
+            makes="images",
+            options=("people", "condition", "fill", "fraction", "whose", "departures"),
+            seconds=1_500.0,
+        ),
+        Family(
             "caption",
             "captions of photographs",
             in_process=False,

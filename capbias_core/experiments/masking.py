@@ -1,0 +1,253 @@
+"""Masked photographs: the run that makes a folder of them, and the folder, made once for the same content.
+
+A folder is written under another name and gets its own at the end, so that it is whole or not there. The originals are
+only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from PIL import Image
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.experiments.making import RUN, making
+from capbias_core.experiments.people import PEOPLE, frozen_people
+from capbias_core.experiments.photographs import KIND, frozen_photographs
+from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.store import MADE, Workspace, checked_name
+from capbias_core.load.photographs import read_photograph
+from capbias_core.vision.hiding import (
+    FOREGROUND,
+    OF_OBJECTS,
+    OF_OUTLINES,
+    WHOSE,
+    Hiding,
+    NothingToHide,
+    hidden_pixels,
+)
+from capbias_core.vision.masking import FILLS, HALF, filled
+
+FAMILY = "mask"
+GREY = "grey"
+MASKED = ("part", "segment", "box", "object", "both")
+WAY = 1  # raised when a change of the code changes the pixels
+THREADS = 2
+FORGOTTEN = 3600.0
+# PNG without loss; more effort would save a tenth of the bytes and take three times as long.
+EFFORT = 1
+
+Tick = Callable[[float, str], None]
+
+
+def masking(
+    workspace: Workspace, collection: str, condition: str, photographs: str = "", people: str = "", fill: str = GREY,
+    fraction: float = HALF, whose: str = FOREGROUND, departures: Mapping[str, float] | None = None, name: str = "",
+) -> RunSpec:  # fmt: skip
+    """The run that makes a folder of masked photographs of a collection.
+
+    condition: one of MASKED. photographs: the name of a folder, '' for the originals. people: the name of outlines or
+    boxes, '' for the only ones (outlines first). fraction: of the outline, for part. whose: the person in the
+    foreground, or all. departures: of the objects that may be hidden (object, both); see experiments/correlated.py.
+    name: of the folder, '' for `photographs (segment masked)`. Raises CapbiasError for what does not go together.
+    """
+    _check(condition, fill, fraction, whose, departures)
+    marks = frozen_people(workspace, collection, people)
+    if marks["kind"] == "boxes" and condition in OF_OUTLINES:
+        raise CapbiasError(
+            f"the condition {condition} with {marks['name']}, boxes that hold no outline of a person",
+            "outlines (a COCO instances file), or another condition: box, object, both",
+            "Load outlines with import --kind segments.",
+        )
+    frozen = frozen_photographs(workspace, collection, photographs)
+    options = {PEOPLE: marks, "condition": condition, "fill": fill}
+    options |= {"fraction": fraction} if condition == "part" else {}
+    options |= {"whose": whose} if condition != "object" else {}
+    options |= {"departures": dict(departures)} if condition in OF_OBJECTS else {}
+    name = checked_name(name or folder_name(frozen["name"], options))
+    _check_free(workspace, collection, name)
+    return making(workspace, collection, FAMILY, name, options, frozen)
+
+
+def _check_free(workspace: Workspace, collection: str, name: str) -> None:
+    """A folder of the user's is not replaced by one that is made."""
+    taken = {item.name: item for item in workspace.items(KIND, collection) if RUN not in item.details}
+    if name in taken:
+        raise CapbiasError(
+            f"the name {name!r}, which the photographs in {taken[name].source} have in {collection!r}",
+            "a name of its own for photographs that are made",
+            "Give another one (--name).",
+        )
+
+
+def _check(condition: str, fill: str, fraction: float, whose: str, departures: Mapping[str, float] | None) -> None:
+    for what, given, known in (("condition", condition, MASKED), ("fill", fill, FILLS), ("people", whose, WHOSE)):
+        if given not in known:
+            raise unknown_name(what, given, known)
+    if not 0 < fraction <= 1:
+        raise CapbiasError(f"the fraction {fraction:g}", "a share above 0, and 1 at most", "The usual one is 0.5.")
+    if condition in OF_OBJECTS and not departures:
+        raise CapbiasError(
+            f"the condition {condition} without the objects that may be masked",
+            "human captions, which tell the objects that go with an attribute, or the names of objects",
+            "Name --references and --attribute, or --object.",
+        )
+
+
+def folder_name(photographs: str, options: Mapping) -> str:
+    """The name of a folder of masked photographs; what is as usual is not in it.
+
+    >>> folder_name("photographs", {"condition": "part", "fill": "blur", "fraction": 0.25})
+    'photographs (part masked, blur, 0.25)'
+    """
+    unusual = [options["fill"]] if options.get("fill", GREY) != GREY else []
+    unusual += [f"{options['fraction']:g}"] if options.get("fraction", HALF) != HALF else []
+    unusual += [f"{options['whose']} people"] if options.get("whose", FOREGROUND) != FOREGROUND else []
+    return f"{photographs} ({', '.join([options['condition'] + ' masked', *unusual])})"
+
+
+def hiding_of(options: Mapping) -> Hiding:
+    """What the options of a run say is hidden."""
+    keys = ("condition", "fraction", "whose", "departures")
+    return Hiding(**{key: options[key] for key in keys if key in options})
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A folder of masked photographs. kept: rows with image_id, file and hidden (the share of pixels). left_out: reason
+    by image id, of the others. bare: images of `both` that show no such object, so that only the person is hidden."""
+
+    folder: Path
+    kept: pd.DataFrame
+    left_out: dict[str, str]
+    bare: tuple[str, ...] = ()
+
+
+def masked_folder(
+    workspace: Workspace, files: Mapping[str, Path], content: str, rows: pd.DataFrame, options: Mapping, tick: Tick
+) -> Masked:
+    """The folder of photographs masked as the options of a run say; written where it is not there yet.
+
+    files: the originals by image id; content: a digest of their contents. rows: outlines or boxes. Photographs that
+    cannot be read, are of another size than their outlines, or show nothing to hide are left out. tick: called with the
+    share done and a text, and may stop the work by raising; then nothing is left. Raises CapbiasError where nothing can
+    be masked.
+    """
+    home = workspace.folder / "pictures"
+    folder = home / _digest(content, options)
+    if not (folder / MADE).is_file():
+        home.mkdir(exist_ok=True)
+        _forget_old(home)
+        with _written(folder) as place:
+            _write_all(place, files, rows, options, tick)
+    found = json.loads((folder / MADE).read_text(encoding="utf-8"))
+    return Masked(folder, pd.DataFrame(found["kept"]), found["left_out"], tuple(found["bare"]))
+
+
+def _digest(content: str, options: Mapping) -> str:
+    read = {**options, PEOPLE: options[PEOPLE]["item"]}
+    text = json.dumps([WAY, content, read], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[Path]:
+    """A place to write in; it becomes the folder at the end, and goes where that is not reached."""
+    place = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
+    place.mkdir()
+    try:
+        yield place
+        try:
+            place.replace(folder)
+        except OSError:  # another process was as quick, with the same content
+            if not (folder / MADE).is_file():
+                raise
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _forget_old(home: Path) -> None:
+    """Remove what processes left that were killed while they wrote."""
+    for place in home.glob(".*-*"):
+        if place.is_dir() and time.time() - place.stat().st_mtime > FORGOTTEN:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _write_all(place: Path, files: Mapping[str, Path], rows: pd.DataFrame, options: Mapping, tick: Tick) -> None:
+    """Mask every photograph into the place, with what became of each in the file MADE."""
+    own = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
+    nothing, names = rows.iloc[:0], _names(files)
+    how, fill = hiding_of(options), options["fill"]
+    found: dict = {"kept": [], "left_out": {}, "bare": []}
+
+    def one(image: str) -> dict:
+        return _mask_one(files[image], own.get(image, nothing), how, fill, place / names[image])
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for done, (image, outcome) in enumerate(zip(files, pool.map(one, files), strict=True), start=1):
+                _note(found, image, names[image], outcome)
+                tick(done / len(files), f"masked {done:,} of {len(files):,} photographs")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    if not found["kept"]:
+        raise _nothing(found["left_out"])
+    (place / MADE).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _note(found: dict, image: str, file: str, outcome: dict) -> None:
+    if "reason" in outcome:
+        found["left_out"][image] = outcome["reason"]
+        return
+    found["kept"].append({"image_id": image, "file": file, "hidden": outcome["hidden"]})
+    found["bare"] += [image] if outcome["bare"] else []
+
+
+def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Path) -> dict:
+    """Mask one photograph into a PNG; the share hidden, or the reason why there is none."""
+    try:
+        pixels = read_photograph(file)
+        hidden = hidden_pixels(rows, pixels.shape[:2], how)
+    except NothingToHide as error:
+        return {"reason": str(error)}
+    except CapbiasError as error:
+        return {"reason": error.got}
+    if not hidden.any():
+        return {"reason": "with an outline or box in which there is no pixel"}
+    Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT)
+    bare = how.condition == "both" and not set(rows["object"]) & set(how.departures)
+    return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
+
+
+def _names(files: Mapping[str, Path]) -> dict[str, str]:
+    """The name of each masked photograph: that of its original, as PNG; with a number where two have one name."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for image, file in files.items():
+        number, name = 1, file.stem
+        while name.lower() in taken:
+            number += 1
+            name = f"{file.stem}-{number}"
+        taken.add(name.lower())
+        names[image] = f"{name}.png"
+    return names
+
+
+def _nothing(left_out: Mapping[str, str]) -> CapbiasError:
+    first = next(iter(left_out.items()), ("", "there is none"))
+    return CapbiasError(
+        f"{len(left_out):,} photographs, none of which can be masked ({first[0]}: {first[1]})",
+        "photographs with people or objects on them, and their outlines or boxes",
+        "Check that the photographs and the outlines or boxes are of the same data set.",
+    )

@@ -1,0 +1,112 @@
+"""What a condition hides of one photograph, by the outlines or boxes of what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.vision.agreement import CORNERS
+from capbias_core.vision.masking import HALF, box_mask, foreground, most_correlated, outline_mask, people_of, region
+
+WHOSE = FOREGROUND, EVERYBODY = "foreground", "all"
+OF_OUTLINES = ("part", "segment")
+OF_OBJECTS = ("object", "both")
+NO_PERSON = "without a person"
+NO_OBJECT = "without one of the correlated objects"
+# How far a box may reach over the edge, as a share of the longer side; beyond, it is of a photograph of another size.
+OVER_THE_EDGE = 0.05
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """What is hidden. condition: a name in `region`. fraction: of the outline, for part. whose: the person in the
+    foreground, or everybody (crowds too). departures: of the objects that may be hidden; of those in a photograph the
+    one that departs most."""
+
+    condition: str
+    fraction: float = HALF
+    whose: str = FOREGROUND
+    departures: Mapping[str, float] = field(default_factory=dict)
+
+
+class NothingToHide(Exception):
+    """Why a photograph is left out: it shows no person, or no such object."""
+
+
+def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray:
+    """(height, width) booleans: what is hidden of a photograph of this size.
+
+    rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); with boxes, they stand for outlines under `object` and
+    `both`. Of both, a photograph without the object has the person hidden. Raises NothingToHide, and CapbiasError for
+    outlines or boxes of a photograph of another size.
+    """
+    check_size(rows, size)
+    thing = _object(rows, size, how) if how.condition in OF_OBJECTS else None
+    if how.condition == "object":
+        if thing is None:
+            raise NothingToHide(NO_OBJECT)
+        return region("object", size, object_mask=thing)
+    people = _people(rows, how.whose)
+    if not people:
+        raise NothingToHide(NO_PERSON)
+    thing = np.zeros(size, dtype=bool) if thing is None else thing
+    of = _drawn(rows, size) if how.condition != "box" else lambda person: None
+    parts = (region(how.condition, size, of(person), person[CORNERS], thing, how.fraction) for person in people)
+    return np.logical_or.reduce(list(parts))
+
+
+def _people(rows: pd.DataFrame, whose: str) -> list[pd.Series]:
+    if whose == EVERYBODY:
+        return [row for _, row in people_of(rows).iterrows()]
+    person = foreground(rows)
+    return [] if person is None else [person]
+
+
+def _object(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray | None:
+    """Every object of the name that departs most; None where the photograph shows none of those known."""
+    name = most_correlated(rows["object"], how.departures)
+    own = [row for _, row in rows[rows["object"] == name].iterrows()] if name else []
+    return np.logical_or.reduce(list(map(_drawn(rows, size), own))) if own else None
+
+
+def _drawn(rows: pd.DataFrame, size: tuple[int, int]) -> Callable[[pd.Series], np.ndarray]:
+    """How a row becomes a mask: by its outline, or where there are none by its box."""
+    if "outline" in rows:
+        return lambda row: outline_mask(row["outline"], *size)
+    return lambda row: box_mask(row[CORNERS], *size)
+
+
+def check_size(rows: pd.DataFrame, size: tuple[int, int]) -> None:
+    """Raises CapbiasError for outlines, or boxes, of a photograph of another size than (height, width)."""
+    if rows.empty:
+        return
+    others = _sizes(rows, size)
+    if others:
+        raise CapbiasError(
+            f"{others} for a photograph of {size[1]} x {size[0]}",
+            "outlines and boxes of this very photograph",
+            "Check that they are of the same data set, and that the photograph was not resized.",
+        )
+
+
+def _sizes(rows: pd.DataFrame, size: tuple[int, int]) -> str:
+    """What is known to be of another size, in words; '' where nothing is."""
+    if "height" in rows:
+        known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
+        other = next((own for own in known if tuple(own) != tuple(size)), None)
+        return "" if other is None else f"outlines on {other.width} x {other.height} pixels"
+    right, bottom, reach = rows["x2"].max(), rows["y2"].max(), OVER_THE_EDGE * max(size)
+    fits = right <= size[1] + reach and bottom <= size[0] + reach
+    return "" if fits else f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}"
+
+
+def hidden_boxes(rows: pd.DataFrame, how: Hiding) -> list[np.ndarray]:
+    """The boxes (x1, y1, x2, y2) of what is hidden, as LIC compares regions with them; empty where there is nothing."""
+    people = _people(rows, how.whose) if how.condition != "object" else []
+    name = most_correlated(rows["object"], how.departures) if how.condition in OF_OBJECTS else ""
+    things = [row for _, row in rows[rows["object"] == name].iterrows()] if name else []
+    return [row[CORNERS].to_numpy(dtype=float) for row in [*people, *things]]
