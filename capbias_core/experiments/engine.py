@@ -85,8 +85,7 @@ def needs_workers(spec: RunSpec) -> bool:
 @cache
 def dask_client():
     """The Dask client of this process: of the cluster that CAPBIAS_SCHEDULER names, or of an embedded one."""
-    import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     address = os.environ.get("CAPBIAS_SCHEDULER")
     if address:
@@ -98,7 +97,19 @@ def dask_client():
                 "the address of a running Dask scheduler, such as tcp://host:8786",
                 "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
             ) from None
-    cores = str(os.cpu_count() or 1)
+    return _own_cluster()
+
+
+def _own_cluster():
+    """A client of workers on this machine: one, or one a GPU where there are several."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    from capbias_core.experiments.gpus import OwnGPU, visible_gpus
+
+    gpus = visible_gpus()
+    workers = max(1, len(gpus))
+    cores = str(max(1, (os.cpu_count() or 1) // workers))
     dask.config.set(
         {
             "distributed.scheduler.allowed-failures": 0,
@@ -108,12 +119,16 @@ def dask_client():
             "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
         }
     )
-    # One worker with all cores: a training run uses them all. Memory is not limited, a paused worker helps nobody.
+    # A worker has one thread for runs: a training run uses all its cores. Memory is not limited, a paused worker helps
+    # nobody.
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
         silence_logs=50,
     )  # fmt: skip
-    return Client(cluster, set_as_default=False)
+    client = Client(cluster, set_as_default=False)
+    if len(gpus) > 1:
+        client.register_plugin(OwnGPU(gpus))
+    return client
 
 
 _starting = threading.Lock()
