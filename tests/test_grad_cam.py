@@ -18,7 +18,7 @@ from capbias_core.experiments.attribution import attribution_runs, kept_maps
 from capbias_core.experiments.families import attribution
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.people import frozen_people
-from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.plan import Request, expected_seconds, plan, suggested_details
 from capbias_core.experiments.run import estimates, run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
@@ -260,6 +260,7 @@ def test_from_photographs_to_rows(workspace):
     assert {row.n for row in outcome.results if row.direction == ""} == {3}
     whole = next(row for row in outcome.results if row.metric == "attribution_score" and row.direction == "")
     assert whole.ci_low <= whole.value <= whole.ci_high and whole.encoder == "planted"
+    assert next(row.ci_low for row in outcome.results if row.direction == "Female") is None  # one image has no interval
     assert "photographs photographs" in whole.method and "segments (people)" in whole.method
     assert outcome.notes[1] == (
         "Captions left out: 1 name no value, 1 have a photograph on which nobody is marked, 2 have a photograph or an "
@@ -291,7 +292,8 @@ def test_boxes_stand_for_outlines(workspace):
 
 def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
     """Images 1 to 3 have maps; 6 and 7 turn out to be broken only when they are read."""
-    first = measured(workspace, most_images=4)[1]
+    spec, first = measured(workspace, most_images=4)
+    assert expected_seconds(workspace, spec) == pytest.approx(4 * 2.0)
     assert 2 <= first.results[0].n <= 3 and "At most 4 images" in first.notes[-1]
     assert first.results == measured(workspace, most_images=4)[1].results
 

@@ -30,6 +30,7 @@ ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
 JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
 CAPTIONER = "captioner"  # the option that names one
+MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
@@ -398,13 +399,20 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
         entry = attacker_entry(spec.attacker)
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
         seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
-    read = spec.captions or spec.options[PHOTOGRAPHS]["item"]
-    return seconds * _share_of_full_set(workspace, read)
+    return seconds * _images_of(workspace, spec) / FULL_SET
 
 
 def family_seconds(workspace: Workspace, captions: str, families: Iterable[str]) -> float:
     """Rough seconds of families that train nothing on the set with this hash, before a run can be planned."""
     return sum(FAMILIES[name].seconds for name in families) * _share_of_full_set(workspace, captions)
+
+
+def _images_of(workspace: Workspace, spec: RunSpec) -> int:
+    """How many images a run reads at most: of the captions and the photographs, whichever are fewer."""
+    sizes = {item.hash: item.images for item in workspace.items()}
+    read = (spec.captions, spec.options.get(PHOTOGRAPHS, {}).get("item", ""))
+    limit = [spec.options[MOST_IMAGES]] if MOST_IMAGES in spec.options else []
+    return min([*limit, *(sizes.get(digest, FULL_SET) for digest in read if digest)])
 
 
 def _share_of_full_set(workspace: Workspace, captions: str) -> float:

@@ -20,7 +20,7 @@ from capbias_core.experiments.families.base import Job, Outcome, npz, of_images
 from capbias_core.experiments.models import captioner_option, model_path
 from capbias_core.experiments.people import PEOPLE, People
 from capbias_core.experiments.photographs import PHOTOGRAPHS
-from capbias_core.experiments.plan import CAPTIONER
+from capbias_core.experiments.plan import CAPTIONER, MOST_IMAGES
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, frame_bytes
 from capbias_core.load.photographs import read_photograph
 from capbias_core.metrics import METRICS
@@ -31,7 +31,6 @@ from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute, Result
 from capbias_core.vision.grad_cam import seen_by, upsampled, word_maps
 
-MOST_IMAGES = "most_images"
 ORDER = 0  # seed of the order in which images are taken, where not all of them are
 NAMES = tuple(row.name for row in ATTRIBUTION_ROWS)
 WINDOW = ("left", "top", "right", "bottom")
@@ -192,9 +191,14 @@ def _results(job: Job, table: pd.DataFrame) -> list[Result]:
     n = {"": int(counts.sum())} | {value: int(counts.get(place, 0)) for place, value in enumerate(job.attribute.values)}
     method, captioner = _method(job.spec.options), job.spec.options[CAPTIONER]["name"]
     return [
-        replace(job.result(name, own, n[direction], method, direction), encoder=captioner)
+        replace(job.result(name, own, n[direction], method, direction, _interval(own)), encoder=captioner)
         for (name, direction), own in estimates_of(table, job.attribute.values).items()
     ]
+
+
+def _interval(found: Estimate) -> tuple[float | None, float | None]:
+    """The interval over images; none from a single one, whose draws are all alike."""
+    return found.interval() if len(found.images) > 1 else (None, None)
 
 
 def _method(options: dict) -> str:
