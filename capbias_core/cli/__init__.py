@@ -14,7 +14,18 @@ from collections.abc import Sequence
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import known_attributes
-from capbias_core.cli import alignment, anonymous_bench, attribution, caption, conditions, judging, metrics, objects, text
+from capbias_core.cli import (
+    alignment,
+    anonymous_bench,
+    attribution,
+    caption,
+    conditions,
+    judging,
+    mask,
+    metrics,
+    objects,
+    text,
+)
 from capbias_core.cli.attributes import EXAMPLE as ATTRIBUTES_EXAMPLE
 from capbias_core.cli.attributes import add_arguments as add_attributes_arguments
 from capbias_core.cli.attributes import attributes
@@ -69,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_import,
+        _add_mask,
         _add_caption,
         _add_detect,
         _add_list,
@@ -230,6 +242,11 @@ def _add_conditions(commands) -> None:
     _add_attacker(command)
     conditions.add_arguments(command)
     command.add_argument("--seeds", type=_positive, default=10, help="attackers with different splits (default: 10)")
+
+
+def _add_mask(commands) -> None:
+    text = "hide people or objects on photographs: copies with the condition, or the regions to drop"
+    mask.add_arguments(_command(commands, "mask", mask.mask, text, mask.EXAMPLE))
 
 
 def _add_caption(commands) -> None:

@@ -10,7 +10,16 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.vision.agreement import CORNERS
-from capbias_core.vision.masking import HALF, box_mask, foreground, most_correlated, outline_mask, people_of, region
+from capbias_core.vision.masking import (
+    HALF,
+    box_mask,
+    dropped_regions,
+    foreground,
+    most_correlated,
+    outline_mask,
+    people_of,
+    region,
+)
 
 WHOSE = FOREGROUND, EVERYBODY = "foreground", "all"
 OF_OUTLINES = ("part", "segment")
@@ -104,9 +113,21 @@ def _sizes(rows: pd.DataFrame, size: tuple[int, int]) -> str:
     return "" if fits else f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}"
 
 
-def hidden_boxes(rows: pd.DataFrame, how: Hiding) -> list[np.ndarray]:
-    """The boxes (x1, y1, x2, y2) of what is hidden, as LIC compares regions with them; empty where there is nothing."""
+def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, how: Hiding) -> np.ndarray:
+    """(n,) booleans: the regions of one photograph that a captioner must not read, as LIC's appendix A.3 has it: those
+    of which the boxes around what is hidden cover more than half.
+
+    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. Under part and segment too the person's box
+    counts. Where there is nothing to hide, nothing is dropped.
+    """
     people = _people(rows, how.whose) if how.condition != "object" else []
     name = most_correlated(rows["object"], how.departures) if how.condition in OF_OBJECTS else ""
-    things = [row for _, row in rows[rows["object"] == name].iterrows()] if name else []
-    return [row[CORNERS].to_numpy(dtype=float) for row in [*people, *things]]
+    boxes = [row[CORNERS] for row in people] + [row for _, row in rows.loc[rows["object"] == name, CORNERS].iterrows()]
+    corners = regions[CORNERS].to_numpy(dtype=float)
+    width, height = (
+        int(np.ceil(max(corners[:, side].max(), rows[name].max()))) + 1 for side, name in ((2, "x2"), (3, "y2"))
+    )
+    hidden = np.zeros((height, width), dtype=bool)
+    for box in boxes:
+        hidden |= box_mask(box, height, width)
+    return dropped_regions(corners, hidden)

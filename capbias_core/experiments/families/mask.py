@@ -40,7 +40,7 @@ def _keep(job: Job, found: Masked, asked: dict, options: dict) -> None:
         "left_out": len(found.left_out), RUN: job.spec.run_id, **about,
     }  # fmt: skip
     source = f"{asked[PHOTOGRAPHS]['name']}, masked by {options[PEOPLE]['name']}"
-    frame = found.kept[["image_id", "file"]]
+    frame = found.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
     job.workspace.keep(KIND, asked[NAME], frame, asked[COLLECTION], source, details, digest=found.folder.name)
 
@@ -49,7 +49,7 @@ def notes(found: Masked, options: dict) -> tuple[str, ...]:
     """What was masked, and which photographs were left out and why."""
     share = found.kept["hidden"].mean()
     lines = [
-        f"{len(found.kept):,} photographs masked ({options['condition']}, {options['fill']}) by "
+        f"{len(found.kept):,} photograph{'' if len(found.kept) == 1 else 's'} masked ({options['condition']}, {options['fill']}) by "
         f"{options[PEOPLE]['name']}; on average {share:.1%} of a photograph is hidden."
     ]
     if found.bare:
