@@ -40,7 +40,7 @@ def main() -> None:
         empty_state(engine, "No photographs and no captions are loaded yet.")
         upload(engine, "")
         return
-    with st.container():  # whether or not there is progress, what stands below keeps its place, and what was opened stays so
+    with st.container():  # what stands below keeps its place when progress comes and goes, so that nothing closes
         progress(engine)
     sets = condition_sets(engine.workspace, collection)
     names = attribute_names(engine.workspace.items("attributes", collection))
@@ -141,7 +141,7 @@ def _which_is_which(engine: Engine, collection: str) -> None:
     sets = engine.workspace.items("captions", collection)
     if not sets:
         return
-    with st.expander("Which set is which condition"):
+    with st.expander("Which set is which condition", key="which_is_which", on_change="rerun"):
         note("Suggested from names such as sat_masked_person. What was measured stays when you change it.")
         described = [condition_of(item) for item in sets]
         table = pd.DataFrame(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,8 @@ from capbias_core.experiments.store import Item, Workspace, content_hash
 from capbias_core.explain.what_if import Rescored, StoredAttackers
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import CONDITIONS
-from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, foreground, outline_mask, region
+from capbias_core.vision.hiding import OF_OUTLINES, Hiding, NothingToHide, hidden_pixels
+from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
 
 # The conditions that can be made here; `person` is somebody else's mask.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
@@ -41,78 +41,41 @@ def masked_folders(workspace: Workspace, collection: str) -> dict[str, Item]:
     return {condition: found[condition] for condition in CONDITIONS if condition in found and condition != ORIGINAL}
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What people or a detector marked on one photograph: the rows of its outlines (in SEGMENT_COLUMNS) and of its
-    boxes (in BOX_COLUMNS). Both may be empty."""
-
-    segments: pd.DataFrame
-    boxes: pd.DataFrame
-
-    @property
-    def objects(self) -> list[str]:
-        """The names of what it shows but people, the largest first."""
-        for rows in (self.segments, self.boxes):
-            if len(rows):
-                sizes = (rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])
-                order = sizes.groupby(rows["object"]).sum().sort_values(ascending=False).index
-                return [name for name in order if name != PERSON]
-        return []
-
-    @property
-    def person(self) -> pd.Series | None:
-        """The person in the foreground: of the outlines where there is one, else of the boxes; None without one."""
-        people = (foreground(rows) for rows in (self.segments, self.boxes) if len(rows))
-        return next((found for found in people if found is not None), None)
+def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]:
+    """The names of what is marked on a photograph but people: the largest departure first, then the largest in size."""
+    sizes = ((rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])).groupby(rows["object"]).sum()
+    names = [name for name in sizes.index if name != PERSON]
+    return sorted(names, key=lambda name: (-departures.get(name, 0.0), -sizes[name]))
 
 
-def person_mask(shown: Shown, height: int, width: int) -> np.ndarray | None:
-    """(height, width) booleans: the outline of the person in the foreground; None where there is no outline.
+def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
+    """(height, width) booleans: what all rows cover, by their outlines, else by their boxes."""
+    found = np.zeros((height, width), dtype=bool)
+    for row in rows.to_dict("records"):
+        box = [row[side] for side in BOX]
+        found |= outline_mask(row["outline"], height, width) if "outline" in row else box_mask(box, height, width)
+    return found
 
-    Raises CapbiasError for an outline of a photograph of another size.
+
+def hidden_of(
+    rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = HALF
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """What each condition hides of a photograph, (height, width) booleans, and why others hide nothing.
+
+    rows: its outlines or boxes. size: (height, width). chosen: the object that is hidden. Raises CapbiasError for
+    outlines of another size.
     """
-    person = shown.person
-    return None if person is None or "outline" not in person else outline_mask(person["outline"], height, width)
-
-
-def object_mask(shown: Shown, name: str, height: int, width: int) -> np.ndarray | None:
-    """(height, width) booleans: every object of this name, by outlines where there are some, else by boxes."""
-    for rows, of in ((shown.segments, _outline), (shown.boxes, _box)):
-        own = rows[rows["object"] == name] if len(rows) else rows
-        if len(own):
-            return np.logical_or.reduce([of(row, height, width) for row in own.to_dict("records")])
-    return None
-
-
-def _outline(row: dict, height: int, width: int) -> np.ndarray:
-    return outline_mask(row["outline"], height, width)
-
-
-def _box(row: dict, height: int, width: int) -> np.ndarray:
-    return box_mask([row[side] for side in BOX], height, width)
-
-
-LACKING = {
-    "part": "no outline of a person is known", "segment": "no outline of a person is known",
-    "box": "no person is known on it", "object": "no such object is known on it",
-    "both": "an outline of a person and an object are needed",
-}  # fmt: skip
-
-
-def hidden_of(shown: Shown, size: tuple[int, int], chosen: str = "", fraction: float = HALF) -> dict[str, np.ndarray]:
-    """What each condition hides of a photograph: (height, width) booleans. Those that cannot be had are left out.
-
-    size: (height, width). chosen: the object that is hidden. Raises CapbiasError for outlines of another size.
-    """
-    person, outline = shown.person, person_mask(shown, *size)
-    box = None if person is None else tuple(person[side] for side in BOX)
-    thing = object_mask(shown, chosen, *size) if chosen else None
-    needs = {"part": [outline], "segment": [outline], "box": [box], "object": [thing], "both": [outline, thing]}
-    return {
-        condition: region(condition, size, outline, box, thing, fraction)
-        for condition, needed in needs.items()
-        if all(given is not None for given in needed)
-    }
+    hidden: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
+    for condition in STRIP[1:]:
+        if condition in OF_OUTLINES and "outline" not in rows:
+            reasons[condition] = "its people have boxes, and no outlines" if len(rows) else "nothing is marked on it"
+            continue
+        try:
+            hidden[condition] = hidden_pixels(rows, size, Hiding(condition, fraction, departures={chosen: 1.0}))
+        except NothingToHide:
+            reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
+    return hidden, reasons
 
 
 def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], how: str) -> dict[str, np.ndarray]:

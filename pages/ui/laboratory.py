@@ -8,23 +8,25 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from capbias_core.errors import CapbiasError
 from capbias_core.experiments.attribution import KeptMaps, attribution_runs, kept_maps
 from capbias_core.experiments.conditions import ORIGINAL
+from capbias_core.experiments.correlated import departures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.laboratory import (
-    LACKING,
+    BOX,
     STRIP,
-    Shown,
     hidden_of,
     image_captions,
+    mask_of,
     masked_folders,
-    object_mask,
-    person_mask,
+    objects_on,
     photographs_of,
     rescored,
     variants,
 )
-from capbias_core.experiments.people import KINDS
+from capbias_core.experiments.making import RUN
+from capbias_core.experiments.people import KINDS, people_sources
 from capbias_core.experiments.plan import Request, plan
 from capbias_core.experiments.read import CaptionScores, caption_runs
 from capbias_core.experiments.store import Item, RunRow, Workspace
@@ -34,8 +36,8 @@ from capbias_core.present.conditions import TITLES
 from capbias_core.present.heatmap import heat_legend, heat_over, heat_text
 from capbias_core.present.overlay import layered, photograph_text, reduced
 from capbias_core.present.words import STYLE, legend
-from capbias_core.types import BOX_COLUMNS, CONDITIONS, SEGMENT_COLUMNS
-from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.types import BOX_COLUMNS, CONDITIONS
+from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from pages.ui import cached
 from pages.ui.base import errors, note
 from pages.ui.coloured import coloured_caption
@@ -47,7 +49,7 @@ LISTED = 500
 BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
 NOTHING = "nothing"
 CELL = 258
-KEPT, LIVE = "as they were captioned", "as chosen here"
+KEPT, LIVE = "as they are kept", "as chosen above"
 
 
 def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
@@ -59,19 +61,23 @@ def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute
             "page (files named by image id)."
         )
         return
-    image = _picker(engine, files, sets)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        image = _picker(engine, files, sets)
     if image not in files:
         note(f"There is no photograph {image!r} in this collection.")
         return
     pixels = _pixels(str(files[image]), files[image].stat().st_mtime_ns)
-    shown = _shown(engine, collection, image)
+    with right:
+        marks = _marks(engine, collection, image)
     left, right = st.container(key="stacks_laboratory").columns([3, 2], gap="large")
     with right:
-        hidden, how = _settings(shown, pixels)
+        hidden, reasons, how = _settings(engine, collection, attribute, marks, pixels)
         behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
-        _layers(image, pixels, shown, behind, hidden.get(behind))
-    _strip(engine, collection, image, pixels, shown, hidden, how, sets, attribute)
+        _layers(image, pixels, marks, behind, hidden.get(behind))
+    pictures = _pictures(engine, collection, image, variants(pixels, hidden, how))
+    _strip(engine, collection, image, pictures, reasons, marks, sets, attribute)
 
 
 def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> str:
@@ -97,50 +103,68 @@ def _maps(folder: str, run_id: str) -> KeptMaps:
     return kept_maps(workspace, workspace.run(run_id))
 
 
-def _shown(engine: Engine, collection: str, image: str) -> Shown:
-    """The marks of the newest outlines and of the newest boxes of the collection."""
-    rows = []
-    for kind, columns in zip(KINDS, (SEGMENT_COLUMNS, BOX_COLUMNS), strict=True):
-        items = engine.workspace.items(kind, collection)
-        frame = cached.captions(engine.folder, items[-1].hash) if items else pd.DataFrame(columns=list(columns))
-        rows.append(frame[frame["image_id"] == image])
-    return Shown(*rows)
+def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
+    """The outlines or boxes on a photograph, of those that are chosen where there are several; outlines first."""
+    sources = {f"{item.name} ({KINDS[item.kind]})": item for item in people_sources(engine.workspace, collection)}
+    if not sources:
+        return pd.DataFrame(columns=list(BOX_COLUMNS))
+    name = st.selectbox("Marked by", list(sources), key="marked_by") if len(sources) > 1 else next(iter(sources))
+    frame = cached.captions(engine.folder, sources[name].hash)
+    return frame[frame["image_id"] == image]
 
 
-def _settings(shown: Shown, pixels: np.ndarray) -> tuple[dict[str, np.ndarray], str]:
-    """What is hidden, and how."""
+@st.cache_data(show_spinner="Counting which objects go with a value", max_entries=16)
+def _departures(folder: str, collection: str, attribute: str, version: str) -> dict[str, float]:
+    """Of the objects that human captions name; empty where there are none. version: of the workspace."""
+    try:
+        return departures_in(Workspace(folder), collection, attribute)
+    except CapbiasError:
+        return {}
+
+
+def _settings(engine: Engine, collection: str, attribute: str, marks: pd.DataFrame, pixels: np.ndarray):
+    """What each condition hides, why others hide nothing, and how pixels are filled."""
     st.markdown("**What is masked, and how**")
-    things = shown.objects
-    chosen = st.selectbox("Object", things, key="object", help="The conditions object and both hide it.") or ""
+    departures = {}
+    if attribute:
+        departures = _departures(engine.folder, collection, attribute, engine.workspace.version())
+    things = objects_on(marks, departures)
+    chosen = st.selectbox(
+        "Object", things, key="object", format_func=lambda name: _object_title(name, things, departures, attribute),
+        help="The conditions object and both hide it. The first is the one that goes most with a value of the "
+        "attribute in the human captions, as in the LIC paper.",
+    )  # fmt: skip
     fraction = st.slider(
         "Part of the person (condition part)", 0.1, 1.0, HALF, 0.1, key="fraction",
         help="Of the pixels within the outline, this share from the top.",
     )  # fmt: skip
     how = st.segmented_control("Filled with", list(FILLS), default="grey", key="fill", required=True)
     with errors():
-        return hidden_of(shown, pixels.shape[:2], chosen, fraction), how
-    return {}, how
+        return *hidden_of(marks, pixels.shape[:2], chosen or "", fraction), how
+    return {}, {}, how
 
 
-def _layers(image: str, pixels: np.ndarray, shown: Shown, behind: str, hidden: np.ndarray | None) -> None:
+def _object_title(name: str, things: list[str], departures: dict[str, float], attribute: str) -> str:
+    return f"{name} (goes most with {attribute})" if name == things[0] and name in departures else name
+
+
+def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
     """The photograph, large, with its layers."""
-    marked = shown.segments if len(shown.segments) else shown.boxes
-    if marked.empty:
+    if marks.empty:
         note("Nothing is marked on this photograph. Load COCO instances on the Data page, or find people below.")
-    every = [name for name, there in ((BOXES, len(marked)), (OUTLINES, len(shown.segments)),
-                                      (FOREGROUND, shown.person is not None)) if there]  # fmt: skip
+    person = foreground(marks)
+    there = {BOXES: len(marks), OUTLINES: "outline" in marks, FOREGROUND: person is not None}
+    every = [name for name, is_there in there.items() if is_there]
     chosen = st.pills("Layers", every, selection_mode="multi", default=every[-1:], key="layers") if every else []
-    size, outlines = pixels.shape[:2], []
-    if OUTLINES in chosen:
-        outlines = [(name, mask) for name in ("person", *shown.objects)
-                    if (mask := object_mask(shown, name, *size)) is not None]  # fmt: skip
-    person = shown.person if FOREGROUND in chosen else None
+    outlines = [] if OUTLINES not in chosen else [
+        (name, mask_of(marks[marks["object"] == name], *pixels.shape[:2])) for name in dict.fromkeys(marks["object"])
+    ]  # fmt: skip
     picture = layered(
-        pixels, outlines, _largest_last(marked) if BOXES in chosen else None,
-        None if person is None else [person[side] for side in ("x1", "y1", "x2", "y2")], hidden,
+        pixels, outlines, _largest_last(marks) if BOXES in chosen else None,
+        [person[side] for side in BOX] if FOREGROUND in chosen else None, hidden,
     )  # fmt: skip
     drawn = [*chosen, *([f"what {behind} hides"] if behind != NOTHING else [])]
-    st.image(picture, width="stretch", alt=photograph_text(image, list(marked["object"]), drawn))
+    st.image(picture, width="stretch", alt=photograph_text(image, list(marks["object"]), drawn))
 
 
 def _largest_last(rows: pd.DataFrame) -> pd.DataFrame:
@@ -149,15 +173,19 @@ def _largest_last(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[np.argsort(-sizes.to_numpy(dtype=float))]
 
 
-def _strip(engine, collection: str, image: str, pixels, shown: Shown, hidden, how: str, sets, attribute: str) -> None:
-    """The conditions side by side."""
+def _pictures(engine: Engine, collection: str, image: str, made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The photograph under each condition: as it was captioned where that is kept, unless one wants to see others."""
     st.markdown("**The conditions side by side**")
-    st.html(STYLE)
-    pictures = variants(pixels, hidden, how)
     kept = _kept_pictures(engine, collection, image)
-    if kept:
-        which = st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
-        pictures |= kept if which == KEPT else {}
+    if not kept:
+        return made
+    which = st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
+    return made | kept if which == KEPT else made
+
+
+def _strip(engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str) -> None:
+    """The conditions side by side, each with its caption, score, words and map."""
+    st.html(STYLE)
     judge = _judge(engine, collection, sets, attribute)
     maps = attribution_runs(engine.workspace, collection, attribute) if attribute else {}
     found = _captions(engine, image, sets, judge)
@@ -168,10 +196,17 @@ def _strip(engine, collection: str, image: str, pixels, shown: Shown, hidden, ho
         for condition in [name for name in CONDITIONS if name in STRIP or name in sets]:
             with st.container(width=CELL, border=True, key=f"cell_{condition}"):
                 st.html(f"<b>{TITLES[condition]}</b>")
-                _cell_picture(condition, image, pictures)
+                _cell_picture(condition, image, pictures, reasons)
                 _cell_caption(condition, found, judge, largest)
-                _cell_map(engine, condition, image, pictures, shown, sets, maps)
+                _cell_map(engine, condition, image, pictures, marks, sets, maps)
     _what_scores(judge, image)
+    masked = {name: own for name, own in sets.items() if name in pictures and name != ORIGINAL}
+    brought = [TITLES[name] for name, own in masked.items() if RUN not in own.details]
+    if brought:
+        note(
+            f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and may "
+            "differ from what the captioner saw."
+        )
     if any(_has_map(engine, maps, item, image) for item in sets.values()):
         st.html(heat_legend())
 
@@ -186,11 +221,11 @@ def _kept_pictures(engine: Engine, collection: str, image: str) -> dict[str, np.
     return found
 
 
-def _cell_picture(condition: str, image: str, pictures: dict[str, np.ndarray]) -> None:
+def _cell_picture(condition: str, image: str, pictures: dict[str, np.ndarray], reasons: dict[str, str]) -> None:
     if condition in pictures:
         st.image(reduced(pictures[condition], 2 * CELL), width="stretch", alt=f"{image}, {TITLES[condition]}")
     else:
-        note(f"No picture: {LACKING.get(condition, 'somebody else masked it, and only the captions are here')}.")
+        note(f"No picture: {reasons.get(condition, 'somebody else masked it, and only the captions are here')}.")
 
 
 def _cell_caption(condition: str, found: dict, judge, largest: float) -> None:
@@ -212,14 +247,14 @@ def _has_map(engine: Engine, maps: dict[str, RunRow], item: Item, image: str) ->
     return item.name in maps and bool(_maps(engine.folder, maps[item.name].run_id).of_image(image))
 
 
-def _cell_map(engine, condition: str, image: str, pictures, shown: Shown, sets, maps) -> None:
+def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.DataFrame, sets, maps) -> None:
     """The map at each word of the caption that names a value."""
     item = sets.get(condition)
     if item is None or item.name not in maps or condition not in pictures:
         return
     kept = _maps(engine.folder, maps[item.name].run_id)
     pixels = pictures[condition]
-    person = person_mask(shown, *pixels.shape[:2])
+    person = mask_of(marks[marks["object"] == PERSON], *pixels.shape[:2])
     for row in kept.of_image(image):
         own, heat = kept.table.iloc[row], kept.heat(row)
         said = heat_text(own["word"], heat, own["attribution_score"], own["pointing_game"])

@@ -10,14 +10,18 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.experiments.browse import PICTURES
 from capbias_core.experiments.captioning import captioning
+from capbias_core.experiments.correlated import departures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.laboratory import keep_uploaded
 from capbias_core.experiments.making import making
+from capbias_core.experiments.masking import MASKED, masking
 from capbias_core.experiments.people import people_sources
 from capbias_core.experiments.photographs import photograph_sets
 from capbias_core.experiments.plan import Request, plan
 from capbias_core.experiments.store import Item, checked_name, suggested_name
 from capbias_core.present.table import counted
+from capbias_core.vision.hiding import OF_OBJECTS
+from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.running import start_button
@@ -30,11 +34,23 @@ ATTRIBUTION = "attribution_score"
 
 def making_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
     """One tab a step. Every step says what it costs and starts with a button."""
-    with st.expander("Find people, mask, caption, map"):
-        find, mask, caption, maps = st.tabs(["1 Find people", "2 Mask", "3 Caption", "4 Map"])
-        for tab, draw in ((find, _find), (mask, _mask), (caption, _caption)):
-            with tab, errors():
-                draw(engine, collection)
+    # With a key they stay open while runs come and go; what is closed is not drawn.
+    steps = st.expander("Find people, mask, caption, map", key="steps", on_change="rerun")
+    if not steps.open:
+        return
+    find, mask, caption, maps = steps.tabs(
+        ["1 Find people", "2 Mask", "3 Caption", "4 Map"], key="step", on_change="rerun"
+    )
+    if find.open:
+        with find, errors():
+            _find(engine, collection)
+    if mask.open:
+        with mask, errors():
+            _mask(engine, collection, attribute)
+    if caption.open:
+        with caption, errors():
+            _caption(engine, collection)
+    if maps.open:
         with maps, errors():
             _maps(engine, collection, sets, attribute)
 
@@ -75,6 +91,37 @@ def _marked(engine: Engine, collection: str) -> str:
     )
 
 
+def _mask(engine: Engine, collection: str, attribute: str) -> None:
+    """A folder of masked photographs for each condition."""
+    sources = [item.name for item in people_sources(engine.workspace, collection)]
+    if not sources or not photograph_sets(engine.workspace, collection):
+        note("Masks need photographs, and outlines (COCO instances, on the Data page) or boxes (1) of what they show.")
+        return
+    left, right = st.columns([2, 1])
+    chosen = left.multiselect("Conditions", MASKED, default=list(MASKED), key="mask_conditions")
+    fill = right.selectbox("Filled with", list(FILLS), key="mask_fill")
+    first, second, third = st.columns(3)
+    people = first.selectbox("Marked by", sources, key="mask_people")
+    fraction = second.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
+    names = third.text_input(
+        "Objects to mask", key="mask_objects", placeholder=f"those that go most with {attribute or 'the attribute'}",
+        help="Names, with commas between. Left empty, of the objects on each photograph the one that goes most with a "
+        "value of the attribute in the human captions, as in the LIC paper.",
+    )  # fmt: skip
+    objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
+    specs = []
+    for condition in chosen:
+        with errors():
+            departures = None
+            if condition in OF_OBJECTS:
+                departures = objects or departures_in(engine.workspace, collection, attribute)
+            specs.append(
+                masking(engine.workspace, collection, condition, people=people, fill=fill, fraction=float(fraction),
+                        departures=departures)
+            )  # fmt: skip
+    start_button(engine, collection, specs, "Mask", "mask")
+
+
 def _captioner() -> str:
     return (
         st.selectbox(
@@ -97,7 +144,7 @@ def _caption(engine: Engine, collection: str) -> None:
     left, middle, right = st.columns(3)
     chosen = left.multiselect("Photographs", folders, default=folders, key="captioned")
     beams = middle.number_input("Beams", 1, 20, 5, key="beams", help="Searched at once; 1 is greedy.")
-    length = right.number_input("Words at most", 1, 100, 20, key="length", help="In the captioner's own tokens.")
+    length = right.number_input("Length at most", 1, 100, 20, key="length", help="In the captioner's own tokens.")
     if not name or not chosen:
         note("Choose a captioner and photographs.")
         return
@@ -140,7 +187,7 @@ def upload(engine: Engine, collection: str) -> None:
         st.success(plain(said))
     if error := st.session_state.pop("upload_error", None):
         show_error(error)
-    with st.expander("Upload photographs, or a folder of them"):
+    with st.expander("Upload photographs, or a folder of them", key="upload", on_change="rerun"):
         left, right = st.columns([2, 1], vertical_alignment="bottom")
         names = list(dict.fromkeys([*engine.workspace.collections(), UPLOADED]))
         held = photograph_sets(engine.workspace, collection) if collection else []
@@ -178,7 +225,3 @@ def _said(item: Item, refused: dict[str, str], count: int) -> str:
     if refused:
         text += f" Left out: {'; '.join(refused.values())}."
     return text + (f" Only the first {MOST} were taken: name a folder on the Data page for more." * (count > MOST))
-
-
-def _mask(engine: Engine, collection: str) -> None:
-    note("Masked photographs are made in a terminal: python -m capbias_core mask --help.")
