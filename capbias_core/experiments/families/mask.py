@@ -48,9 +48,10 @@ def _keep(job: Job, found: Masked, asked: dict, options: dict) -> None:
 def notes(found: Masked, options: dict) -> tuple[str, ...]:
     """What was masked, and which photographs were left out and why."""
     share = found.kept["hidden"].mean()
+    photographs = "1 photograph" if len(found.kept) == 1 else f"{len(found.kept):,} photographs"
     lines = [
-        f"{len(found.kept):,} photograph{'' if len(found.kept) == 1 else 's'} masked ({options['condition']}, {options['fill']}) by "
-        f"{options[PEOPLE]['name']}; on average {share:.1%} of a photograph is hidden."
+        f"{photographs} masked ({options['condition']}, {options['fill']}) by {options[PEOPLE]['name']}; on average "
+        f"{share:.1%} of a photograph is hidden."
     ]
     if found.bare:
         lines.append(f"{len(found.bare):,} of them show none of the correlated objects; only the person is hidden.")

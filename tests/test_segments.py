@@ -1,0 +1,171 @@
+"""Outlines of what images show: read from COCO instances, faults counted and named, kept in a collection."""
+
+import json
+
+import pytest
+from pycocotools import mask
+
+from capbias_core.cli import main
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import ingest
+from capbias_core.experiments.ingest import keep_images, keep_segments, offer
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.report import report_segments
+from capbias_core.load.segments import outline_fault, read_segments, run_lengths, segment_table
+from capbias_core.types import SEGMENT_COLUMNS
+
+CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
+SQUARE = [[1, 1, 4, 1, 4, 4, 1, 4]]
+# Three columns of a picture two pixels high: the runs go down the columns, first of what is outside.
+RUNS = {"size": [2, 3], "counts": [1, 3, 2]}
+
+
+def annotation(image=1, category=1, outline=SQUARE, **further) -> dict:
+    return {"image_id": image, "category_id": category, "segmentation": outline, "bbox": [1, 1, 3, 3], **further}
+
+
+def written(folder, annotations, sizes=((1, 10, 10),), name="instances.json", **further):
+    """A COCO instances file. sizes: (image id, height, width)."""
+    images = [{"id": image, "height": height, "width": width} for image, height, width in sizes]
+    path = folder / name
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": CATEGORIES, **further}))
+    return path
+
+
+def test_outlines_by_hand(tmp_path):
+    rows = [annotation(), annotation(2, 18, RUNS, iscrowd=1), annotation(2, 18, {**RUNS, "counts": "132"})]
+    table = segment_table(written(tmp_path, rows, ((1, 10, 12), (2, 2, 3))))
+    assert list(table.frame.columns) == list(SEGMENT_COLUMNS)
+    first, crowd, packed = table.frame.itertuples(index=False)
+    assert first[:9] == ("1", "person", False, 10, 12, 1, 1, 4, 4) and json.loads(first.outline) == SQUARE
+    assert crowd[:5] == ("2", "dog", True, 2, 3) and json.loads(crowd.outline) == RUNS
+    assert not packed.crowd
+    assert (table.rows, table.others, table.problem_count) == (3, 0, 0)
+
+
+def test_a_box_that_is_missing_is_that_of_the_outline(tmp_path):
+    rows = [annotation(outline=[[1, 2, 5, 2, 5, 7.5]]), annotation(2, outline=RUNS)]
+    for row in rows:
+        row.pop("bbox")
+    frame = read_segments(written(tmp_path, rows, ((1, 10, 10), (2, 2, 3))))
+    # The runs are one pixel outside, three inside (below it, and the second column), two outside.
+    assert frame[["x1", "y1", "x2", "y2"]].to_numpy().tolist() == [[1, 2, 5, 7.5], [0, 0, 2, 2]]
+
+
+FAULTS = {
+    "there is no outline": {"outline": None},
+    "the outline is empty": {"outline": []},
+    "the outline is a number": {"outline": 3},
+    "neither polygons nor run lengths": {"outline": "[[1, 2"},
+    "a polygon that is no list of 3": {"outline": [[1, 1, 4, 4]]},
+    "a polygon with something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
+    "a point of the outline is not on the image of 10 x 10": {"outline": [[1, 1, 4, 1, 4, 400]]},
+    "an outline of 3 x 2 pixels on an image of 10 x 10": {"outline": RUNS},
+    "run lengths for 99 pixels where the outline has 100": {"outline": {"size": [10, 10], "counts": [99]}},
+    "run lengths without their size": {"outline": {"counts": [100]}},
+    "run lengths that are neither": {"outline": {"size": [10, 10], "counts": [-1, 101]}},
+    "the category 99": {"category": 99},
+    "the image id is empty": {"image": " "},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_counted_and_named_and_the_others_are_read(tmp_path, fault):
+    table = segment_table(written(tmp_path, [annotation(), annotation(**FAULTS[fault])]))
+    assert len(table.frame) == 1 and table.problem_count == 1
+    assert table.problems[0].line == 2 and fault in table.problems[0].message
+
+
+def test_numbers_that_json_allows_and_no_picture_has(tmp_path):
+    path = written(tmp_path, [annotation()])
+    text = path.read_text()
+    for number in ("NaN", "Infinity", "1e999", "9" * 400):
+        path.write_text(text.replace("[1, 1, 4, 1,", f"[{number}, 1, 4, 1,"))
+        with pytest.raises(CapbiasError, match="a point of the outline is not on the image"):
+            segment_table(path)
+
+
+@pytest.mark.parametrize("sizes", [(), ((1, 0, 0),), ((1, 10**9, 10**9),), ((1, "?", None),)])
+def test_a_size_that_is_not_known_is_none(tmp_path, sizes):
+    assert read_segments(written(tmp_path, [annotation()], sizes))[["height", "width"]].to_numpy().tolist() == [[0, 0]]
+
+
+def test_another_file_is_refused(tmp_path):
+    for content, said in (([], "no list of annotations"), ({"annotations": [{"image_id": 1}]}, "no annotation with")):
+        path = tmp_path / "other.json"
+        path.write_text(json.dumps(content))
+        with pytest.raises(CapbiasError, match=said):
+            segment_table(path)
+    cut = '{"annotations": [{"category_id": 1, "segmentation": [[1, 2'
+    path.write_text(cut)
+    with pytest.raises(CapbiasError, match=f"broken at line 1, column {len(cut) + 1} "):
+        segment_table(path)
+
+
+def test_only_images_that_are_asked_for(tmp_path):
+    table = segment_table(written(tmp_path, [annotation(1), annotation(2), annotation(2)]), {"2"})
+    assert set(table.frame["image_id"]) == {"2"} and table.others == 1
+    with pytest.raises(CapbiasError, match="3 are of images that the collection does not have"):
+        segment_table(tmp_path / "instances.json", {"7"})
+
+
+@pytest.mark.parametrize(
+    "runs", [[0, 5], [5], [1, 3, 2], [7, 40, 1, 0, 900, 31, 33, 1023, 1, 65536], [3, 2, 1, 1, 1, 1]]
+)
+def test_compressed_run_lengths_are_those_of_pycocotools(runs):
+    packed = mask.frPyObjects({"size": [sum(runs), 1], "counts": runs}, sum(runs), 1)["counts"].decode()
+    assert run_lengths(packed) == runs
+
+
+@pytest.mark.parametrize("text", ["P", "1 3", "é", "PPPPPPPPPP1"])
+def test_compressed_run_lengths_that_are_none(text):
+    assert run_lengths(text) is None
+
+
+def test_runs_for_fewer_pixels_never_reach_pycocotools():
+    # It would hand over whatever lay in memory for the pixels that are missing.
+    assert "run lengths for 1 pixels" in outline_fault({"size": [2, 2], "counts": "1"}, 2, 2)
+
+
+def test_real_outlines(coco_bias):
+    path = coco_bias / "annotations" / "instances_subset.json"
+    table, content = segment_table(path), json.loads(path.read_text())
+    assert len(table.frame) == len(content["annotations"]) == 209 and table.problem_count == 0
+    outlines = [json.loads(text) for text in table.frame["outline"]]
+    assert outlines == [record["segmentation"] for record in content["annotations"]]
+
+
+def test_the_report(tmp_path):
+    rows = [annotation(), annotation(iscrowd=1), annotation(2, 18), annotation(3, outline=None)]
+    report = report_segments(segment_table(written(tmp_path, rows)), "f.json", {"1", "2", "8", "9"})
+    lines = dict(report.lines())
+    assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
+    assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
+    assert report.warnings == (
+        "1 problem in 4 rows: what could not be read is left out.",
+        "The size of 1 image is not said: that outlines fit is seen when they are used.",
+    )
+
+
+def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkeypatch):
+    workspace = Workspace(tmp_path / "home")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "000002.png").touch()
+    keep_images(workspace, tmp_path / "pictures", "c")
+    path = written(tmp_path, [annotation(1), annotation(2)])
+    assert len(offer(workspace, path, "segments", "c").frame) == 2
+    monkeypatch.setattr(ingest, "LARGE_FILE", 10)
+    offered = offer(workspace, path, "segments", "c")
+    assert list(offered.frame["image_id"]) == ["2"] and offered.report.others == 1
+    item = keep_segments(workspace, offered, "outlines", "c", path.name)
+    assert workspace.frame(item.hash).equals(offered.frame)
+
+
+def test_import_from_a_terminal(tmp_path, capsys):
+    path = written(tmp_path, [annotation(), annotation(outline=None)])
+    home = ["--workspace", str(tmp_path / "home")]
+    assert main(["import", str(path), "--kind", "segments", *home]) == 0
+    said = capsys.readouterr()
+    assert "kept: segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
+    (item,) = Workspace(tmp_path / "home").items()
+    assert (item.kind, item.rows) == ("segments", 1)
