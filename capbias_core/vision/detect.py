@@ -81,13 +81,14 @@ def ultralytics(offline: bool = True):
 
     offline: that it is not to find out whether there is a network; decided by whoever asks first in a process.
     """
-    with _starting, tempfile.TemporaryDirectory(prefix="capbias-") as settings:
+    with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",
             "YOLO_OFFLINE": str(offline).lower(),
             "YOLO_VERBOSE": "false",
             "YOLO_CONFIG_DIR": settings,
             "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1),
         }
         import ultralytics as package
         from ultralytics.utils import LOGGER, SETTINGS
@@ -95,8 +96,27 @@ def ultralytics(offline: bool = True):
         LOGGER.setLevel("ERROR")
         if SETTINGS["sync"]:
             SETTINGS.update(sync=False)
-        del os.environ["YOLO_CONFIG_DIR"]
         return package
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Put back what importing ultralytics changes for the whole process: how Pillow opens files (it would ask for a
+    package where it knows none), how PyTorch saves, how numbers print, how many threads others may use."""
+    import torch
+    from PIL import Image
+
+    opens, saves, prints = Image.open, torch.save, np.get_printoptions()
+    limits = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "YOLO_CONFIG_DIR")}
+    try:
+        yield
+    finally:
+        Image.open, torch.save = opens, saves
+        np.set_printoptions(**prints)
+        torch.set_printoptions(profile="default")
+        os.environ |= {name: value for name, value in limits.items() if value is not None}
+        for name in (name for name, value in limits.items() if value is None):
+            os.environ.pop(name, None)
 
 
 @contextmanager

