@@ -204,8 +204,8 @@ def _strip(engine: Engine, collection: str, image: str, pictures, reasons, marks
     brought = [TITLES[name] for name, own in masked.items() if RUN not in own.details]
     if brought:
         note(
-            f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and may "
-            "differ from what the captioner saw."
+            f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and "
+            "may differ from what the captioner saw."
         )
     if any(_has_map(engine, maps, item, image) for item in sets.values()):
         st.html(heat_legend())
