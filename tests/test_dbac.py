@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, hstack
 
+from capbias_core.attackers import load_attacker
 from capbias_core.experiments import read
 from capbias_core.experiments.engine import execute
 from capbias_core.experiments.families import dbac as family
@@ -264,3 +265,26 @@ def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
             row = rows.loc["DBAC", way]
             inside[way] += row["ci_low"] <= 0 <= row["ci_high"]
     assert min(inside.values()) >= 13, inside
+
+
+def test_batches_shrink_with_the_images_by_hand():
+    """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
+    assert family.small_batches(Reads(256), 2450) == (Reads(58), "; batches of 58, 256 for 8624 training images")
+    assert family.small_batches(Reads(64), 2450)[0] == Reads(16) and family.small_batches(Reads(8), 2450) == (
+        Reads(8),
+        "",
+    )
+    assert family.small_batches(Reads(256), 10_780) == (Reads(256), "") == family.small_batches(Reads(256), 20_000)
+    assert family.small_batches(Heads(Reads(256)), 2450)[0] == Heads(Reads(58))
+    linear = load_attacker("ngram")
+    assert family.small_batches(linear, 100) == (linear, "")
+
+
+@dataclass(frozen=True)
+class Reads:
+    batch: int
+
+
+@dataclass(frozen=True)
+class Heads:
+    protocol: Reads

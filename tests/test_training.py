@@ -1,5 +1,6 @@
 """All seeds at once: what they learn together and alone, the kernels against PyTorch's own, threads, memory."""
 
+import math
 import subprocess
 import sys
 import threading
@@ -15,10 +16,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from capbias_core.attackers import ATTACKERS, load_attacker, training
-from capbias_core.attackers.base import fit_many, silent
+from capbias_core.attackers.base import fit_many, silent, task_probabilities
 from capbias_core.attackers.batches import PAD, encode, training_vocabulary
 from capbias_core.attackers.recurrent import LstmStates, RecurrentAttacker, turned
-from capbias_core.attackers.stacked import Dropout, bytes_a_seed, seeds_at_once, stack, unstack
+from capbias_core.attackers.stacked import Dropout, Head, bytes_a_seed, seeds_at_once, stack, unstack
 from capbias_core.attackers.training import (
     CPU,
     DBAC,
@@ -309,6 +310,31 @@ def test_batches_by_length_and_padded_hold_the_same_captions():
     assert [sorted(batch.rows[0].tolist()) for batch in by_length] == [[0, 1, 2], [3, 4, 5]]
     assert padded[0].parts[0][0][0].tolist() == encoded.ids[order[0], :3].tolist()
     assert padded[0].present.tolist() == [[1, 1, 1], [1, 0, 0]] and padded[1].present[1].tolist() == [0, 0, 0]
+
+
+def test_guesses_of_task_words_begin_at_their_frequencies_by_hand():
+    """Two of three captions with the first word, none with the second: (2 + 1/2) / 4 and 1/2 / 4."""
+    head = Head((4, 3, 2))
+    head.begin_at(np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
+    assert head.layers[-1].bias[0].tolist() == pytest.approx([math.log(2.5 / 1.5), math.log(0.5 / 3.5)])
+    before = head.layers[-1].bias.tolist()
+    head.begin_at(np.array([0, 1, 1]))
+    assert head.layers[-1].bias.tolist() == before
+
+
+def test_a_head_of_many_rare_task_words_learns_them():
+    """40 task words, a cue each: with logits that begin at 0 the head all but dies and guesses the frequencies."""
+    rng = np.random.default_rng(3)
+    there = rng.random((400, 40)) < 0.05
+    captions = [" ".join([f"w{place}" for place in np.flatnonzero(own)] or ["none"]) for own in there]
+    attacker = replace(load_attacker("rnn"), device="cpu", epochs=14, batch=32, hidden=64)
+    corpus = attacker.corpus(captions)
+    rows = np.arange(320)
+    model = attacker.fit(corpus, rows, there[rows], 2, 0, silent)
+    shares, frequency = task_probabilities(model.logits(corpus, np.arange(320, 400))), there[rows].mean(axis=0)
+    truth = there[320:]
+    ours, constant = (np.log(np.where(truth, own, 1 - own)).sum(axis=1).mean() for own in (shares, frequency))
+    assert ours > 0.8 * constant
 
 
 def test_losses_by_hand():

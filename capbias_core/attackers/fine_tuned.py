@@ -61,6 +61,7 @@ class FineTunedAttacker:
         device, logits = choose_device(self.device), logit_count(labels, n_values)
         encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))
         head = untrained((encoder.width, *self.hidden, logits), LEAK, seed).to(device)
+        head.begin_at(np.asarray(labels))
         kind = torch.long if np.ndim(labels) == 1 else torch.bool
         targets = torch.as_tensor(np.asarray(labels), dtype=kind, device=device)
         ids = [corpus.ids[row] for row in rows]

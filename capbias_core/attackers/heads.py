@@ -126,6 +126,7 @@ def prepared(rows, labels: np.ndarray, head: Head, seed: int, protocol: HeadProt
     rows = np.asarray(rows)
     order = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)).permutation(len(rows))
     aside, kept = np.split(order, [max(1, len(rows) // ASIDE) if protocol.patience else 0])
+    head.begin_at(labels[kept])
     return HeadFit(seed, head, (rows[kept], labels[kept]), (rows[aside], labels[aside]))
 
 

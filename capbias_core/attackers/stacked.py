@@ -86,6 +86,16 @@ class Head(nn.Module):
         self.leak, self.logits = leak, sizes[-1]
         self.layers = nn.ModuleList(StackedLinear(before, after) for before, after in pairwise(sizes))
 
+    def begin_at(self, labels: np.ndarray) -> None:
+        """Let the guesses of task words, labels (n, L), begin at how often each is there; others begin as they are.
+
+        From 0 the first steps push all of these logits down together, and the layers of ReLU before them die of it: the
+        head then says of every caption what it says of all. S = 1.
+        """
+        if labels.ndim == 2:
+            share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
+            self.layers[-1].bias.data[0] = torch.from_numpy(np.log(share / (1 - share))).to(self.layers[-1].bias)
+
     def forward(self, values: Tensor) -> Tensor:
         for layer in self.layers[:-1]:
             values = functional.leaky_relu(layer(values), self.leak)
@@ -93,11 +103,13 @@ class Head(nn.Module):
 
 
 class Network(nn.Module):
-    """Embeddings of words, and an encoder and head that a kind of network adds in `read`. logits: C.
+    """Embeddings of words, and an encoder and a head that a kind of network adds and reads with in `read`. logits: C.
 
     words: how many ids there are; row PAD of the embeddings is 0 and stays so. Dropout is an argument and not a mode:
     networks stay in training mode, in which there are gradients after training too (for attributions).
     """
+
+    head: Head
 
     def __init__(self, words: int, embedding: int, logits: int):
         super().__init__()

@@ -3,7 +3,8 @@
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
 epochs. The paper does not say how it keeps such an attacker from learning its captions by heart; here a tenth of the
 training captions is set aside, and the epoch with the lowest loss on them is kept, with no further ones after five
-without a lower loss. The vocabulary comes from the training captions; other words are `<unk>`.
+without a lower loss. The vocabulary comes from the training captions; other words are `<unk>`. Where task words are
+guessed, the last layer begins at how often each is there (stacked.py says why).
 
 On CUDA the seeds are one network (stacked.py) that reads padded captions; nothing in a step waits for the device. On a
 CPU each seed is a network of its own in a thread of its own: threads that share a matrix product wait for each other at
@@ -416,9 +417,10 @@ class NetworkAttacker:
         captions = [corpus.tokens[row] for row in rows]
         vocabulary = training_vocabulary([captions[place] for place in kept])
         encoded = [encode([captions[place] for place in own], vocabulary) for own in (kept, aside) if own is not None]
+        network = self._untrained(len(vocabulary) + 1, logit_count(labels, n_values), seed)
+        network.head.begin_at(labels[kept])
         return Fit(
-            seed, vocabulary, self._untrained(len(vocabulary) + 1, logit_count(labels, n_values), seed),
-            encoded[0], labels[kept],
+            seed, vocabulary, network, encoded[0], labels[kept],
             *((encoded[1], labels[aside]) if self.patience else (None, None)),
         )  # fmt: skip
 

@@ -24,7 +24,7 @@ from capbias_core.metrics import METRICS, expand_metrics, run_family
 from capbias_core.types import Attribute
 
 # Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 6
+PROTOCOL = 7
 
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"

@@ -5,8 +5,8 @@ The metrics are read from sums over held-out captions, image by image, so that o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate, shared_intervals
-from capbias_core.attackers.base import probabilities, task_probabilities
+from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome, of_images, packed, possible, unpacked
@@ -36,7 +36,10 @@ from capbias_core.prepare.tasks import encode, mask_objects, named_objects, obje
 from capbias_core.types import A_TO_T, T_TO_A
 
 SMALLEST = 1e-12
-# Images from which the paper's protocol has about the steps that it has there.
+# Training images of the protocol, for which its batches are meant; fewer are read in smaller ones.
+FULL_TRAINING = 8_624
+SMALLEST_BATCH = 16
+# From fewer images than these a network learns less of the objects.
 ENOUGH = 5000
 READINGS = ("DBAC", "DBAC_accuracy", "DBAC_code")
 
@@ -103,8 +106,8 @@ def run(job: Job) -> Outcome:
     )
     if job.spec.attacker != "ngram" and len(images) < ENOUGH:
         notes.append(
-            f"Only {len(images):,} images: in 50 epochs of large batches a network may learn little of the objects, "
-            "and T->A then stays near 0. The paper has 10,780; compare with ngram."
+            f"Only {len(images):,} images: a network learns less of the objects from them, and T->A stays closer to 0. "
+            "The paper has 10,780; compare with ngram."
         )
     results = [row for direction, own in evidence.items() for row in _results(job, direction, own)]
     return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
@@ -113,6 +116,22 @@ def run(job: Job) -> Outcome:
 def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
     """The progress of one of several parts as that of the run."""
     return lambda share, text: job.progress((place + share) / parts, text)
+
+
+def small_batches(attacker: Attacker, images: int) -> tuple[Attacker, str]:
+    """An attacker for so many images, whose epochs have as many steps as those of the full protocol; and its method.
+
+    Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
+    """
+    training = images - held_out_count(images)
+    settings = getattr(attacker, "protocol", attacker)
+    full = getattr(settings, "batch", 0)
+    batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
+    if batch == full:
+        return attacker, ""
+    smaller = replace(settings, batch=batch)
+    said = f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
+    return (smaller if settings is attacker else replace(attacker, protocol=smaller)), said
 
 
 class Side:
@@ -154,7 +173,7 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(attacker_of(job), sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
+    crew = Crew(_attacker(job, images)[0], sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(list(object_names())[place] for place in kept)
     tasks = [side.named[:, kept] for side in sides]
     evidence = _evidence(
@@ -178,12 +197,17 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(shares), shares > 0.5, chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(attacker_of(job), sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
+    crew = Crew(_attacker(job, images)[0], sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
     names = tuple(names[place] for place in kept)
     tasks = [on_image[side.image] for side in sides]
     lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
     evidence = _evidence(crew, job.spec.seeds, sides, lists, names, tasks, truth, inverse=True)
     return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(images)}"
+
+
+def _attacker(job: Job, images: Sequence[str]) -> tuple[Attacker, str]:
+    """The attacker of a run, as `small_batches` gives it."""
+    return small_batches(attacker_of(job), len(images))
 
 
 def _sizes(images: list[str]) -> str:
@@ -304,9 +328,10 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
 def _results(job: Job, direction: str, evidence: Evidence) -> list:
     n = held_out_count(len(evidence.images))
     alignment = job.spec.options.get("alignment")
+    attacker, batches = _attacker(job, evidence.images)
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        f"image bootstrap, 1000 draws{trained_on(attacker_of(job))}{encoded_by(job.spec.options)}"
+        f"image bootstrap, 1000 draws{trained_on(attacker)}{batches}{encoded_by(job.spec.options)}"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)
