@@ -6,8 +6,11 @@ import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.experiments import gender_score_names
+from capbias_core.experiments.families.looking import UNMASKED as NOT_MASKED
+from capbias_core.experiments.plan import JUDGE
 from capbias_core.experiments.read import current_runs, object_rows
 from capbias_core.experiments.store import Workspace
+from capbias_core.metrics import METRICS, run_family
 
 PAPERS = {
     "lic": "LIC (Hirota et al., 2022)",
@@ -18,6 +21,7 @@ PAPERS = {
 }
 # Metrics that a paper measures by another protocol than the one that has this name here.
 # The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
+# ImageCaptioner2's too (see `_of_judge`): sizes, learning rate and size of the pictures are not in the paper.
 OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR")}
 # Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals.
 OTHER_NAME = {("dbac", "LIC_H"): "LIC_D", ("dbac", "METEOR"): "METEOR_aligned"}
@@ -27,6 +31,11 @@ CONSTANT = {("dbac", name): "constant" for name in ("LIC_H", "DBAC_H")}
 ALIGNED = {("dbac", "DBAC"): "contextual_glove"}
 # Directions that the text says and the tables do not.
 DIRECTION = {("dbac", "DBAC_H"): "A->T"}
+# Table 2 of ImageCaptioner2: three scores of one judge.
+ONE_JUDGE = "scoring_function_ablation"
+OF_ONE_JUDGE = {"LIC": "imagecaptioner2_lic", "leakage_score": "imagecaptioner2_leakage"}
+# Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
+MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
 WITH_REFERENCES = "with_references"
 UNMASKED = "original"
 
@@ -84,6 +93,8 @@ def _key(row: dict) -> tuple:
         metric, direction, _ = gender_score_names.printed_as(row)
         return tuple(map(name_key, (row["model"], row["attribute"], metric, direction)))
     metric, direction = OTHER_NAME.get(named, row["metric"]), row["direction"] or DIRECTION.get(named, "")
+    if row["condition"] == ONE_JUDGE:
+        metric = OF_ONE_JUDGE.get(metric, metric)
     return tuple(map(name_key, (row["model"], row["attribute"], metric, direction)))
 
 
@@ -103,7 +114,16 @@ def _condition(row: dict) -> str:
     return "" if condition in (UNMASKED, CONSTANT.get(named)) else name_key(condition)
 
 
+def _of_judge(own: dict) -> bool:
+    """Whether a judge that sees the photographs measured this."""
+    return own["metric"] in METRICS and run_family(own["metric"]) == JUDGE
+
+
 def _conditions_meet(row: dict, own: dict) -> bool:
+    if _of_judge(own):
+        masks = own["condition"].removesuffix(WITH_REFERENCES).strip("; ")
+        wanted = MASKED_BY.get(row["condition"])
+        return wanted is not None and wanted in masks and masks != NOT_MASKED
     named = (_condition(row), _condition(row) if row["condition"] else "")
     return _condition(own) in [condition + part for condition in named for part in ("", name_key(WITH_REFERENCES))]
 
@@ -124,6 +144,8 @@ def _pair(row: dict, own: dict | None) -> dict:
 def _holds(row: dict, own: dict, scaled: dict) -> str:
     if not _same_encoder(row, own):
         return f"another encoder, {NOTHING}"
+    if _of_judge(own):
+        return f"another protocol, {NOTHING}"
     if _condition(own) != _condition(row):
         part = _condition(own) == _condition(row) + name_key(WITH_REFERENCES)
         return f"{'part of the images' if part else 'another alignment'}, {NOTHING}"
