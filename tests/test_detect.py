@@ -505,6 +505,5 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo):
     item = looked_at.item(BOXES, "yolo", "c")
     assert item.details["weights"] == yolo.name and len(item.details["read"]) == 24
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
-    assert item.details["photographs"] == "photographs" and agreements.PERSON in set(
-        looked_at.frame(item.hash)["object"]
-    )
+    assert item.details["photographs"] == "photographs"
+    assert PERSON in set(looked_at.frame(item.hash)["object"])
