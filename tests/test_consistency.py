@@ -328,7 +328,14 @@ def test_the_command_writes_the_gold_from_the_bundled_table(tmp_path, capsys):
     assert printed.out == "" and "left blank" in printed.err
     rows = pd.read_csv(out, keep_default_na=False)
     assert tuple(rows.columns) == RESULT_COLUMNS
-    assert set(rows["metric"]) == {"cv", "conflict_score", "ranking_consistency", "human_alignment"}
+    assert set(rows["metric"]) == {
+        "cv",
+        "conflict_score",
+        "ranking_consistency",
+        "human_alignment",
+        "mask_correlation",
+        "mask_difference",
+    }
     four = rows[(rows["paper"] == "imgcap2") & (rows["table"] == "4")].set_index(["condition", "metric"])["value"]
     assert float(four["LIC", "conflict_score"]) == pytest.approx(100 / 9)
     assert float(four["LIC", "ranking_consistency"]) == pytest.approx(0.926, abs=0.0005)

