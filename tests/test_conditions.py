@@ -1,0 +1,295 @@
+"""Caption sets of masked photographs: whose and which, their differences, the papers' values, sentence and chart."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.cli import main
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.conditions import (
+    COLUMNS,
+    condition_of,
+    condition_rows,
+    condition_sets,
+    describe,
+    plan_conditions,
+    printed_conditions,
+    suggested_condition,
+)
+from capbias_core.experiments.families.attack import held_out_from
+from capbias_core.experiments.store import Workspace
+from capbias_core.load.published import published_results
+from capbias_core.present.conditions import condition_answer, condition_chart, condition_table
+from capbias_core.types import CONDITIONS
+
+COLLECTION = "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sat_masked_person", ("sat", "person")),
+        ("sat_masked_both", ("sat", "both")),
+        ("BLIP 2 (bounding box masked)", ("BLIP 2", "box")),
+        ("partial_masked git", ("git", "part")),
+        ("sat (segment masked)", ("sat", "segment")),
+        ("nic-masked-object.v2", ("nic v2", "object")),
+        # Nothing is said of a condition: the set is its own captioner's, on the originals.
+        ("sat", ("sat", "original")),
+        ("unmasked_person", ("unmasked_person", "original")),
+        ("masked_bodyguard", ("masked_bodyguard", "original")),
+        ("personal captions", ("personal captions", "original")),
+    ],
+)
+def test_captioner_and_condition_are_read_from_a_name(name, expected):
+    assert suggested_condition(name) == expected
+
+
+def leaking(n: int, share: float, seed: int) -> list[str]:
+    """Captions of n images, labelled Female and Male in turn, a word of which tells the label in this share of them."""
+    rng = np.random.default_rng(seed)
+    told = rng.random(n) < share
+    other = rng.integers(0, 2, n)
+    word = ["cake", "ball"]
+    return [f"somebody with a {word[label if tells else guess]}"
+            for label, tells, guess in zip(np.arange(n) % 2, told, other, strict=True)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A workspace with captions of one captioner that tell the label always, and under `person` half the time."""
+    folder = tmp_path_factory.mktemp("conditions")
+    n = 600
+    pd.DataFrame({"image_id": range(n), "gender": ["Female", "Male"] * (n // 2)}).to_csv(
+        folder / "labels.csv", index=False
+    )
+    for name, share, seed in (("m", 1.0, 1), ("m_masked_person", 0.5, 2), ("elsewhere", 0.0, 3)):
+        rows = [{"image_id": place, "caption": text} for place, text in enumerate(leaking(n, share, seed))]
+        (folder / f"{name}.json").write_text(json.dumps(rows))
+    home = ["--workspace", str(folder / "home"), "--collection", COLLECTION]
+    assert main(["import", str(folder / "labels.csv"), "--kind", "attributes", *home]) == 0
+    for name in ("m", "m_masked_person"):
+        assert main(["import", str(folder / f"{name}.json"), "--kind", "captions", *home]) == 0
+    named = ["--captioner", "m", "--condition", "both"]
+    assert main(["import", str(folder / "elsewhere.json"), "--kind", "captions", *named, *home]) == 0
+    out = folder / "rows.csv"
+    asked = ["--captioner", "m", "--attribute", "gender", "--seeds", "4", "--output", str(out)]
+    assert main(["conditions", *asked, *home]) == 0
+    return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str})
+
+
+def test_a_set_is_known_by_its_name_or_as_it_was_named_on_import(measured):
+    workspace, _ = measured
+    sets = condition_sets(workspace, COLLECTION)
+    assert {name: {key: item.name for key, item in own.items()} for name, own in sets.items()} == {
+        "m": {"original": "m", "person": "m_masked_person", "both": "elsewhere"}
+    }
+
+
+def test_differences_to_the_original_and_to_chance(measured):
+    """Every seed holds out equally many images, the same in every set, so that differences are those of the values."""
+    _, rows = measured
+    assert list(rows.columns) == list(COLUMNS)
+    rows = rows[rows["metric"] == "LIC_M"].set_index("masked")
+    assert list(rows.index) == ["original", "person", "both"]
+    for condition in ("person", "both"):
+        change = rows.at[condition, "value"] - rows.at["original", "value"]
+        assert rows.at[condition, "to_original"] == pytest.approx(change)
+        assert rows.at[condition, "to_original_high"] < 0, "less is told, and that is beyond doubt"
+    assert (rows["value"] - rows["to_neutral"]).tolist() == pytest.approx([25.0] * 3)
+    assert (rows["ci_low"] - rows["to_neutral_low"]).tolist() == pytest.approx([25.0] * 3)
+    assert rows["to_original"].isna().tolist() == [True, False, False]
+    assert rows.at["original", "value"] > 60 and rows.at["original", "to_neutral_low"] > 0
+    assert rows.at["both", "to_neutral_low"] < 0 < rows.at["both", "to_neutral_high"], "nothing is told: at chance"
+
+
+def test_the_interval_of_a_difference_is_that_of_a_plain_paired_bootstrap(measured):
+    """An independent one: a loop over draws of images, the same images on both sides."""
+    workspace, rows = measured
+    rows = rows[rows["metric"] == "LIC_M"].set_index("masked")
+    per_image = {name: correct_confidence(workspace, rows.at[name, "run_id"]) for name in ("original", "person")}
+    images = sorted(per_image["original"])
+    assert sorted(per_image["person"]) == images, "the same seeds hold out the same images"
+    sums = np.array([[*per_image["original"][image], *per_image["person"][image]] for image in images])
+    rng, found = np.random.default_rng(99), []
+    for _ in range(1500):
+        total = sums[rng.integers(0, len(sums), len(sums))].sum(axis=0)
+        found.append(100 * (total[2] / total[3] - total[0] / total[1]))
+    low, high = np.percentile(found, [2.5, 97.5])
+    own = rows.loc["person"]
+    assert (own["to_original_low"], own["to_original_high"]) == pytest.approx((low, high), abs=0.6)
+    assert high - low > 2, "or the tolerance would decide nothing"
+
+
+def correct_confidence(workspace, run_id: str) -> dict[str, tuple[float, int]]:
+    """Of each held-out image the confidence in right guesses, summed, and how many guesses."""
+    evidence = held_out_from(workspace.array(run_id, "model"))
+    found: dict[str, tuple[float, int]] = {}
+    for place, label, shares in zip(evidence.image, evidence.label, evidence.probabilities, strict=True):
+        total, count = found.get(evidence.images[place], (0.0, 0))
+        right = shares.argmax() == label
+        found[evidence.images[place]] = (total + (shares.max() if right else 0.0), count + 1)
+    return found
+
+
+def test_naming_a_set_anew_keeps_what_was_measured(measured):
+    workspace, _ = measured
+    before = len(workspace.results())
+    item = workspace.item("captions", "elsewhere", COLLECTION)
+    described = describe(workspace, item, "m", "object")
+    try:
+        assert condition_of(described) == ("m", "object") and described.hash == item.hash
+        assert len(workspace.results()) == before
+        assert set(condition_rows(workspace, COLLECTION, "m", "gender")["masked"]) == {"original", "person", "object"}
+    finally:
+        describe(workspace, described, "m", "both")
+
+
+def test_what_cannot_be_measured_is_said(measured):
+    workspace, _ = measured
+    found = plan_conditions(workspace, COLLECTION, "m", "gender", seeds=4)
+    assert {spec.family for spec in found.specs} == {"attack"}
+    assert len(found.lacking) == 3 and all("human captions" in line for line in found.lacking)
+    for wrong in ({"captioner": "n"}, {"attribute": "age"}, {"metrics": ("bleu",)}):
+        with pytest.raises(CapbiasError):
+            plan_conditions(workspace, COLLECTION, **{"captioner": "m", "attribute": "gender"} | wrong)
+
+
+def test_one_condition_alone_is_refused(tmp_path):
+    workspace = Workspace(tmp_path)
+    frame = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
+    workspace.keep("captions", "alone", frame, COLLECTION, "test")
+    with pytest.raises(CapbiasError, match="under one condition"):
+        plan_conditions(workspace, COLLECTION, "alone", "gender")
+
+
+@pytest.mark.parametrize("option", [["--condition", "hat"], ["--captioner", "<b>"]])
+def test_an_unknown_condition_or_a_name_that_cannot_be_one_keeps_nothing(tmp_path, option):
+    (tmp_path / "m.json").write_text(json.dumps([{"image_id": 1, "caption": "a dog"}]))
+    home = tmp_path / "home"
+    asked = ["import", str(tmp_path / "m.json"), "--kind", "captions", "--workspace", str(home), *option]
+    try:
+        assert main(asked) == 2
+    except SystemExit as stopped:
+        assert stopped.code == 2
+    assert not home.exists() or Workspace(home).items() == []
+
+
+def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path):
+    """METRICS.md: another linear attacker, 10 seeds, gave 43.1, 39.3 and 37.4 for object, person and both; the paper's
+    Table 4 prints 42.9, 39.1, 37.2, with deviations of 0.8 to 1.6 over seeds."""
+    home = ["--workspace", str(tmp_path / "home"), "--collection", COLLECTION]
+    labels = str(coco_bias / "annotations" / "attributes.csv")
+    assert main(["import", labels, "--kind", "attributes", "--attribute", "gender", *home]) == 0
+    for name in ("sat", "sat_masked_object", "sat_masked_person", "sat_masked_both"):
+        assert main(["import", str(coco_bias / "results" / f"{name}.json"), "--kind", "captions", *home]) == 0
+    out = tmp_path / "rows.csv"
+    asked = ["--attribute", "gender", "--metric", "lic", "--seeds", "3", "--output", str(out)]
+    assert main(["conditions", *asked, *home]) == 0
+    rows = pd.read_csv(out).set_index("masked")
+    expected = {"original": 44.1, "object": 43.1, "person": 39.3, "both": 37.4}
+    assert rows["captioner"].unique().tolist() == ["sat"]
+    for condition, value in expected.items():
+        assert rows.at[condition, "value"] == pytest.approx(value, abs=2.0)
+    assert rows.at["person", "to_original_high"] < 0 and rows.at["both", "to_original_high"] < 0
+    assert (rows["to_neutral_low"] > 5).all(), "far above chance, whatever is masked"
+
+
+# the papers' values
+
+
+@pytest.mark.parametrize(
+    ("attribute", "model", "metric", "masked", "value"),
+    [
+        ("gender", "sat", "LIC_M", "person", 39.1),
+        ("gender", "oscar", "LIC_M", "both", 39.0),
+        ("gender", "blip", "DBAC", "box", 33.42),
+        ("gender", "blip", "BA", "segment", 0.83),
+        ("race", "blip", "attribution_score", "part", 74.92),
+        ("race", "blip", "LIC", "original", 1.11),
+    ],
+)
+def test_printed_values_stand_under_our_names_of_conditions(attribute, model, metric, masked, value):
+    rows = printed_conditions(published_results(), attribute)
+    own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
+    assert own["value"].tolist() == [value]
+    assert set(rows["masked"]) <= set(CONDITIONS)
+
+
+# the sentence, the chart and the table
+
+
+def rows_of(**values) -> pd.DataFrame:
+    """Rows of LIC_M: condition -> (value, half width of its interval); differences as they follow."""
+    original = values["original"][0]
+    rows = []
+    for masked, (value, half) in values.items():
+        change = {"to_original": value - original, "to_original_low": value - original - half,
+                  "to_original_high": value - original + half} if masked != "original" else {}  # fmt: skip
+        above = {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
+        rows.append(
+            {"captioner": "m", "masked": masked, "attribute": "gender", "model": "m", "metric": "LIC_M",
+             "direction": "", "encoder": "ngram", "paper": "measured", "value": value, "ci_low": value - half,
+             "ci_high": value + half, "seeds": 10, "n": 662, **change, **above}
+        )  # fmt: skip
+    return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
+
+
+def test_the_sentence_says_how_much_is_left_and_how_much_went():
+    text = condition_answer(rows_of(original=(45, 1), person=(40, 1), both=(35, 1)), "m", "gender")
+    assert text.headline == (
+        "With person and object masked, captions of m still give gender away: LIC_M 35.0 [34.0, 36.0], "
+        "10.0 [9.0, 11.0] above chance (25.0)."
+    )
+    # 5 and 10 of the 20 above chance went.
+    assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in text.support
+    assert "person and object by −10.0 [−11.0, −9.0] (50% of what was above chance)" in text.support
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [((25.5, 1), "no more than chance (25.0) as far as can be told"), ((22, 1), "less than chance")]
+)
+def test_the_sentence_claims_no_leakage_where_the_interval_holds_chance(value, said):
+    text = condition_answer(rows_of(original=(45, 1), segment=value), "m", "gender")
+    assert said in text.headline and "still" not in text.headline
+
+
+def test_a_change_whose_interval_holds_0_has_no_share():
+    text = condition_answer(rows_of(original=(45, 1), object=(44.5, 1)), "m", "gender")
+    assert "the object by −0.5 [−1.5, 0.5]." in text.support
+
+
+def test_without_the_original_nothing_is_claimed():
+    rows = rows_of(original=(45, 1), person=(40, 1))
+    text = condition_answer(rows[rows["masked"] == "person"], "m", "gender")
+    assert "not measured yet" in text.headline and "Run" in text.support
+
+
+def test_the_chart_has_a_panel_a_metric_with_measured_and_printed_values():
+    printed = printed_conditions(published_results(), "gender")
+    figure = condition_chart(rows_of(original=(45, 1), person=(40, 1)), printed)
+    titles = [note.text for note in figure.layout.annotations]
+    assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA T→A ↓", "attribution score ↓"]
+    own = next(trace for trace in figure.data if trace.name == "m, gender")
+    assert list(own.y) == [45, 40] and list(own.error_y.array) == [1, 1]
+    sat = next(trace for trace in figure.data if trace.name == "printed: sat, gender (LIC Table 4)")
+    assert list(sat.y) == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
+    assert condition_chart(rows_of(original=(45, 1)).iloc[:0], printed.iloc[:0]) is None
+
+
+def test_a_name_from_a_file_is_no_markup_in_the_chart():
+    rows = rows_of(original=(45, 1)).assign(captioner="<b>m</b>")
+    figure = condition_chart(rows, printed_conditions(published_results(), "nothing"))
+    assert figure.data[0].name.startswith("&lt;b&gt;m") and "<b>" not in figure.data[0].hovertext[0]
+
+
+def test_the_table_has_both_differences():
+    table = condition_table(rows_of(original=(45, 1), both=(35, 1)))
+    assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
+    assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
+    assert io.StringIO(table.to_csv()).read().count("person and object") == 1
