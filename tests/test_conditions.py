@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.aggregate import Pair, Ranking
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments import conditions
 from capbias_core.experiments.conditions import (
     COLUMNS,
     condition_of,
@@ -293,3 +295,13 @@ def test_the_table_has_both_differences():
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
     assert io.StringIO(table.to_csv()).read().count("person and object") == 1
+
+
+@pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
+def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(measured, monkeypatch, pair):
+    """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
+    workspace, rows = measured
+    runs = list(workspace.runs_of(rows["run_id"].unique()[:1]).values())
+    found = Ranking({}, (Pair(*pair, p=0.01),))
+    monkeypatch.setattr(conditions, "ranking", lambda *_: found)
+    assert conditions._changes(workspace, runs, "LIC_M", "", "m") == {"n": (-3.0, -4.0, -1.0)}
