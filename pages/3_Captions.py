@@ -20,6 +20,7 @@ from capbias_core.types import Attribute
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page, show_error
 from pages.ui.coloured import coloured_caption
+from pages.ui.reading import other_encoders
 from pages.ui.running import progress
 
 PAGE = 50
@@ -52,9 +53,9 @@ def main() -> None:
     if chosen.empty:
         note("No caption fits these filters.")
     else:
-        image = _table(chosen, name, against)
+        image, beside = _table(chosen, name, against)
         st.divider()
-        _one_image(engine, collection, runs, name, image)
+        _one_image(engine, collection, runs, name, image, beside)
     st.divider()
     _words(engine, runs[name], own, name)
     note(own.attribute.note)
@@ -94,8 +95,8 @@ def _filtered(rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.Data
     return select_rows(rows, attribute, order, "" if group == EVERYONE else group, word, query)
 
 
-def _table(chosen: pd.DataFrame, name: str, against: str) -> str:
-    """A page of captions; the image of the selected row."""
+def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str]]:
+    """A page of captions; the image of the selected row, and those of the page."""
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     with left:
@@ -127,7 +128,8 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> str:
             ),
         },
     )  # fmt: skip
-    return st.session_state["image"].strip() or str(part.iloc[0]["image_id"])
+    images = list(part["image_id"])
+    return st.session_state["image"].strip() or images[0], images
 
 
 def _pick(key: str, target: str, values: list[str]) -> None:
@@ -139,8 +141,13 @@ def _pick(key: str, target: str, values: list[str]) -> None:
             st.session_state["image"] = ""
 
 
-def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: str, image: str) -> None:
-    """One image: its photograph where there is one, and its captions from everyone, words coloured."""
+def _one_image(
+    engine: Engine, collection: str, runs: dict[str, RunRow], name: str, image: str, beside: list[str]
+) -> None:
+    """One image: its photograph where there is one, and its captions from everyone, words coloured.
+
+    beside: the images of the page, which another encoder reads at the same time.
+    """
     st.subheader(f"Image {image}" if image.isalnum() else "The image")
     picture = picture_path(engine.workspace, collection, image)
     left, right = st.container(key="stacks").columns([1, 2], gap="large") if picture else (None, st.container())
@@ -168,6 +175,8 @@ def _one_image(engine: Engine, collection: str, runs: dict[str, RunRow], name: s
             _caption(engine, other, scores, place, largest)
     for other, scores, place in shown:
         if other == name:
+            originals = tokenize(_written(engine, scores, place))
+            other_encoders(engine, collection, runs[name], scores, place, beside, originals)
             _what_if(engine, scores, place, largest)
             return
 

@@ -204,6 +204,8 @@ EXPLAIN_EXAMPLE = """\
   python -m capbias_core explain --captions sat.json --attributes attributes.csv --attribute gender --top 20
   python -m capbias_core explain --captions sat.json --attributes attributes.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
+  python -m capbias_core explain --captions sat.json --attributes attributes.csv --attribute gender --image 785 \\
+    --attacker minilm --attention --layer 4 --head 2
 
 Every caption is scored by an attacker that did not train on its image; what the words add sums, with the intercept,
 to the logit."""
@@ -219,6 +221,11 @@ def _add_explain(commands) -> None:
     question.add_argument("--image", metavar="ID", type=_image_id, help="the words of one image's caption")
     question.add_argument("--text", metavar="CAPTION", help="the words of any caption")
     _several(question, "--words", "EDIT", 'edits of the whole set, such as "man -> person"')
+    shown = "with --image and a Transformer or pretrained encoder: one trains on the other images and reads this one's "
+    command.add_argument("--attention", action="store_true", help=f"{shown}captions; what each word reads of each")
+    for part in ("layer", "head"):
+        usual = f"the {part} shown by --attention, from 1 (default: that of the reproducibility paper, or the last)"
+        command.add_argument(f"--{part}", type=_positive, metavar="N", help=usual)
     command.add_argument("--top", type=_positive, default=20, help="words each way (default: 20)")
     least = "captions with the word, at least (default: 20)"
     command.add_argument("--smallest-count", type=_positive, default=20, help=least)

@@ -1,10 +1,11 @@
-"""`explain`: the words that carry the bias of a set, of an image or of any caption, and what edits do."""
+"""`explain`: the words that carry the bias of a set, of an image or of any caption, what edits do, and attention."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
+from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import DONE, say, show
@@ -13,8 +14,10 @@ from capbias_core.experiments.browse import caption_rows
 from capbias_core.experiments.edits import edit_effect, scored_image, scored_text, strongest_words
 from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for, plan
 from capbias_core.experiments.read import caption_scores, stored_attackers, words_table
+from capbias_core.experiments.reading import plan_reading, reading
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.explain.what_if import apply_edit, parse_edit
+from capbias_core.present.attention import attention_data, attention_text
 from capbias_core.present.table import caption_text, corpus_text, edit_text
 
 
@@ -27,10 +30,13 @@ def explain(args) -> int:
         specs = [spec for spec in plan(workspace, replace(request, words=True)) if spec.family == "captions"]
         _check_image(args.image, workspace, specs[0])
         _check_words(edits, workspace, specs[0])
+        if args.attention:
+            specs = [plan_reading(workspace, specs[0], args.attacker, [args.image], args.device)]
         rows = run_all(workspace, specs, request.collection)
         code = outcome(rows)
         if code == DONE:
-            found, text = _explained(args, edits, workspace, rows[0])
+            answer = _attended if args.attention else _explained
+            found, text = answer(args, edits, workspace, rows[0])
             show(json.dumps(found, indent=2) if args.format == "json" else text.rstrip("\n"))
     return code
 
@@ -43,6 +49,15 @@ def _edits(args) -> list[tuple[str, str]]:
             "the attacker ngram, whose weights are kept to score other captions",
             "Add --attacker ngram.",
         )
+    if (args.layer or args.head) and not args.attention:
+        got = f"--{'layer' if args.layer else 'head'} without --attention"
+        raise CapbiasError(got, "--attention, of which it chooses a part", "Add --attention, or leave it out.")
+    if args.attention and args.image is None:
+        raise CapbiasError("--attention without --image", "the image whose captions are read", "Add --image ID.")
+    if args.attention and not attacker_entry(args.attacker).attends:
+        able = ", ".join(name for name, entry in ATTACKERS.items() if entry.attends)
+        got = f"--attention with {args.attacker}, which has none"
+        raise CapbiasError(got, f"one of: {able}; or another pretrained encoder", "Choose one with --attacker.")
     return [(word, new) for word, replacements in map(parse_edit, args.words or ()) for new in replacements]
 
 
@@ -76,6 +91,18 @@ def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None
             "an image with a caption and a label",
             "Check the id, or score the caption as a text with --text.",
         )
+
+
+def _attended(args, _edits, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
+    """How an attacker that trained on other images reads the captions of one: words and attention."""
+    found = reading(workspace, run)
+    written = caption_rows(found.scores, workspace.frame(run.spec["captions"]))["caption"]
+    captions = scored_image(found.scores, written, args.image)
+    head = {"captioner": run.spec["model"], "attribute": found.scores.attribute.name, "attacker": run.spec["attacker"]}
+    shown = [attention_text(own, args.layer, args.head) for own in found.attention]
+    texts = [f"{caption_text(caption)}\n{own}" for caption, own in zip(captions, shown, strict=True)]
+    data = [caption | attention_data(own) for caption, own in zip(captions, found.attention, strict=True)]
+    return head | {"captions": data}, "\n".join(texts)
 
 
 def _explained(args, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow) -> tuple[dict, str]:

@@ -7,6 +7,8 @@ import streamlit as st
 
 from capbias_core.aggregate import Ranking
 from capbias_core.experiments import ingest, own_attributes, read
+from capbias_core.experiments.reading import Reading
+from capbias_core.experiments.reading import reading as read_back
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.explain.what_if import StoredAttackers
 from capbias_core.prepare.trial import Trial
@@ -66,3 +68,10 @@ def derived(folder: str, references: Item, attribute: Attribute) -> ingest.Deriv
 def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
     """What the words of an attribute find in one kept caption set."""
     return own_attributes.trial(Workspace(folder), item, attribute)
+
+
+@st.cache_resource(show_spinner=False, max_entries=SETS)
+def reading(folder: str, run_id: str) -> Reading:
+    """What one reading of some captions left."""
+    workspace = Workspace(folder)
+    return read_back(workspace, workspace.run(run_id))

@@ -1,0 +1,238 @@
+"""How another encoder reads a caption: the run, what it keeps, the chart, the terminal, the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from capbias_core import cli
+from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker, transformer
+from capbias_core.attackers.base import silent
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments import engine
+from capbias_core.experiments.families.reading import attention_bytes, attention_from
+from capbias_core.experiments.plan import Request, RunSpec, expected_seconds, plan, suggested_details
+from capbias_core.experiments.read import spec_of
+from capbias_core.experiments.reading import plan_reading, reading, readings
+from capbias_core.experiments.run import run_one
+from capbias_core.experiments.store import Workspace
+from capbias_core.prepare import child_seed, masked_captions, split_around
+from capbias_core.prepare.split import FIT
+from capbias_core.present.attention import attention_chart, attention_text, first_shown, weights_of
+from capbias_core.types import Attention
+
+ROOT = Path(__file__).resolve().parent.parent
+CUE = {"Female": "umbrella", "Male": "skateboard"}
+ASKED = ["3", "10", "11"]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    """70 images of each value, a caption with the value's cue for each, and their scores by ngram."""
+    found = Workspace(tmp_path_factory.mktemp("reading"))
+    labels = pd.DataFrame({"image_id": [str(place) for place in range(140)], "gender": ["Female", "Male"] * 70})
+    rng = np.random.default_rng(1)
+    written = [f"a {'woman' if value == 'Female' else 'man'} with a {CUE[value]} on a {rng.choice(['street', 'field'])}"
+               for value in labels["gender"]]  # fmt: skip
+    captions = pd.DataFrame({"image_id": labels["image_id"], "caption_index": 0, "caption": written})
+    found.keep(
+        "attributes", "labels", labels, "c", "x", {"attributes": {"gender": suggested_details("gender", labels)}}
+    )
+    found.keep("captions", "cued", captions, "c", "x")
+    done(found, scored_spec(found))
+    return found
+
+
+def scored_spec(workspace: Workspace) -> RunSpec:
+    request = Request("c", ("cued",), "labels", "gender", ("ratio",), words=True)
+    return next(spec for spec in plan(workspace, request) if spec.family == "captions")
+
+
+def done(workspace: Workspace, spec: RunSpec):
+    """The row of a run, computed here."""
+    workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    engine.execute(str(workspace.folder), spec.run_id, "t")
+    return workspace.run(spec.run_id)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A Transformer that learns the cue in a second, on one thread, which is quicker for so small a one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transformer, "five_heads", lambda: transformer.TransformerAttacker(
+            **transformer.DBAC | {"epochs": 8, "batch": 16}, embedding=20, hidden=16, heads=5))  # fmt: skip
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def read_by_transformer(workspace, small):
+    return done(workspace, plan_reading(workspace, scored_spec(workspace), "transformer_5h", ASKED))
+
+
+def test_what_is_tested_is_never_trained_on_and_training_is_balanced():
+    labels = np.array([0] * 30 + [1] * 20)
+    chosen = np.array([0, 1, 49])
+    split = split_around(labels, 2, 0, chosen)
+    assert split.test.tolist() == [0, 1, 49] and not set(split.train) & set(split.test)
+    assert np.bincount(labels[split.train]).tolist() == [19, 19]
+    with pytest.raises(CapbiasError, match="9, 30 images"):
+        split_around(1 - labels[:40], 2, 0, chosen=np.array([35]))
+
+
+def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(workspace):
+    """ngram, fitted here by hand on the captions of the others."""
+    run = done(workspace, plan_reading(workspace, scored_spec(workspace), "ngram", ASKED))
+    found = reading(workspace, run)
+    captions = workspace.frame(run.spec["captions"])
+    order = captions.sort_values("image_id").reset_index(drop=True)  # images are in the order of their ids, as text
+    labels = (order["image_id"].astype(int) % 2).to_numpy()
+    split = split_around(labels, 2, 0, np.flatnonzero(order["image_id"].isin(ASKED)))
+    attacker = load_attacker("ngram")
+    corpus = attacker.corpus(masked_captions(captions["caption"], found.scores.attribute))
+    rows = order["image_id"].astype(int).to_numpy()  # the caption of each image stands at its number
+    fitted = attacker.fit(corpus, rows[split.train], labels[split.train], 2, child_seed(0, FIT, 0), silent)
+    table = found.scores.table
+    assert sorted(table["image_id"]) == sorted(ASKED) and found.attention == ()
+    expected = fitted.logits(corpus, table["image_id"].astype(int).to_numpy())
+    assert table["logit0"].to_numpy() == pytest.approx(expected[:, 0], abs=1e-9)
+    assert "trained on 136 other images" in run.notes[0]
+
+
+def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_by_transformer):
+    assert read_by_transformer.status == "finished", read_by_transformer.message
+    found = reading(workspace, read_by_transformer)
+    for row, own in zip(found.scores.table.itertuples(), found.attention, strict=True):
+        assert own.words == tuple(row.masked.split()) and own.weights.shape == (2, 5, row.tokens, row.tokens)
+        assert own.weights.sum(axis=-1) == pytest.approx(np.ones((2, 5, row.tokens)), abs=1e-5)
+        words = found.scores.words_of(row.Index)[:, 0]
+        assert abs(row.baseline0 + words.sum() - row.logit0) <= row.delta + 1e-9
+        cue = row.masked.split().index("umbrella" if row.label == 0 else "skateboard")
+        assert abs(words).argmax() == cue and row.predicted == row.label
+
+
+def test_readings_are_those_of_this_caption_set_and_image(workspace, read_by_transformer):
+    run = next(run for run in workspace.runs() if run.spec["family"] == "captions")
+    assert readings(workspace, "c", run, "10")["transformer_5h"].run_id == read_by_transformer.run_id
+    assert "transformer_5h" not in readings(workspace, "c", run, "12")
+    merged = replace(spec_of(run), merge_masks=True)
+    assert readings(workspace, "c", replace(run, spec=asdict(merged)), "10") == {}
+
+
+def test_a_reading_is_planned_once_for_the_same_images(workspace):
+    scored = scored_spec(workspace)
+    one, other = (plan_reading(workspace, scored, "lstm", images).run_id for images in (["1", "2"], ["2", "1", "1"]))
+    assert one == other != plan_reading(workspace, scored, "lstm", ["1"]).run_id
+    assert plan_reading(workspace, scored, "lstm", ["1"], "cuda").options["device"] == "cuda"
+    assert "device" not in plan_reading(workspace, scored, "ngram", ["1"], "cuda").options
+    whole = expected_seconds(workspace, replace(scored, attacker="lstm"))
+    assert 4 < whole / expected_seconds(workspace, plan_reading(workspace, scored, "lstm", ["1"])) < 6
+
+
+def test_images_without_a_caption_are_bad_input(workspace):
+    with pytest.raises(CapbiasError, match="images none of which has a caption of cued"):
+        run_one(workspace, plan_reading(workspace, scored_spec(workspace), "ngram", ["4711"]), lambda *_: None)
+
+
+def test_who_has_attention():
+    assert [name for name in ("ngram", "lstm", "transformer_1h", "bert_ft") if ATTACKERS[name].attends] == [
+        "transformer_1h", "bert_ft",
+    ]  # fmt: skip
+    assert attacker_entry("/some/folder").attends
+
+
+# attention as bytes, as a chart, as text
+
+HALVES = Attention(("[CLS]", "a"), np.array([[[[0.25, 0.75], [0.5, 0.5]]], [[[1.0, 0.0], [0.125, 0.875]]]]))
+ONE = Attention(("dog",), np.ones((2, 1, 1, 1)))
+
+
+def test_attention_is_read_back_as_it_was():
+    for found, own in zip(attention_from(attention_bytes([HALVES, ONE])), (HALVES, ONE), strict=True):
+        assert found.words == own.words and (found.weights == own.weights).all()
+
+
+def test_layers_and_heads_count_from_one():
+    assert weights_of(HALVES, 2, 1).tolist() == [[1.0, 0.0], [0.125, 0.875]]
+    assert first_shown(HALVES) == (2, 1)
+    assert first_shown(Attention(("a",), np.ones((12, 12, 1, 1)))) == (4, 2)
+    with pytest.raises(CapbiasError, match="layer 3 of an encoder that has 2"):
+        weights_of(HALVES, 3, 1)
+    with pytest.raises(CapbiasError, match="head 2 of an encoder that has 1"):
+        weights_of(HALVES, 1, 2)
+
+
+def test_the_chart_holds_the_weights_and_no_markup_of_a_caption():
+    figure = attention_chart(Attention(("<b>", "a"), HALVES.weights), 1, 1)
+    assert np.array(figure.data[0].z).tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert figure.data[0].hovertext[0][1] == "&lt;b&gt; reads 0.75 of a"
+    assert list(figure.layout.xaxis.ticktext) == ["&lt;b&gt;", "a"] == list(figure.layout.yaxis.ticktext)
+
+
+def test_the_text_names_what_is_read_most():
+    lines = attention_text(HALVES, 1, 1).splitlines()
+    assert lines[0] == "Attention, layer 1 of 2, head 1 of 1:"
+    assert lines[3:5] == ["[CLS]  a 0.75, [CLS] 0.25", "a      [CLS] 0.50, a 0.50"]
+
+
+# the terminal
+
+
+@pytest.fixture
+def asked(workspace, small, monkeypatch):
+    monkeypatch.setattr(engine, "needs_workers", lambda spec: False)
+    return ["explain", "--workspace", str(workspace.folder), "--collection", "c", "--attribute", "gender"]
+
+
+def test_explain_prints_attention(asked, capsys):
+    assert cli.main([*asked, "--attacker", "transformer_5h", "--image", "10", "--attention", "--head", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert "umbrella" in printed and "Attention, layer 2 of 2, head 5 of 5:" in printed
+    ask = [*asked, "--attacker", "transformer_5h", "--image", "10", "--attention", "--format", "json"]
+    assert cli.main(ask) == 0
+    (caption,) = json.loads(capsys.readouterr().out)["captions"]
+    assert np.array(caption["attention"]).shape == (2, 5, 8, 8) and caption["read_as"][1] == "<gender>"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--attacker", "transformer_5h", "--attention"], "--attention without --image"),
+        (["--attacker", "lstm", "--image", "10", "--attention"], "--attention with lstm, which has none"),
+        (["--attacker", "transformer_5h", "--image", "10", "--attention", "--layer", "3"], "layer 3 of an encoder"),
+        (["--image", "10", "--layer", "3"], "--layer without --attention"),
+    ],
+)  # fmt: skip
+def test_wrong_questions_are_one_message(asked, more, message, capsys):
+    assert cli.main([*asked, *more]) == 2
+    assert message in capsys.readouterr().err
+
+
+# the page
+
+
+def test_the_page_shows_what_another_encoder_reads_and_starts_it(workspace, small, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page.query_params["image"] = "10"
+    page = page.switch_page("pages/3_Captions.py").run()
+    assert not page.exception
+    before = {run.run_id for run in workspace.runs()}
+    page.selectbox(key="reading_encoder").select("ngram").run()
+    page.button(key="read_captions").click().run()
+    assert not page.exception
+    (run_id,) = {run.run_id for run in workspace.runs()} - before
+    engine.engine_for(str(workspace.folder)).wait([run_id])
+    assert workspace.run(run_id).spec["options"]["images"] == sorted(workspace.run(run_id).spec["options"]["images"])
+    page.run()
+    shown = " ".join(element.body for element in page.get("html"))
+    assert not page.exception and "<b>ngram</b>" in shown and "its own scale of colours" in shown
