@@ -20,7 +20,15 @@ from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.cli.detect import agreement_line, agreement_table, named_files
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.boxes import BOXES, WEIGHTS, boxes_of, keep_objects_of, weights_of, weights_option
+from capbias_core.experiments.boxes import (
+    BOXES,
+    WEIGHTS,
+    agreement_of,
+    boxes_of,
+    keep_objects_of,
+    weights_of,
+    weights_option,
+)
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.making import making
 from capbias_core.experiments.plan import Request, mapping_details, plan
@@ -476,9 +484,8 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
     workspace.keep("attributes", "labels", labels, "c", "test", details)
     captions = read_captions(coco_bias / "results" / "sat.json").frame
     workspace.keep("captions", "sat", captions, "c", "test")
-    keep_objects_of(workspace, workspace.item(BOXES, "yolo", "c"), "found")
     models = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
-    request = Request("c", ("sat",), "labels", "gender", ("gender_score",), objects="found", options=models)
+    request = Request("c", ("sat",), "labels", "gender", ("gender_score",), objects="yolo", options=models)
     rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
 
     objects = surest_objects(workspace.frame(workspace.item(BOXES, "yolo", "c").hash))
@@ -501,9 +508,46 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
     assert value_of(rows, "gender_score", "Male") == pytest.approx(expected, rel=1e-3)
 
 
-def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo):
+def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
+    from capbias_core.load.segments import read_segments
+
     item = looked_at.item(BOXES, "yolo", "c")
     assert item.details["weights"] == yolo.name and len(item.details["read"]) == 24
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
+    outlines = read_segments(coco_bias / "annotations" / "instances_subset.json")
+    segments = looked_at.keep("segments", "people", outlines, "c", "test")
+    found = agreement_of(looked_at, item, segments)
+    assert found.annotated == 76 and len(found.rows) == 24
+    other = looked_at.keep("segments", "others", outlines.assign(image_id="0"), "c", "test")
+    with pytest.raises(CapbiasError, match="of different photographs"):
+        agreement_of(looked_at, item, other)
+
+
+def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
+    """Objects that a detector found are taken where they are asked for, or where there are no others."""
+    workspace = Workspace(tmp_path)
+    labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
+    mapped = mapping_details(get_attribute("gender"), "gender", {"Female": "Female", "Male": "Male"})
+    workspace.keep("attributes", "labels", labels, "c", "test", {"attributes": {"gender": mapped}})
+    captions = pd.DataFrame({"image_id": ["1", "2"], "caption_index": 0, "caption": ["a woman", "a man"]})
+    workspace.keep("captions", "m", captions, "c", "test")
+    details = {"weights": "yolo", "read": ["1", "2"]}
+    boxes = workspace.keep(BOXES, "yolo", boxes_frame(("1", "cat", 0.5, 0, 0, 1, 1)), "c", "test", details)
+    found = keep_objects_of(workspace, boxes)
+    assert workspace.frame(found.hash)["objects"].tolist() == ["cat:0.5", ""]
+
+    def table(**asked) -> str:
+        return plan(workspace, Request("c", ("m",), "labels", "gender", ("cooccurrence",), **asked))[0].objects["table"]
+
+    assert table() == found.hash
+    annotated = pd.DataFrame({"image_id": ["1"], "objects": ["dog"]})
+    by_people = workspace.keep("objects", "instances", annotated, "c", "test")
+    assert table() == by_people.hash and table(objects="yolo") == found.hash
+    workspace.keep(BOXES, "instances", workspace.frame(boxes.hash), "c", "test", details)
+    assert keep_objects_of(workspace, workspace.item(BOXES, "instances", "c")).name == "instances by detector"
+    assert table() == by_people.hash
+    nothing = workspace.keep(BOXES, "none", boxes_frame(), "c", "test", details)
+    with pytest.raises(CapbiasError, match="show nothing on 2 photographs"):
+        keep_objects_of(workspace, nothing)

@@ -17,12 +17,12 @@ from capbias_core.experiments.boxes import (
     BOXES,
     CONFIDENCE,
     WEIGHTS,
-    keep_objects_of,
     weights_option,
 )
 from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.making import making
-from capbias_core.experiments.store import Item, Workspace
+from capbias_core.experiments.plan import FOUND_BY, OBJECTS
+from capbias_core.experiments.store import Workspace
 from capbias_core.load import normalise_image_id
 from capbias_core.present.table import to_text
 from capbias_core.types import BOX_COLUMNS
@@ -123,19 +123,14 @@ def _of_collection(workspace: Workspace, option: dict, output: Path | None, args
         return code
     item = workspace.item(BOXES, name, collection)
     say(f"kept: boxes {name} in the collection {collection}")
-    _keep_objects(workspace, item)
+    for own in workspace.items(OBJECTS, collection):
+        if own.details.get(FOUND_BY) == option["name"] and f"boxes {name} " in own.source:
+            say(
+                f"kept: objects {own.name}, with the detector's confidence, for score --metric gs --objects {own.name!r}"
+            )
     if output or args.instances:
         _write(workspace.frame(item.hash), tuple(item.details["read"]), output, args)
     return DONE
-
-
-def _keep_objects(workspace: Workspace, item: Item) -> None:
-    try:
-        kept = keep_objects_of(workspace, item)
-    except CapbiasError as error:
-        say(f"note: no objects were kept: {error}")
-        return
-    say(f"kept: objects {kept.name}, with the detector's confidence; score them with --objects {kept.name!r}")
 
 
 def _write(frame: pd.DataFrame, read: tuple[str, ...], output: Path | None, args) -> None:

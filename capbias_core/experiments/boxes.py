@@ -20,10 +20,12 @@ from capbias_core.databases import prepare
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.models import recalled, remembered
 from capbias_core.experiments.photographs import file_digests
+from capbias_core.experiments.plan import FOUND_BY, OBJECTS
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load.boxes import object_texts
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import BOX_COLUMNS
+from capbias_core.vision.agreement import PERSON, Agreement, agreement
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 
 BOXES, WEIGHTS = "boxes", "weights"  # the kind of item, and the key of a run's option
@@ -176,7 +178,7 @@ def keep_boxes(
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     """Keep what boxes show as the objects of images, with the detector's confidence, under the name of the boxes.
 
-    Raises CapbiasError where no photograph shows anything.
+    Objects that people annotated are never replaced. Raises CapbiasError where no photograph shows anything.
     """
     frame = object_texts(workspace.frame(boxes.hash), boxes.details["read"])
     if not (frame["objects"] != "").any():
@@ -185,5 +187,25 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
             "an object on one of them at least",
             "Ask for a lower confidence, or for another detector.",
         )
-    source = f"boxes {boxes.name} ({boxes.source})"
-    return workspace.keep("objects", name or boxes.name, frame, boxes.collection, source)
+    name = name or boxes.name
+    kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
+    if name in kept and FOUND_BY not in kept[name]:
+        name = f"{name[:60]} by detector"
+    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.details["weights"]}
+    return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
+
+
+def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
+    """How far kept boxes agree with kept outlines of the same photographs on objects of one class.
+
+    Raises CapbiasError where they have no photograph in common.
+    """
+    outlines = workspace.frame(segments.hash)
+    both = sorted(set(boxes.details["read"]) & set(outlines["image_id"]))
+    if not both:
+        raise CapbiasError(
+            f"boxes {boxes.name} and outlines {segments.name}, of different photographs",
+            "both of some of the same photographs",
+            "Check the image ids of both.",
+        )
+    return agreement(workspace.frame(boxes.hash), outlines, both, name)

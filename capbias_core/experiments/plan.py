@@ -32,8 +32,10 @@ JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judge
 CAPTIONER = "captioner"  # the option that names one
 MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
+FOUND_BY = "found_by"  # the key in the details of objects that a detector found
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
+USUAL_SEEDS = 10
 
 EMPTY = {"references": "", "attacker": "", "seeds": (0,), "condition": ALL_IMAGES, "merge_masks": False}
 TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
@@ -316,6 +318,8 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
     sources = object_sources(workspace, request.collection, table)
     if request.objects and request.objects not in sources:
         workspace.item(OBJECTS, request.objects, request.collection)
+    if not request.objects:
+        sources = _annotated(workspace, request.collection, sources)
     files = [name for name in sources if name != COLUMN]
     if len(files) > 1 and not request.objects:
         raise CapbiasError(
@@ -325,6 +329,12 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
         )
     chosen = request.objects or (next(iter(sources), "") if len(sources) < 2 else _fullest(workspace, sources, table))
     return {"table": sources[chosen], "column": OBJECTS} if chosen else {}
+
+
+def _annotated(workspace: Workspace, collection: str, sources: dict[str, str]) -> dict[str, str]:
+    """Those of these sources that people annotated; where there is none, those that a detector found."""
+    found = {item.name for item in workspace.items(OBJECTS, collection) if FOUND_BY in item.details}
+    return {name: digest for name, digest in sources.items() if name not in found} or sources
 
 
 def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
@@ -399,6 +409,8 @@ def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
         entry = attacker_entry(spec.attacker)
         fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
         seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
+    elif FAMILIES[spec.family].seeded:
+        seconds *= len(spec.seeds) / USUAL_SEEDS
     return seconds * _images_of(workspace, spec) / FULL_SET
 
 

@@ -1,9 +1,9 @@
-"""Runs of the family 'detect': boxes of what photographs show, kept as an item of kind `boxes`."""
+"""Runs of the family 'detect': boxes of what photographs show, kept as an item of kind `boxes`, and as objects."""
 
 from __future__ import annotations
 
 from capbias_core.aggregate import Estimate
-from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, Found, boxes_of, keep_boxes, weights_of
+from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, Found, boxes_of, keep_boxes, keep_objects_of, weights_of
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.making import COLLECTION, NAME
 from capbias_core.experiments.photographs import PHOTOGRAPHS
@@ -21,7 +21,9 @@ def run(job: Job) -> Outcome:
     if not found.read:
         raise next(iter(found.refused.values()))
     details = {"photographs": options[PHOTOGRAPHS]["name"]}
-    keep_boxes(job.workspace, found, options[WEIGHTS], confidence, options[COLLECTION], options[NAME], details)
+    item = keep_boxes(job.workspace, found, options[WEIGHTS], confidence, options[COLLECTION], options[NAME], details)
+    if len(found.frame):
+        keep_objects_of(job.workspace, item)
     return Outcome([], {}, notes(found))
 
 
