@@ -45,6 +45,7 @@ from pages.ui.running import start_button
 
 ATTACKER = "ngram"  # the one that scores a caption at once
 SEEDS = 10
+ENOUGH = 1000  # images
 LISTED = 500
 BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
 NOTHING = "nothing"
@@ -279,8 +280,10 @@ def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attrib
     tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
     if not sets or not tables:
         return
-    note("Captions have no bias score yet: attackers must read the set first.")
     first = sets.get(ORIGINAL) or next(iter(sets.values()))
+    if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
+        first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
+    note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
     request = Request(collection, (first.name,), tables[-1].name, attribute, ("LIC_M",), seeds=SEEDS, words=True)
     with errors():
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")

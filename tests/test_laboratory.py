@@ -1,0 +1,190 @@
+"""One photograph under each condition: what is hidden, layers drawn over it, captions scored alike, uploads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from capbias_core.errors import CapbiasError
+from capbias_core.experiments.engine import execute
+from capbias_core.experiments.ingest import keep_images, load_demo
+from capbias_core.experiments.laboratory import (
+    hidden_of,
+    image_captions,
+    keep_uploaded,
+    masked_folders,
+    objects_on,
+    photographs_of,
+    rescored,
+    variants,
+)
+from capbias_core.experiments.store import Workspace
+from capbias_core.present.overlay import PEOPLE, THINGS, layered, photograph_text
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
+
+
+def outline(name: str, x1: int, y1: int, x2: int, y2: int) -> tuple:
+    """A row of outlines: a rectangle on a photograph of 20 x 10 pixels."""
+    polygon = json.dumps([[x1, y1, x2, y1, x2, y2, x1, y2]])
+    return ("1", name, False, 10, 20, x1, y1, x2, y2, polygon)
+
+
+@pytest.fixture
+def marked() -> pd.DataFrame:
+    """A person of 4 x 6 pixels, a smaller one, a ball of 2 x 2 beside them."""
+    rows = [outline("person", 2, 2, 6, 8), outline("person", 10, 2, 12, 4), outline("ball", 14, 5, 16, 7)]
+    return pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
+
+
+def test_what_each_condition_hides_by_hand(marked):
+    hidden, reasons = hidden_of(marked, (10, 20), "ball")
+    assert reasons == {}
+    assert {name: int(own.sum()) for name, own in hidden.items()} == {
+        "part": 12, "segment": 24, "box": 24, "object": 4, "both": 28,
+    }  # fmt: skip
+    assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
+    assert hidden["object"][5:7, 14:16].all()
+
+
+def test_a_photograph_under_each_condition_keeps_what_is_not_hidden(marked):
+    pixels = np.arange(600, dtype=np.uint8).reshape(10, 20, 3)
+    before = pixels.copy()
+    hidden, _ = hidden_of(marked, (10, 20), "ball")
+    found = variants(pixels, hidden, "grey")
+    assert list(found) == ["original", "part", "segment", "box", "object", "both"]
+    for name, mask in hidden.items():
+        assert (found[name][mask] == 128).all() and (found[name][~mask] == before[~mask]).all()
+    assert (found["original"] == before).all() and (pixels == before).all()
+
+
+def test_what_cannot_be_hidden_says_why(marked):
+    hidden, reasons = hidden_of(marked[marked["object"] == "ball"], (10, 20), "cat")
+    assert hidden == {} and set(reasons) == {"part", "segment", "box", "object", "both"}
+    boxes = pd.DataFrame([("1", "person", 0.9, 2, 2, 6, 8)], columns=list(BOX_COLUMNS))
+    hidden, reasons = hidden_of(boxes, (10, 20))
+    assert "box" in hidden and "no outlines" in reasons["part"] and "no outlines" in reasons["segment"]
+    assert hidden_of(boxes.iloc[:0], (10, 20))[0] == {}
+
+
+def test_outlines_of_another_size_are_refused(marked):
+    with pytest.raises(CapbiasError, match="20 x 10"):
+        hidden_of(marked, (10, 30), "ball")
+
+
+def test_the_object_that_departs_most_comes_first(marked):
+    more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
+    assert objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
+    assert objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
+
+
+# layers
+
+
+def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
+    pixels = np.full((100, 200, 3), 100, dtype=np.uint8)
+    mask = np.zeros((100, 200), dtype=bool)
+    mask[40:60, 50:80] = True
+    before = pixels.copy()
+    assert (layered(pixels) == before).all()
+    assert (
+        layered(pixels, outlines=[("person", mask)])[45, 60] == np.round(0.55 * 100 + 0.45 * np.array(PEOPLE))
+    ).all()
+    striped = layered(pixels, hidden=mask)
+    assert (striped[~mask] == 100).all() and (striped[mask] != 100).any() and (striped[mask] == 100).any()
+    rows = pd.DataFrame([("1", "cat", 0.81, 100, 30, 160, 90)], columns=list(BOX_COLUMNS))
+    boxed = layered(pixels, boxes=rows)
+    assert (boxed[60, 101] == THINGS).all() and (boxed[60, 130] == 100).all() and (boxed[60, 100] == 0).all()
+    framed = layered(pixels, foreground=(10, 10, 60, 60))
+    assert (framed[30, 12] == PEOPLE).all() and (framed[30, 40] == 100).all()
+    assert (pixels == before).all()
+
+
+def test_a_large_photograph_is_drawn_smaller():
+    assert layered(np.zeros((1000, 2000, 3), dtype=np.uint8)).shape == (450, 900, 3)
+
+
+def test_a_photograph_is_told_in_words():
+    assert photograph_text("7", [], []) == "Photograph 7."
+    assert photograph_text("7", ["person", "cat", "cat"], ["boxes", "outlines"]) == (
+        "Photograph 7: 2 cat, 1 person. Drawn over it: boxes, outlines."
+    )
+
+
+# captions
+
+
+def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
+    from capbias_core.experiments.plan import Request, plan
+    from capbias_core.experiments.read import caption_scores, stored_attackers
+
+    workspace = Workspace(tmp_path)
+    load_demo(workspace)
+    name = workspace.items("captions", "demo")[0].name
+    request = Request("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
+    spec = next(spec for spec in plan(workspace, request) if spec.family == "captions")
+    workspace.enqueue(spec.run_id, "demo", asdict(spec), "token")
+    execute(str(tmp_path), spec.run_id, "token")
+    scores = caption_scores(workspace, workspace.run(spec.run_id))
+    attackers = stored_attackers(workspace, scores.run)
+    row = scores.table.iloc[0]
+    own = image_captions(workspace.frame(spec.captions), row["image_id"])
+    again, edited = rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
+    assert again.probabilities[row["predicted"]] == pytest.approx(row["confidence"]), "as the run itself scored it"
+    assert edited.logit != pytest.approx(again.logit)
+    stranger = rescored(scores, attackers, "not an image", [own[0]])[0]
+    mean = np.mean([attackers.score(own[0], scores.attribute, fold).logit for fold in range(len(attackers.weights))], 0)
+    assert stranger.logit == pytest.approx(mean), "an image of no fold: the mean of all attackers"
+
+
+# photographs
+
+
+def picture(path, colour: int = 90):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 6), (colour, 90, 90)).save(path)
+    return path
+
+
+def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
+    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
+    cut = picture(given / "13.jpg")
+    cut.write_bytes(cut.read_bytes()[:200])
+    (given / "notes.txt").write_text("no picture")
+    files = [picture(given / "12.jpg"), cut, given / "notes.txt"]
+    item, refused = keep_uploaded(workspace, "mine", files)
+    assert item.rows == 1 and set(refused) == {"13.jpg", "notes.txt"}
+    item, refused = keep_uploaded(workspace, "mine", [picture(given / "14.png")])
+    assert item.rows == 2 and refused == {}, "beside the earlier ones"
+    files = photographs_of(workspace, "mine")
+    assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
+
+
+def test_nothing_is_kept_where_no_upload_can_be_read(tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    (tmp_path / "1.jpg").write_bytes(b"no picture")
+    with pytest.raises(CapbiasError, match="1.jpg"):
+        keep_uploaded(workspace, "mine", [tmp_path / "1.jpg"])
+    assert workspace.items() == [] and list((workspace.folder / "pictures").iterdir()) == []
+
+
+def test_uploads_do_not_replace_a_folder_of_the_users(tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    picture(tmp_path / "own" / "1.jpg")
+    keep_images(workspace, tmp_path / "own", "mine")
+    with pytest.raises(CapbiasError, match="whose photographs are in"):
+        keep_uploaded(workspace, "mine", [picture(tmp_path / "given" / "2.jpg")])
+    assert list(photographs_of(workspace, "mine")) == ["1"]
+
+
+def test_kept_folders_are_known_by_their_condition(tmp_path):
+    workspace = Workspace(tmp_path)
+    for name, details in (("photographs", {}), ("p (box masked)", {"condition": "box"})):
+        frame = pd.DataFrame({"image_id": ["1"], "file": [f"{name}.png"]})
+        workspace.keep("images", name, frame, "c", "test", {"folder": "/nowhere", **details})
+    assert {key: item.name for key, item in masked_folders(workspace, "c").items()} == {"box": "p (box masked)"}
+    assert photographs_of(workspace, "nothing") == {}
