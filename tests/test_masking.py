@@ -181,6 +181,12 @@ def test_what_is_hidden_of_one_photograph():
     assert (hidden("object") == RACKET).all() and (hidden("both") == (PERSON | RACKET)).all()
 
 
+def test_the_labelled_person_is_hidden():
+    assert (hidden_pixels(SHOWN, (5, 6), Hiding("segment"), (0, 0, 1, 2)) == SMALL).all()
+    with pytest.raises(NothingToHide, match="without a person where the label says"):
+        hidden_pixels(SHOWN, (5, 6), Hiding("segment"), (5, 4, 6, 5))
+
+
 def test_boxes_stand_for_outlines_under_object_and_both():
     found = boxes(("1", "person", 0.9, 1, 1, 3, 3), ("1", "tennis racket", 0.9, 3, 2, 6, 4))
     hidden = {name: hidden_pixels(found, (5, 6), Hiding(name, departures=GOES)) for name in ("box", "object", "both")}
@@ -424,6 +430,39 @@ def test_the_objects_of_a_run_are_said_in_it(scene):
     assert scene.item("images", "photographs (object masked)", "c").rows == 1
 
 
+def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
+    scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
+    run_one(scene, masking(scene, "c", "segment", people="outlines", labelled="labels"), quiet)
+    item = scene.item("images", "photographs (segment masked, labelled people)", "c")
+    files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
+    assert (read_photograph(files["1"]) == filled(pixels, SMALL)).all()
+    assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
+    with pytest.raises(CapbiasError, match="labelled people where everybody"):
+        masking(scene, "c", "segment", people="outlines", labelled="labels", whose="all")
+
+
+def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
+    folder = scene.folder.parent / "pictures"
+    Image.new("1", (10_000, 10_000)).save(folder / "000001.png")  # 100 megapixels, 12 kB
+    (folder / "000003.png").write_bytes(b"no picture")
+    Image.new("CMYK", (6, 5), (0, 255, 255, 0)).save(folder / "000004.jpg")
+    (folder / "000004.png").unlink()
+    frames = [Image.new("RGB", (6, 5), colour) for colour in ("red", "blue")]
+    frames[0].save(folder / "000005.webp", save_all=True, append_images=frames[1:], lossless=True)
+    (folder / "000005.png").unlink()
+    keep_images(scene, folder, "c")
+    rows = pd.concat([SCENE["1"], SCENE["2"], SCENE["5"], SCENE["5"].assign(image_id="4")], ignore_index=True)
+    scene.keep("segments", "outlines", rows, "c", "instances.json")
+    outcome = run_one(scene, masking(scene, "c", "segment"), quiet)
+    item = scene.item("images", "photographs (segment masked)", "c")
+    files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
+    assert sorted(files) == ["2", "4", "5"]
+    first_frame = read_photograph(files["5"])
+    assert (first_frame[~PERSON] == (255, 0, 0)).all() and (first_frame[PERSON] == 128).all()
+    said = outcome.notes[-1]
+    assert "1: 000001.png, a picture of" in said and "3: 000003.png, which cannot be read" in said
+
+
 def test_the_same_content_is_masked_once(scene, monkeypatch):
     run_one(scene, masking(scene, "c", "segment"), quiet)
     drawings = []
@@ -549,6 +588,15 @@ def test_mask_by_boxes(files, capsys):
     assert capsys.readouterr().out.endswith(",0.2\n")  # 6 of 30 pixels
     assert main([*given, "--condition", "part", "--output", str(files / "out")]) == 2
     assert "boxes that hold no outline" in capsys.readouterr().err
+
+
+def test_mask_the_labelled_person(files, pixels):
+    (files / "labels.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,1,0,0,1,2\n")
+    given = ["mask", str(files / "pictures" / "000001.png"), "--instances", str(files / "instances.json")]
+    further = ["--condition", "segment", "object", "--object", "tennis racket", "--output", str(files / "out")]
+    assert main([*given, *further, "--labelled", str(files / "labels.csv")]) == 0
+    assert (read_photograph(files / "out" / "segment" / "000001.png") == filled(pixels, SMALL)).all()
+    assert (read_photograph(files / "out" / "object" / "000001.png") == filled(pixels, RACKET)).all()
 
 
 def test_mask_a_collection(scene, capsys):

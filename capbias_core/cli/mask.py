@@ -19,7 +19,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.correlated import departures, departures_in
 from capbias_core.experiments.making import NAME
-from capbias_core.experiments.masking import GREY, MASKED, hiding_of, masking
+from capbias_core.experiments.masking import GREY, LABELLED, MASKED, hiding_of, masking
 from capbias_core.experiments.people import frozen_people
 from capbias_core.experiments.photographs import KIND
 from capbias_core.experiments.store import Item, Workspace
@@ -63,6 +63,8 @@ def add_arguments(command) -> None:
     command.add_argument("--fraction", type=_share, default=HALF, metavar="SHARE", help=text)
     text = "the person in the foreground (the largest), or all (default: foreground)"
     command.add_argument("--whose", choices=WHOSE, default=FOREGROUND, help=text)
+    text = "boxes of the labelled people, who are in the foreground then (with --collection, their name)"
+    command.add_argument("--labelled", metavar="FILE", default="", help=text)
     command.add_argument("--object", nargs="+", metavar="NAME", dest="things", help="objects to hide, the first first")
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
     command.add_argument("--attribute", help="whose values objects go with, such as gender")
@@ -153,14 +155,20 @@ def _check_output(output: Path, originals: Item, workspace: Workspace) -> None:
 
 def _keep_marks(workspace: Workspace, args) -> None:
     path = Path(args.instances or args.boxes)
+    if args.labelled:
+        _keep_boxes(workspace, Path(args.labelled), LABELLED)
     if args.boxes:
-        table = read_boxes(path)
-        workspace.keep("boxes", "boxes", table.frame, FILES, path.name)
-        _say_problems(table.problems, table.problem_count)
+        _keep_boxes(workspace, path, "boxes")
         return
     offered = ingest.offer(workspace, path, ingest.SEGMENTS, FILES)
     ingest.keep_segments(workspace, offered, "segments", FILES, path.name)
     warn([offered.report])
+
+
+def _keep_boxes(workspace: Workspace, path: Path, name: str) -> None:
+    table = read_boxes(path)
+    workspace.keep("boxes", name, table.frame, FILES, path.name)
+    _say_problems(table.problems, table.problem_count)
 
 
 def _say_problems(problems: Sequence[Problem], count: int) -> None:
@@ -206,10 +214,11 @@ def _told(found: dict[str, float]) -> dict[str, float]:
 
 def _run(workspace: Workspace, collection: str, asked: dict | None, args) -> tuple[int, list[Item]]:
     """The exit code, and the folders that were made."""
+    people, labelled = (args.people, args.labelled) if args.collection else _named_here(args)
     specs = [
         masking(
-            workspace, collection, condition, args.photographs, args.people, args.fill, args.fraction, args.whose,
-            asked, args.name,
+            workspace, collection, condition, args.photographs, people, args.fill, args.fraction, args.whose,
+            asked, args.name, labelled if condition != "object" else "",
         )
         for condition in dict.fromkeys(args.condition)
     ]  # fmt: skip
@@ -220,6 +229,11 @@ def _run(workspace: Workspace, collection: str, asked: dict | None, args) -> tup
         for name in made:
             say(f"kept: photographs {name} in the collection {collection}")
     return code, [workspace.item(KIND, name, collection) for name in made]
+
+
+def _named_here(args) -> tuple[str, str]:
+    """How the files of people and of labelled people are called in a workspace of their own."""
+    return "segments" if args.instances else "boxes", LABELLED if args.labelled else ""
 
 
 def _copied(workspace: Workspace, items: list[Item], output: Path) -> pd.DataFrame:
@@ -258,7 +272,8 @@ def _drop(workspace: Workspace, collection: str, asked: dict | None, args) -> in
     output = checked_output(args.output)
     regions, problems, count = read_regions(Path(args.regions))
     _say_problems(problems, count)
-    marks = workspace.frame(frozen_people(workspace, collection, args.people)["item"])
+    people = args.people if args.collection else _named_here(args)[0]
+    marks = workspace.frame(frozen_people(workspace, collection, people)["item"])
     own = dict(list(marks.groupby("image_id")))
     tables = []
     for condition in dict.fromkeys(args.condition):

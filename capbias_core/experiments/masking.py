@@ -27,6 +27,7 @@ from capbias_core.experiments.photographs import KIND, frozen_photographs
 from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import MADE, Workspace, checked_name
 from capbias_core.load.photographs import read_photograph
+from capbias_core.vision.agreement import CORNERS
 from capbias_core.vision.hiding import (
     FOREGROUND,
     OF_OBJECTS,
@@ -36,10 +37,11 @@ from capbias_core.vision.hiding import (
     NothingToHide,
     hidden_pixels,
 )
-from capbias_core.vision.masking import FILLS, HALF, filled
+from capbias_core.vision.masking import FILLS, HALF, filled, people_of
 
 FAMILY = "mask"
 GREY = "grey"
+LABELLED = "labelled"  # the key of a run's option for the boxes of labelled people
 MASKED = ("part", "segment", "box", "object", "both")
 WAY = 1  # raised when a change of the code changes the pixels
 THREADS = 2
@@ -53,13 +55,16 @@ Tick = Callable[[float, str], None]
 def masking(
     workspace: Workspace, collection: str, condition: str, photographs: str = "", people: str = "", fill: str = GREY,
     fraction: float = HALF, whose: str = FOREGROUND, departures: Mapping[str, float] | None = None, name: str = "",
+    labelled: str = "",
 ) -> RunSpec:  # fmt: skip
     """The run that makes a folder of masked photographs of a collection.
 
     condition: one of MASKED. photographs: the name of a folder, '' for the originals. people: the name of outlines or
     boxes, '' for the only ones (outlines first). fraction: of the outline, for part. whose: the person in the
     foreground, or all. departures: of the objects that may be hidden (object, both); see experiments/correlated.py.
-    name: of the folder, '' for `photographs (segment masked)`. Raises CapbiasError for what does not go together.
+    name: of the folder, '' for `photographs (segment masked)`. labelled: the name of kept boxes of the labelled people,
+    one a photograph: the person whose box overlaps most with it is in the foreground; elsewhere the largest. Raises
+    CapbiasError for what does not go together.
     """
     _check(condition, fill, fraction, whose, departures)
     marks = frozen_people(workspace, collection, people)
@@ -74,9 +79,22 @@ def masking(
     options |= {"fraction": fraction} if condition == "part" else {}
     options |= {"whose": whose} if condition != "object" else {}
     options |= {"departures": dict(departures)} if condition in OF_OBJECTS else {}
+    if labelled:
+        options |= {LABELLED: _labelled(workspace, collection, labelled, options)}
     name = checked_name(name or folder_name(frozen["name"], options))
     _check_free(workspace, collection, name)
     return making(workspace, collection, FAMILY, name, options, frozen)
+
+
+def _labelled(workspace: Workspace, collection: str, name: str, options: Mapping) -> dict:
+    if options.get("whose") != FOREGROUND:
+        raise CapbiasError(
+            "labelled people where everybody or only an object is hidden",
+            "labelled people with the person in the foreground",
+            "Leave one out.",
+        )
+    item = workspace.item("boxes", name, collection)
+    return {"name": item.name, "item": item.hash}
 
 
 def _check_free(workspace: Workspace, collection: str, name: str) -> None:
@@ -112,6 +130,7 @@ def folder_name(photographs: str, options: Mapping) -> str:
     """
     unusual = [options["fill"]] if options.get("fill", GREY) != GREY else []
     unusual += [f"{options['fraction']:g}"] if options.get("fraction", HALF) != HALF else []
+    unusual += ["labelled people"] if LABELLED in options else []
     unusual += [f"{options['whose']} people"] if options.get("whose", FOREGROUND) != FOREGROUND else []
     return f"{photographs} ({', '.join([options['condition'] + ' masked', *unusual])})"
 
@@ -149,13 +168,21 @@ def masked_folder(
         home.mkdir(exist_ok=True)
         _forget_old(home)
         with _written(folder) as place:
-            _write_all(place, files, rows, options, tick)
+            _write_all(place, files, rows, options, tick, _boxes_of(workspace, options))
     found = json.loads((folder / MADE).read_text(encoding="utf-8"))
     return Masked(folder, pd.DataFrame(found["kept"]), found["left_out"], tuple(found["bare"]))
 
 
+def _boxes_of(workspace: Workspace, options: Mapping) -> dict[str, tuple]:
+    """The box (x1, y1, x2, y2) of the labelled person by image id: the first of its image; {} without."""
+    if LABELLED not in options:
+        return {}
+    people = people_of(workspace.frame(options[LABELLED]["item"])).drop_duplicates("image_id")
+    return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
+
+
 def _digest(content: str, options: Mapping) -> str:
-    read = {**options, PEOPLE: options[PEOPLE]["item"]}
+    read = {**options, **{key: options[key]["item"] for key in (PEOPLE, LABELLED) if key in options}}
     text = json.dumps([WAY, content, read], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -183,7 +210,14 @@ def _forget_old(home: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _write_all(place: Path, files: Mapping[str, Path], rows: pd.DataFrame, options: Mapping, tick: Tick) -> None:
+def _write_all(
+    place: Path,
+    files: Mapping[str, Path],
+    rows: pd.DataFrame,
+    options: Mapping,
+    tick: Tick,
+    labelled: Mapping[str, tuple],
+) -> None:
     """Mask every photograph into the place, with what became of each in the file MADE."""
     own = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
     nothing, names = rows.iloc[:0], _names(files)
@@ -191,7 +225,8 @@ def _write_all(place: Path, files: Mapping[str, Path], rows: pd.DataFrame, optio
     found: dict = {"kept": [], "left_out": {}, "bare": []}
 
     def one(image: str) -> dict:
-        return _mask_one(files[image], own.get(image, nothing), how, fill, place / names[image])
+        marks, target = own.get(image, nothing), place / names[image]
+        return _mask_one(files[image], marks, how, fill, target, labelled.get(image))
 
     with ThreadPoolExecutor(THREADS) as pool:
         try:
@@ -214,11 +249,11 @@ def _note(found: dict, image: str, file: str, outcome: dict) -> None:
     found["bare"] += [image] if outcome["bare"] else []
 
 
-def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Path) -> dict:
+def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Path, labelled=None) -> dict:
     """Mask one photograph into a PNG; the share hidden, or the reason why there is none."""
     try:
         pixels = read_photograph(file)
-        hidden = hidden_pixels(rows, pixels.shape[:2], how)
+        hidden = hidden_pixels(rows, pixels.shape[:2], how, labelled)
     except NothingToHide as error:
         return {"reason": str(error)}
     except CapbiasError as error:

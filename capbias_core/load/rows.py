@@ -124,7 +124,7 @@ def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | No
         raise CapbiasError(
             f"{file}, which tells the objects on images (category_id)",
             "a column of image ids and one of captions",
-            "Load it as objects.",
+            "Load it as objects, or as outlines.",
         )
     if None in chosen.values() or chosen["image_id"] == chosen["caption"]:
         raise CapbiasError(

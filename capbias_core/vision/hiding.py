@@ -25,6 +25,7 @@ WHOSE = FOREGROUND, EVERYBODY = "foreground", "all"
 OF_OUTLINES = ("part", "segment")
 OF_OBJECTS = ("object", "both")
 NO_PERSON = "without a person"
+NOT_LABELLED = "without a person where the label says"
 NO_OBJECT = "without one of the correlated objects"
 # How far a box may reach over the edge, as a share of the longer side; beyond, it is of a photograph of another size.
 OVER_THE_EDGE = 0.05
@@ -46,12 +47,13 @@ class NothingToHide(Exception):
     """Why a photograph is left out: it shows no person, or no such object."""
 
 
-def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray:
+def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding, labelled=None) -> np.ndarray:
     """(height, width) booleans: what is hidden of a photograph of this size.
 
     rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); with boxes, they stand for outlines under `object` and
-    `both`. Of both, a photograph without the object has the person hidden. Raises NothingToHide, and CapbiasError for
-    outlines or boxes of a photograph of another size.
+    `both`. labelled: the box (x1, y1, x2, y2) of the person who is labelled, where that is known. Of `both`, a
+    photograph without the object has the person hidden. Raises NothingToHide, and CapbiasError for outlines or boxes
+    of a photograph of another size.
     """
     check_size(rows, size)
     thing = _object(rows, size, how) if how.condition in OF_OBJECTS else None
@@ -59,19 +61,19 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.
         if thing is None:
             raise NothingToHide(NO_OBJECT)
         return region("object", size, object_mask=thing)
-    people = _people(rows, how.whose)
+    people = _people(rows, how.whose, labelled)
     if not people:
-        raise NothingToHide(NO_PERSON)
+        raise NothingToHide(NO_PERSON if labelled is None else NOT_LABELLED)
     thing = np.zeros(size, dtype=bool) if thing is None else thing
     of = _drawn(rows, size) if how.condition != "box" else lambda person: None
     parts = (region(how.condition, size, of(person), person[CORNERS], thing, how.fraction) for person in people)
     return np.logical_or.reduce(list(parts))
 
 
-def _people(rows: pd.DataFrame, whose: str) -> list[pd.Series]:
+def _people(rows: pd.DataFrame, whose: str, labelled=None) -> list[pd.Series]:
     if whose == EVERYBODY:
         return [row for _, row in people_of(rows).iterrows()]
-    person = foreground(rows)
+    person = foreground(rows, labelled)
     return [] if person is None else [person]
 
 

@@ -20,8 +20,8 @@ class Family:
     ATTACKERS). photographs: it reads the photographs of images. people: it reads where people are on them. makes: the
     kind of item that it makes, for a run that leaves no numbers (see experiments/making.py). options: the keys of
     `Request.options` that its numbers depend on. freezes: `freeze` of its file turns options that name files into ones
-    that name their content. seconds: rough, two cores, a set of 15,000 captions; the fits of an attacker come on top,
-    `work` times those of LIC.
+    that name their content. seconds: rough, two cores, a set of 15,000 captions, ten seeds where it is seeded; the fits
+    of an attacker come on top, `work` times those of LIC.
     """
 
     name: str
@@ -124,7 +124,7 @@ FAMILIES = {
             in_process=False,
             photographs=True,
             people=True,
-            options=("captioner", "most_images", "device"),
+            options=("captioner", "map", "most_images", "device"),
             freezes=True,
             seconds=30_000.0,
         ),
@@ -140,8 +140,8 @@ FAMILIES = {
             "mask",
             "masked photographs",
             makes="images",
-            options=("people", "condition", "fill", "fraction", "whose", "departures"),
-            seconds=1_500.0,
+            options=("people", "condition", "fill", "fraction", "whose", "departures", "labelled"),
+            seconds=600.0,
         ),
         Family(
             "caption",
@@ -160,7 +160,7 @@ FAMILIES = {
             in_process=False,
             options=("judge", "prompt", "picture_size", "judge_epochs", "device"),
             freezes=True,
-            seconds=60_000.0,
+            seconds=50_000.0,
         ),
         Family(
             "vl_lic",
@@ -171,7 +171,7 @@ FAMILIES = {
             in_process=False,
             options=("backbone", "text_encoder", "picture_size", "judge_epochs", "device"),
             freezes=True,
-            seconds=60_000.0,
+            seconds=30_000.0,
         ),
         Family("captions", "scores and words of each caption", attacked=True, options=("device",)),
         # One fit where 'captions' has five.
