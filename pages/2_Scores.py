@@ -11,6 +11,7 @@ from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.photographs import photograph_sets
 from capbias_core.experiments.plan import (
     Request,
     RunSpec,
@@ -32,6 +33,7 @@ from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, forget, gone, note, page
+from pages.ui.judging import JUDGED, judge_picker
 from pages.ui.running import progress
 
 ASKED = {
@@ -41,6 +43,7 @@ ASKED = {
     "quality": "caption quality",
     "performance_gap": "quality by group", "vocabulary": "vocabulary size",
     "cooccurrence": "objects and values named together", "naming": "values named, over the human captions",
+    **JUDGED,
 }  # fmt: skip
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
@@ -88,8 +91,10 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )  # fmt: skip
     seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
+    seen = photograph_sets(engine.workspace, collection)
+    known = [name for name in ASKED if seen or name not in JUDGED]
     metrics = side.multiselect(
-        "Metrics", list(ASKED), default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
+        "Metrics", known, default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
     )
     words = side.checkbox(
         "Scores and words of each caption", value=attacker_entry(attacker).in_process, key=f"words_{attacker}",
@@ -107,6 +112,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
             "Objects of the images", ["", *objects], key="objects", bind="query-params",
             format_func=lambda name: name or "where most images have some",
         )  # fmt: skip
+    judge = judge_picker(engine.workspace, collection, metrics)
     alignment = alignment_picker(engine.workspace, collection) if human != NO_REFERENCES else {}
     comparing = [ASKED[name] for name in metrics if any(map(compares, expand_metrics([name])))]
     if human == NO_REFERENCES and comparing:
@@ -117,7 +123,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
         metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
         seeds=int(seeds), merge_masks=merge, words=words, objects=shown,
-        options={"tokenizer": default_tokenizer()} | alignment,
+        options={"tokenizer": default_tokenizer()} | alignment | judge,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from capbias_core.cli.terminal import DONE, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.families import FAMILIES as RUNS
 from capbias_core.experiments.plan import compares
-from capbias_core.metrics import FAMILIES, METRICS
+from capbias_core.metrics import FAMILIES, METRICS, run_family
 from capbias_core.metrics.base import Metric
 from capbias_core.present.sentence import BETTER
 from capbias_core.present.table import to_text
@@ -45,11 +45,15 @@ def _group(word: str, names: tuple[str, ...]) -> dict[str, str]:
 
 def _needs(row: Metric) -> str:
     """What its runs read beside captions and labels."""
-    family = RUNS.get(row.family)
+    family = RUNS[run_family(row.name)]
     needs = ["references"] if compares(row.name) else []
-    if family and family.objects:
+    if family.photographs:
+        needs.append("photographs")
+    if family.people:
+        needs.append("where people are on them")
+    if family.objects:
         needs.append("objects, if there are any")
-    if family and not family.in_process:
+    if not family.in_process:
         needs.append("worker process")
     return ", ".join(needs)
 

@@ -18,8 +18,8 @@ from capbias_core.metrics.ratio import ratio
 from capbias_core.metrics.sentence_classification import sentence_classification
 
 __all__ = [
-    "FAMILIES", "METRICS", "Cooccurrence", "HeldOut", "Metric", "Naming", "Parts", "Tally", "expand_metrics", "metric",
-    "run_family",
+    "FAMILIES", "GUESSED", "METRICS", "Cooccurrence", "HeldOut", "Metric", "Naming", "Parts", "Tally", "expand_metrics",
+    "metric", "run_family",
 ]  # fmt: skip
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -96,6 +96,9 @@ METRICS = {
         *ATTRIBUTION_ROWS,
     )
 }  # fmt: skip
+
+# Families of runs whose neutral point is what guessing gives: chance.
+GUESSED = ("attack", "judge", "vl_lic")
 
 # What a user asks for -> the rows that answer it.
 FAMILIES = {

@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
 from capbias_core.experiments.encoders import Measure
-from capbias_core.metrics import METRICS
+from capbias_core.metrics import GUESSED, METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS, neutral_line
 from capbias_core.present.sentence import BETTER, Answer, measure, number
@@ -141,7 +141,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, valu
                 figure.add_trace(_dots(go, own, name, place, [order.index(model) - offset for model in own["model"]]))
     neutral = METRICS[key[0]].neutral(values)
     if math.isfinite(neutral):
-        neutral_line(figure, neutral, "chance" if METRICS[key[0]].family == "attack" else "neutral")
+        neutral_line(figure, neutral, "chance" if METRICS[key[0]].family in GUESSED else "neutral")
     ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
     figure.update_layout(
         **_layout(len(order) * max(2, len(encoders) * 0.75), ROW, len(figure.data)),

@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.metrics import METRICS
+from capbias_core.metrics import GUESSED, METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import BETTER, measure, rank_text
 from capbias_core.types import Attribute
@@ -48,7 +48,7 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
                 x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
             )
     if math.isfinite(neutral):
-        neutral_line(figure, neutral, "chance" if METRICS[metric].family == "attack" else "neutral")
+        neutral_line(figure, neutral, "chance" if METRICS[metric].family in GUESSED else "neutral")
     name = measure(metric, rows["direction"].iloc[0])
     return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
 
