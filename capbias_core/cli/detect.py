@@ -124,10 +124,8 @@ def _of_collection(workspace: Workspace, option: dict, output: Path | None, args
     item = workspace.item(BOXES, name, collection)
     say(f"kept: boxes {name} in the collection {collection}")
     for own in workspace.items(OBJECTS, collection):
-        if own.details.get(FOUND_BY) == option["name"] and f"boxes {name} " in own.source:
-            say(
-                f"kept: objects {own.name}, with the detector's confidence, for score --metric gs --objects {own.name!r}"
-            )
+        if own.details.get(FOUND_BY) == name:
+            say(f"kept: objects {own.name}, with the detector's confidence: score --metric gs --objects {own.name!r}")
     if output or args.instances:
         _write(workspace.frame(item.hash), tuple(item.details["read"]), output, args)
     return DONE

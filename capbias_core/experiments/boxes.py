@@ -191,7 +191,7 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
     if name in kept and FOUND_BY not in kept[name]:
         name = f"{name[:60]} by detector"
-    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.details["weights"]}
+    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.name}
     return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
 
 

@@ -32,7 +32,7 @@ JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judge
 CAPTIONER = "captioner"  # the option that names one
 MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
-FOUND_BY = "found_by"  # the key in the details of objects that a detector found
+FOUND_BY = "found_by"  # the key in the details of objects that a detector found: the name of its boxes
 # Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
 FULL_SET = 15_000
 USUAL_SEEDS = 10
