@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from capbias_core.attackers.base import probabilities, silent
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.experiments.families.attack import estimates_of
-from capbias_core.experiments.families.looking import names_of
+from capbias_core.experiments.families.looking import names_of, photographs_condition
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.published import beside_measured
@@ -430,8 +431,25 @@ def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):
     (tmp_path / "c.png").write_bytes(b"no picture")
     found = small_pictures({name: tmp_path / f"{name}.png" for name in "cba"}, 8, silent)
     assert found.images == ("a", "b") and list(found.refused) == ["c"]
-    assert found.pixels.shape == (2, 3, 8, 8) and found.pixels.dtype == np.uint8
-    assert (found.pixels[0] == 7).all() and (found.pixels[1, 0] == 200).all() and (found.pixels[1, 1:] == 0).all()
+    assert found.seen.shape == (2, 3, 8, 8) and found.seen.dtype == np.uint8
+    assert (found.seen[0] == 7).all() and (found.seen[1, 0] == 200).all() and (found.seen[1, 1:] == 0).all()
+
+
+def test_what_a_backbone_makes_of_pictures_is_kept_in_their_place(tmp_path):
+    photographs(tmp_path, 70, 8)  # more than are decoded at once
+    files = {str(place): tmp_path / f"{place}.png" for place in range(70)}
+    pixels = small_pictures(files, 8, silent).seen
+    vectors = small_pictures(files, 8, silent, lambda own: own.reshape(len(own), -1).mean(axis=1, keepdims=True)).seen
+    assert vectors[:, 0] == pytest.approx(pixels.reshape(70, -1).mean(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "photographs", "said"),
+    [("gender", "photographs", "unmasked"), ("emotion", "photographs", ""), ("gender", "box masked", "box masked")],
+)
+def test_emotion_is_read_from_whole_pictures(attribute, photographs, said):
+    spec = SimpleNamespace(options={"photographs": {"name": photographs}})
+    assert photographs_condition(SimpleNamespace(spec=spec, attribute=SimpleNamespace(name=attribute))) == said
 
 
 # masks by people and by a detector: Table 6 of ImageCaptioner2

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,6 @@ from capbias_core.vision.pairs import set_aside
 from capbias_core.vision.prompts import written
 
 MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer has no token for that
-PHOTOGRAPHS_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class AskedJudge:
 
     def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
         """(K,) log-probabilities of the answers for a masked caption of the image at a place."""
-        pixels, mask = _photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
+        pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
         found = []
         for value in self.attribute.values:
             answer = value.lower()
@@ -121,8 +119,3 @@ class FittedAsked:
                 found.append(self.answers[pair])
         logits = np.stack(found)
         return logits[:, 1:] - logits[:, :1] if logits.shape[1] == 2 else logits
-
-
-@lru_cache(maxsize=PHOTOGRAPHS_KEPT)
-def _photograph(file: Path) -> np.ndarray:
-    return read_photograph(file)

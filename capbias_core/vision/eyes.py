@@ -18,7 +18,6 @@ from torch.nn import functional
 
 from capbias_core.errors import CapbiasError
 
-PICTURES_AT_ONCE = 64
 # Of the photographs on which torchvision's weights were trained.
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -86,9 +85,7 @@ class Eyes(nn.Module):
         return size * size
 
 
-def backbone_vectors(
-    pixels: np.ndarray, name: str, weights: Path, device: torch.device, tick: Callable[[float, str], None]
-) -> np.ndarray:
+def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.ndarray], np.ndarray]:
     """(n, 3, size, size) bytes to (n, d) float32: what a torchvision classifier knows before its last layer.
 
     name: of the model in torchvision, such as resnet50. weights: the file of its state_dict; nothing is fetched.
@@ -96,13 +93,13 @@ def backbone_vectors(
     """
     network = _backbone(name, weights).to(device).eval()
     mean, spread = (torch.tensor(own, device=device).view(3, 1, 1) for own in (MEAN, SPREAD))
-    found = []
-    with torch.no_grad():
-        for start in range(0, len(pixels), PICTURES_AT_ONCE):
-            tick(start / len(pixels), f"{name}: picture {start + 1:,} of {len(pixels):,}")
-            own = torch.from_numpy(pixels[start : start + PICTURES_AT_ONCE]).to(device).float() / 255
-            found.append(network((own - mean) / spread).flatten(1).cpu().numpy())
-    return np.concatenate(found)
+
+    def vectors(pixels: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            own = torch.from_numpy(pixels).to(device).float() / 255
+            return network((own - mean) / spread).flatten(1).cpu().numpy()
+
+    return vectors
 
 
 def _backbone(name: str, weights: Path) -> nn.Module:

@@ -70,7 +70,7 @@ def _trained(job: Job) -> Outcome:
     found = looked(job, files, partial(_prompted, job, prompt), seen.refused)
     splits = splits_of(job, found.images, True)
     judge = ScratchJudge(epochs=options.get("judge_epochs", ScratchJudge.epochs), device=options.get("device", AUTO))
-    sides = held_out(job, found, splits, Looking(judge, seen.pixels))
+    sides = held_out(job, found, splits, Looking(judge, seen.seen))
     method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt {prompt}"
     return outcome(job, found, splits, sides, SAT, method, "" if prompt == STATEMENT else prompt)
 

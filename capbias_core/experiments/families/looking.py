@@ -71,14 +71,14 @@ def photographed(job: Job) -> dict[str, Path]:
     return shown
 
 
-def pictures_of(job: Job, size: int) -> tuple[dict[str, Path], Pictures]:
-    """The photographs of a run's images and what a judge from scratch sees of them, in the same order.
+def pictures_of(job: Job, size: int, look: Callable | None = None) -> tuple[dict[str, Path], Pictures]:
+    """The photographs of a run's images and what a judge that is trained sees of them, in the same order.
 
-    Raises CapbiasError for too few of them before any is decoded.
+    look: as of `small_pictures`. Raises CapbiasError for too few of them before any is decoded.
     """
     files = photographed(job)
     splits_of(job, list(files), True)
-    return files, small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text))
+    return files, small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text), look)
 
 
 def _captioned(job: Job) -> set[str]:

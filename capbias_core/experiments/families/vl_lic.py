@@ -7,15 +7,18 @@ them; picture_size, judge_epochs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.base import silent
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.looking import (
+    LOOK,
     PICTURE_SIZE,
     Looking,
     estimates_from,
@@ -83,40 +86,38 @@ def _backbone_option(workspace: Workspace, given: str | dict) -> dict:
 
 def run(job: Job) -> Outcome:
     """A classifier for each seed and caption index on the model's captions and, where there are any, the human ones."""
-    from capbias_core.vision.eyes import backbone_vectors
+    from capbias_core.vision.eyes import backbone
     from capbias_core.vision.joint import JointJudge
 
     options = job.spec.options
-    backbone, text = options.get("backbone"), options.get("text_encoder", TEXT)
-    size = options.get("picture_size", BACKBONE_SIZE if backbone else PICTURE_SIZE)
-    files, seen = pictures_of(job, size)
+    model, text, device = options.get("backbone"), options.get("text_encoder", TEXT), options.get("device", AUTO)
+    size = options.get("picture_size", BACKBONE_SIZE if model else PICTURE_SIZE)
+    look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
+    files, seen = pictures_of(job, size, look)
     found = looked(job, files, job.masked, seen.refused)
     splits = splits_of(job, found.images, True)
-    device, sight = options.get("device", AUTO), seen.pixels
-    if backbone:
-        path = file_path(job.workspace, backbone)
-        sight = backbone_vectors(sight, backbone["name"], path, choose_device(device), lambda *_: None)
     reads = {} if isinstance(text, dict) else {"text": load_attacker(text)}
     judge = JointJudge(epochs=options.get("judge_epochs", JointJudge.epochs), device=device, **reads)
     embed = _embedder(job, text, device) if isinstance(text, dict) else None
-    sides = held_out(job, found, splits, Looking(judge, sight, embed))
-    encoder = f"{backbone['name'] if backbone else CNN} + {text['name'] if isinstance(text, dict) else text}"
-    frozen = [name for name, own in (("backbone", backbone), ("text encoder", isinstance(text, dict))) if own]
+    sides = held_out(job, found, splits, Looking(judge, seen.seen, embed))
+    encoder = f"{model['name'] if model else CNN} + {text['name'] if isinstance(text, dict) else text}"
+    frozen = [name for name, own in (("backbone", model), ("text encoder", isinstance(text, dict))) if own]
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     return outcome(job, found, splits, sides, encoder, f"{judge.epochs} epochs, pictures of {size} x {size}{how}")
 
 
-def _embedder(job: Job, option: dict, device: str):
+def _embedder(job: Job, option: dict, device: str) -> Callable[[Sequence[str]], np.ndarray]:
     """Captions to the vectors of a frozen text encoder, kept where those of attackers are."""
     files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
     name = option["attacker"] or files.path
     attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
-    return lambda captions: _vectors(attacker, captions)
 
+    def embed(captions: Sequence[str]) -> np.ndarray:
+        corpus = attacker.corpus(list(captions))
+        vectors = corpus.vectors(lambda _share, said: job.progress(LOOK, said))
+        return vectors.cpu().numpy()[corpus.copies]
 
-def _vectors(attacker, captions):
-    corpus = attacker.corpus(list(captions))
-    return corpus.vectors(silent).cpu().numpy()[corpus.copies]
+    return embed
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
