@@ -26,6 +26,7 @@ from capbias_core.experiments.ingest import (
     offer,
     outdated,
 )
+from capbias_core.experiments.making import RUN
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
@@ -354,8 +355,8 @@ def _kept(engine: Engine) -> None:
 
 def _delete(engine: Engine, item: Item, uses: int) -> None:
     with st.popover(plain(f"Delete {item.name}"), icon=":material/delete:"):
-        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. The file it came from "
-             "stays where it is.")  # fmt: skip
+        stays = "The originals stay where they are." if RUN in item.details else "What it came from stays where it is."
+        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. {stays}")
         if st.button("Delete for good", type="primary", key="delete"):
             with errors():
                 engine.workspace.delete(item)

@@ -1,8 +1,10 @@
 """Masked photographs: which pixels, worked out by hand; what is left out; folders that are whole or not there."""
 
+import doctest
 import hashlib
 import json
 import time
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -27,6 +29,7 @@ from capbias_core.vision.hiding import Hiding, NothingToHide, hidden_pixels, reg
 from capbias_core.vision.masking import (
     FILLS,
     box_mask,
+    covered,
     dropped_regions,
     filled,
     foreground,
@@ -284,19 +287,20 @@ def test_a_fill_that_is_not_known(pixels):
 
 
 def test_regions_to_drop_by_hand():
-    hidden = box_mask((2, 0, 4, 4), 4, 6)
+    person = np.array([[2, 0, 4, 4]])
     regions = np.array([
         [2, 0, 4, 4],  # all of it
         [1, 0, 3, 4],  # 4 of 8: exactly a half stays
         [1, 0, 4, 4],  # 8 of 12
         [2, 1, 3, 2],  # small, within the person
         [0, 0, 6, 4],  # around the person: 8 of 24
-        [1.5, 0, 3, 4],  # touches three... columns 1 and 2: 4 of 8
-        [9, 9, 12, 12],  # nowhere on the photograph
+        [1.5, 0, 3, 4],  # touches the columns 1 and 2: 4 of 8
+        [9, 9, 12, 12],  # elsewhere
     ])  # fmt: skip
-    assert dropped_regions(regions, hidden).tolist() == [True, False, True, True, False, False, False]
-    assert dropped_regions(regions[:2], hidden, overlap=0.4).tolist() == [True, True]
-    assert dropped_regions(np.zeros((0, 4)), hidden).tolist() == []
+    assert dropped_regions(regions, person).tolist() == [True, False, True, True, False, False, False]
+    assert dropped_regions(regions[:2], person, overlap=0.4).tolist() == [True, True]
+    assert dropped_regions(np.zeros((0, 4)), person).tolist() == []
+    assert dropped_regions(regions, np.zeros((0, 4))).tolist() == [False] * 7
 
 
 def test_regions_are_compared_with_boxes():
@@ -309,6 +313,11 @@ def test_regions_are_compared_with_boxes():
     assert dropped("box") == dropped("segment") == [True, False, False]
     assert dropped("object") == [False, True, False] and dropped("both") == [True, True, False]
     assert dropped("box", whose="all") == [True, False, True]
+    assert regions_to_drop(regions, SHOWN, Hiding("box"), (0, 0, 1, 2)).tolist() == [False, False, True]
+    # The person's box and the racket's share the column 4: five columns and three rows are covered, of six and five.
+    whole = pd.DataFrame([[0, 0, 6, 5], [0, 1, 6, 4], [0, 0, 1e12, 1e12]], columns=["x1", "y1", "x2", "y2"])
+    assert covered(whole.to_numpy(), np.array([[1, 1, 5, 4], [4, 1, 6, 4]])) == pytest.approx([15 / 30, 15 / 18, 0])
+    assert regions_to_drop(whole, SHOWN, Hiding("both", departures=GOES)).tolist() == [False, True, False]
     assert regions_to_drop(regions, SHOWN.iloc[2:], Hiding("box")).tolist() == [False] * 3
 
 
@@ -364,6 +373,12 @@ def test_departures_of_a_collection(tmp_path):
     assert departures_in(workspace, "c", "gender") == {"tie": 0.2, "dog": 0.1}
     with pytest.raises(CapbiasError, match="no labels for race"):
         departures_in(workspace, "c", "race")
+
+
+@pytest.mark.parametrize("name", ["vision.masking", "experiments.masking", "load.segments"])
+def test_examples_in_docstrings(name):
+    done = doctest.testmod(import_module(f"capbias_core.{name}"))
+    assert done.attempted and not done.failed
 
 
 # a folder of masked photographs

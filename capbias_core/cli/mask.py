@@ -19,7 +19,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.correlated import departures, departures_in
 from capbias_core.experiments.making import NAME
-from capbias_core.experiments.masking import GREY, LABELLED, MASKED, hiding_of, masking
+from capbias_core.experiments.masking import GREY, LABELLED, MASKED, hiding_of, labelled_boxes, masking
 from capbias_core.experiments.people import frozen_people
 from capbias_core.experiments.photographs import KIND
 from capbias_core.experiments.store import Item, Workspace
@@ -272,9 +272,10 @@ def _drop(workspace: Workspace, collection: str, asked: dict | None, args) -> in
     output = checked_output(args.output)
     regions, problems, count = read_regions(Path(args.regions))
     _say_problems(problems, count)
-    people = args.people if args.collection else _named_here(args)[0]
+    people, labelled = (args.people, args.labelled) if args.collection else _named_here(args)
     marks = workspace.frame(frozen_people(workspace, collection, people)["item"])
     own = dict(list(marks.groupby("image_id")))
+    chosen = labelled_boxes(workspace, workspace.item("boxes", labelled, collection).hash) if labelled else {}
     tables = []
     for condition in dict.fromkeys(args.condition):
         if condition in OF_OBJECTS and not asked:
@@ -285,7 +286,7 @@ def _drop(workspace: Workspace, collection: str, asked: dict | None, args) -> in
         how = hiding_of({"condition": condition, "whose": args.whose, "departures": asked or {}})
         known = regions[regions["image_id"].isin(set(own))]
         for image, rows in known.groupby("image_id", sort=False):
-            tables.append(rows[regions_to_drop(rows, own[image], how)].assign(condition=condition))
+            tables.append(rows[regions_to_drop(rows, own[image], how, chosen.get(image))].assign(condition=condition))
     lost = regions["image_id"].nunique() - regions.loc[regions["image_id"].isin(set(own)), "image_id"].nunique()
     if lost:
         say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")

@@ -168,16 +168,15 @@ def masked_folder(
         home.mkdir(exist_ok=True)
         _forget_old(home)
         with _written(folder) as place:
-            _write_all(place, files, rows, options, tick, _boxes_of(workspace, options))
+            labelled = labelled_boxes(workspace, options[LABELLED]["item"]) if LABELLED in options else {}
+            _write_all(place, files, rows, options, tick, labelled)
     found = json.loads((folder / MADE).read_text(encoding="utf-8"))
     return Masked(folder, pd.DataFrame(found["kept"]), found["left_out"], tuple(found["bare"]))
 
 
-def _boxes_of(workspace: Workspace, options: Mapping) -> dict[str, tuple]:
-    """The box (x1, y1, x2, y2) of the labelled person by image id: the first of its image; {} without."""
-    if LABELLED not in options:
-        return {}
-    people = people_of(workspace.frame(options[LABELLED]["item"])).drop_duplicates("image_id")
+def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
+    """The box (x1, y1, x2, y2) of the labelled person by image id, the first of its image. digest: of kept boxes."""
+    people = people_of(workspace.frame(digest)).drop_duplicates("image_id")
     return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
 
 

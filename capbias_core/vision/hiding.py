@@ -115,21 +115,14 @@ def _sizes(rows: pd.DataFrame, size: tuple[int, int]) -> str:
     return "" if fits else f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}"
 
 
-def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, how: Hiding) -> np.ndarray:
+def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, how: Hiding, labelled=None) -> np.ndarray:
     """(n,) booleans: the regions of one photograph that a captioner must not read, as LIC's appendix A.3 has it: those
     of which the boxes around what is hidden cover more than half.
 
-    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. Under part and segment too the person's box
+    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and segment too the person's box
     counts. Where there is nothing to hide, nothing is dropped.
     """
-    people = _people(rows, how.whose) if how.condition != "object" else []
+    people = _people(rows, how.whose, labelled) if how.condition != "object" else []
     name = most_correlated(rows["object"], how.departures) if how.condition in OF_OBJECTS else ""
     boxes = [row[CORNERS] for row in people] + [row for _, row in rows.loc[rows["object"] == name, CORNERS].iterrows()]
-    corners = regions[CORNERS].to_numpy(dtype=float)
-    width, height = (
-        int(np.ceil(max(corners[:, side].max(), rows[name].max()))) + 1 for side, name in ((2, "x2"), (3, "y2"))
-    )
-    hidden = np.zeros((height, width), dtype=bool)
-    for box in boxes:
-        hidden |= box_mask(box, height, width)
-    return dropped_regions(corners, hidden)
+    return dropped_regions(regions[CORNERS].to_numpy(dtype=float), np.array(boxes, dtype=float).reshape(-1, 4))

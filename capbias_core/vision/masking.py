@@ -184,28 +184,37 @@ def _noise(pixels: np.ndarray) -> np.ndarray:
 FILLS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {"grey": _grey, "mean": _mean, "blur": _blur, "noise": _noise}
 
 
-def dropped_regions(boxes: np.ndarray, hidden: np.ndarray, overlap: float = HALF) -> np.ndarray:
-    """(n,) booleans: the regions that a captioner on region features must not see.
+def dropped_regions(regions: np.ndarray, boxes: np.ndarray, overlap: float = HALF) -> np.ndarray:
+    """(n,) booleans: the regions R that a captioner on region features must not see, B being what the boxes cover.
 
-        dropped = |R and hidden| / |R| > overlap
+        dropped = |R and B| / |R| > overlap
 
-    boxes: (n, 4) regions R as x1, y1, x2, y2, of which every pixel touched counts. hidden: (H, W) booleans. Appendix
-    A.3 of LIC removes regions whose box "overlaps with the ground truth bounding [box] by more than 50 percent", not
-    saying of what: here of the region's own area, so that a small region within a large person goes too. A region
-    that is nowhere on the photograph is kept.
+    regions, boxes: (n, 4) and (m, 4), x1, y1, x2, y2. Appendix A.3 of LIC removes regions whose box "overlaps with the
+    ground truth bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a
+    small region within a large person goes too.
     """
-    sums = np.zeros((hidden.shape[0] + 1, hidden.shape[1] + 1), dtype=np.int64)
-    sums[1:, 1:] = hidden.cumsum(axis=0).cumsum(axis=1)
-    boxes = np.asarray(boxes, dtype=float).reshape(-1, 4)
-    left, right = _sides(boxes[:, 0], boxes[:, 2], hidden.shape[1])
-    top, bottom = _sides(boxes[:, 1], boxes[:, 3], hidden.shape[0])
-    within = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
-    return within > overlap * (right - left) * (bottom - top)
+    return covered(regions, boxes) > overlap
 
 
-def _sides(low: np.ndarray, high: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
-    low = np.clip(np.floor(low), 0, side).astype(int)
-    return low, np.maximum(low, np.clip(np.ceil(high), 0, side).astype(int))
+def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """(n,) of each region's pixels the share that any of the boxes covers; every pixel that is touched counts.
+
+    regions, boxes: (n, 4) and (m, 4), x1, y1, x2, y2. On a grid of their own edges, so that no size is too large.
+
+    >>> covered(np.array([[0, 0, 4, 2], [3, 0, 5, 1]]), np.array([[0, 0, 2, 2], [1, 0, 3.5, 1]])).tolist()
+    [0.75, 0.5]
+    """
+    edges = np.vstack([regions, boxes])
+    edges = np.hstack([np.floor(edges[:, :2]), np.ceil(edges[:, 2:])])
+    xs, ys = np.unique(edges[:, ::2]), np.unique(edges[:, 1::2])
+    left, right = np.searchsorted(xs, edges[:, 0]), np.searchsorted(xs, edges[:, 2])
+    top, bottom = np.searchsorted(ys, edges[:, 1]), np.searchsorted(ys, edges[:, 3])
+    pixels = np.outer(np.diff(ys), np.diff(xs))
+    cells = [np.s_[top[place] : bottom[place], left[place] : right[place]] for place in range(len(edges))]
+    within = np.zeros_like(pixels)
+    for cell in cells[len(regions) :]:
+        within[cell] = pixels[cell]
+    return np.array([within[cell].sum() / pixels[cell].sum() for cell in cells[: len(regions)]])
 
 
 def most_correlated(objects: pd.Series, departures: Mapping[str, float]) -> str:
