@@ -26,7 +26,6 @@ from capbias_core.experiments.ingest import (
     offer,
     outdated,
 )
-from capbias_core.experiments.making import RUN
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item, suggested_name
 from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
@@ -96,8 +95,8 @@ def _load(engine: Engine) -> None:
         discard()
         note(
             "Captions need an image id and a caption a row. Labels need an image id and a column a protected "
-            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog). Outlines, which "
-            "say where people and objects are on the photographs, are COCO's instances JSON too."
+            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog). Outlines, "
+            "which say where people and objects are on the photographs, are COCO's instances JSON too."
         )
         return
     try:
@@ -355,8 +354,8 @@ def _kept(engine: Engine) -> None:
 
 def _delete(engine: Engine, item: Item, uses: int) -> None:
     with st.popover(plain(f"Delete {item.name}"), icon=":material/delete:"):
-        stays = "The originals stay where they are." if RUN in item.details else "What it came from stays where it is."
-        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. {stays}")
+        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. What it came from stays "
+             "where it is.")  # fmt: skip
         if st.button("Delete for good", type="primary", key="delete"):
             with errors():
                 engine.workspace.delete(item)

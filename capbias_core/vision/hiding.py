@@ -119,8 +119,8 @@ def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, how: Hiding, labe
     """(n,) booleans: the regions of one photograph that a captioner must not read, as LIC's appendix A.3 has it: those
     of which the boxes around what is hidden cover more than half.
 
-    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and segment too the person's box
-    counts. Where there is nothing to hide, nothing is dropped.
+    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
+    segment too the person's box counts. Where there is nothing to hide, nothing is dropped.
     """
     people = _people(rows, how.whose, labelled) if how.condition != "object" else []
     name = most_correlated(rows["object"], how.departures) if how.condition in OF_OBJECTS else ""
