@@ -115,8 +115,8 @@ def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
 
 
 @st.cache_data(show_spinner="Counting which objects go with a value", max_entries=16)
-def _departures(folder: str, collection: str, attribute: str, version: str) -> dict[str, float]:
-    """Of the objects that human captions name; empty where there are none. version: of the workspace."""
+def _departures(folder: str, collection: str, attribute: str, read: str) -> dict[str, float]:
+    """Of the objects that human captions name; empty where there are none. read: what they follow from."""
     try:
         return departures_in(Workspace(folder), collection, attribute)
     except CapbiasError:
@@ -128,7 +128,9 @@ def _settings(engine: Engine, collection: str, attribute: str, marks: pd.DataFra
     st.markdown("**What is masked, and how**")
     departures = {}
     if attribute:
-        departures = _departures(engine.folder, collection, attribute, engine.workspace.version())
+        read = [(item.hash, item.details) for kind in ("references", "attributes")
+                for item in engine.workspace.items(kind, collection)]  # fmt: skip
+        departures = _departures(engine.folder, collection, attribute, str(read))
     things = objects_on(marks, departures)
     chosen = st.selectbox(
         "Object", things, key="object", format_func=lambda name: _object_title(name, things, departures, attribute),

@@ -15,12 +15,12 @@ from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.laboratory import keep_uploaded
 from capbias_core.experiments.making import making
 from capbias_core.experiments.masking import MASKED, masking
-from capbias_core.experiments.people import people_sources
+from capbias_core.experiments.people import SEGMENTS, people_sources
 from capbias_core.experiments.photographs import photograph_sets
 from capbias_core.experiments.plan import Request, plan
 from capbias_core.experiments.store import Item, checked_name, suggested_name
 from capbias_core.present.table import counted
-from capbias_core.vision.hiding import OF_OBJECTS
+from capbias_core.vision.hiding import OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
 from pages.ui.base import errors, note, plain, show_error
@@ -93,15 +93,16 @@ def _marked(engine: Engine, collection: str) -> str:
 
 def _mask(engine: Engine, collection: str, attribute: str) -> None:
     """A folder of masked photographs for each condition."""
-    sources = [item.name for item in people_sources(engine.workspace, collection)]
+    sources = {item.name: item.kind for item in people_sources(engine.workspace, collection)}
     if not sources or not photograph_sets(engine.workspace, collection):
         note("Masks need photographs, and outlines (COCO instances, on the Data page) or boxes (1) of what they show.")
         return
-    left, right = st.columns([2, 1])
-    chosen = left.multiselect("Conditions", MASKED, default=list(MASKED), key="mask_conditions")
-    fill = right.selectbox("Filled with", list(FILLS), key="mask_fill")
+    left, right = st.columns([1, 2])
+    people = left.selectbox("Marked by", list(sources), key="mask_people")
+    able = [name for name in MASKED if sources[people] == SEGMENTS or name not in OF_OUTLINES]
+    chosen = right.multiselect("Conditions", able, default=able, key=f"conditions_{people}")
     first, second, third = st.columns(3)
-    people = first.selectbox("Marked by", sources, key="mask_people")
+    fill = first.selectbox("Filled with", list(FILLS), key="mask_fill")
     fraction = second.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
     names = third.text_input(
         "Objects to mask", key="mask_objects", placeholder=f"those that go most with {attribute or 'the attribute'}",
