@@ -26,7 +26,17 @@ from capbias_core.metrics.pointing_game import pointing_game
 from capbias_core.present.heatmap import RAMP, heat_over, heat_text
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.vision.captioners import load_captioner
-from capbias_core.vision.grad_cam import class_map, grad_cam, normalised, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import (
+    GRAD_CAM,
+    HIRES_CAM,
+    class_map,
+    normalised,
+    place_map,
+    score_maps,
+    seen_by,
+    upsampled,
+    word_maps,
+)
 from tests.captioners import save_blip, save_git
 from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
 
@@ -55,13 +65,21 @@ def test_a_map_by_hand():
     assert normalised(np.zeros((2, 2))).tolist() == [[0, 0], [0, 0]]
 
 
+def test_a_map_by_each_place_by_hand():
+    """Each place by itself: [[2, 0], [4, 8]] * [[2, 0], [0, 0]] + [[1, 1], [1, 1]] * [[-1, 1], [3, -2]]."""
+    activations = np.array([[[2.0, 0.0], [4.0, 8.0]], [[1.0, 1.0], [1.0, 1.0]]])
+    gradients = np.array([[[2.0, 0.0], [0.0, 0.0]], [[-1.0, 1.0], [3.0, -2.0]]])
+    assert place_map(activations, gradients).tolist() == [[3, 1], [3, 0]]
+
+
+@pytest.mark.parametrize("way", [HIRES_CAM, GRAD_CAM])
 @pytest.mark.parametrize("at", PLACES)
 @pytest.mark.parametrize("gender", ["woman", "man"])
-def test_the_map_of_the_gender_word_lies_on_the_patch(gender, at):
+def test_the_map_of_the_gender_word_lies_on_the_patch(gender, at, way):
     """The patch covers 6% of the photograph and has 61% to 74% of the map, 93% or more with one cell of it around; the
-    other patch has nothing. Moved, the map moves with it."""
+    other patch has nothing. Moved, the map moves with it. A mean over places follows the layer, so both ways agree."""
     pixels = photograph(gender, "dog", *at, seed=10**6)
-    maps = word_maps(trained(), pixels, CAPTION.format(gender=gender, thing="dog"), [GENDER, THING])
+    maps = word_maps(trained(), pixels, CAPTION.format(gender=gender, thing="dog"), [GENDER, THING], way)
     of_gender, of_thing = (upsampled(heat, SIDE, SIDE) for heat in maps)
     assert 1 - attribution_score(of_gender, patch(at[0])) > 0.55
     assert 1 - attribution_score(of_gender, patch(at[0], around=4)) > 0.9
@@ -82,19 +100,20 @@ def test_maps_are_those_of_captum(frozen):
     theirs = LayerGradCam(score, model.vision_layer).attribute(tensor(pixels[None]), relu_attributions=True)
     model.requires_grad_(not frozen)
     try:
-        ours = word_maps(model, pixels, "a woman with a ball", [GENDER])[0]
+        ours = word_maps(model, pixels, "a woman with a ball", [GENDER], GRAD_CAM)[0]
     finally:
         model.requires_grad_(True)
     assert ours == pytest.approx(normalised(theirs[0, 0].detach().numpy()), abs=1e-5)
 
 
+@pytest.mark.parametrize("way", [HIRES_CAM, GRAD_CAM])
 @pytest.mark.parametrize("save", [save_blip, save_git])
-def test_maps_of_transformers_leave_the_class_token_out(save, tmp_path):
+def test_maps_of_transformers_leave_the_class_token_out(save, way, tmp_path):
     """The same from the tokens (1, 17, C) of the layer: the first is of no place, the others are 4 rows of 4."""
     captioner = load_captioner(str(save(tmp_path)), "cpu")
     pixels = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
     caption, kept = "a man riding a surfboard", []
-    found = word_maps(captioner, pixels, caption, [1, 4])
+    found = word_maps(captioner, pixels, caption, [1, 4], way)
 
     hook = captioner.vision_layer.register_forward_hook(
         lambda module, given, output: kept.append(output if torch.is_tensor(output) else output[0])
@@ -104,8 +123,8 @@ def test_maps_of_transformers_leave_the_class_token_out(save, tmp_path):
     assert read.texts[-2:] == ["surf", "##board"]
     for heat, score in zip(found, (read.log_probabilities[1], read.log_probabilities[-2:].sum()), strict=True):
         (gradient,) = torch.autograd.grad(score, kept[0], retain_graph=True)
-        weights = gradient[0, 1:].mean(dim=0)
-        raw = (kept[0][0, 1:] @ weights).reshape(4, 4).relu().detach().numpy()
+        weights = gradient[0, 1:].mean(dim=0, keepdim=True) if way == GRAD_CAM else gradient[0, 1:]
+        raw = (kept[0][0, 1:] * weights).sum(dim=1).reshape(4, 4).relu().detach().numpy()
         assert heat == pytest.approx(normalised(raw), abs=1e-4)
 
 
@@ -113,8 +132,12 @@ def test_a_layer_that_does_not_run_once_is_refused():
     model = trained()
     for times in (0, 2):
         with pytest.raises(ValueError, match=f"ran {times} times"):
-            grad_cam(model.vision_layer, lambda times=times: sum(model(torch.zeros(1, 3, SIDE, SIDE)).sum()
-                     for _ in range(times)) if times else torch.zeros(1, requires_grad=True))  # fmt: skip
+            score_maps(model.vision_layer, lambda times=times: _run(model, times), model.grid)
+
+
+def _run(model, times: int) -> torch.Tensor:
+    zero = torch.zeros(1, requires_grad=True)
+    return zero + sum(model(torch.zeros(1, 3, SIDE, SIDE)).sum() for _ in range(times))
 
 
 def test_upsampling_is_that_of_pytorch():
@@ -261,6 +284,7 @@ def test_from_photographs_to_rows(workspace):
     whole = next(row for row in outcome.results if row.metric == "attribution_score" and row.direction == "")
     assert whole.ci_low <= whole.value <= whole.ci_high and whole.encoder == "planted"
     assert next(row.ci_low for row in outcome.results if row.direction == "Female") is None  # one image has no interval
+    assert whole.method.startswith("HiResCAM of planted 00000000")
     assert "photographs photographs" in whole.method and "segments (people)" in whole.method
     assert outcome.notes[1] == (
         "Captions left out: 1 name no value, 1 have a photograph on which nobody is marked, 2 have a photograph or an "
@@ -322,6 +346,8 @@ def test_what_a_run_cannot_do_without(workspace):
         details = {"attributes": {"race": suggested_details("race", labels)}}
         workspace.keep("attributes", "races", labels, "c", "races.csv", details)
         plan(workspace, Request("c", ("planted",), "races", "race", ("attribution",), options={"captioner": "planted"}))
+    with pytest.raises(CapbiasError, match="map 'saliency'"):
+        measured(workspace, map="saliency")
     with pytest.raises(CapbiasError, match="nobody is marked"):
         keep_outlines(workspace, "nobody", {"99": AWAY})
         measured(workspace, people="nobody")
@@ -349,14 +375,15 @@ def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
     workspace.keep("captions", "planted (segment masked)", captions, "c", "m.json", {"condition": "segment"})
     request = Request("c", ("planted", "planted (segment masked)"), "labels", "gender", ("attribution_score",),
                       options={"captioner": "planted"})  # fmt: skip
-    with pytest.raises(CapbiasError, match="no folder of photographs masked so"):
-        plan(workspace, request)
-    for number, name in enumerate(("grey", "blurred")):
+    for number, (name, condition) in enumerate((("boxed", "box"), ("grey", "segment"), ("blurred", "segment"))):
         place = tmp_path / name
         place.mkdir()
         Image.new("RGB", (SIDE, SIDE), (number, 0, 0)).save(place / "1.png")
-        keep_images(workspace, place, "c", name, {"condition": "segment", "of": "photographs"})
-        if number == 0:
+        keep_images(workspace, place, "c", name, {"condition": condition, "of": "photographs"})
+        if name == "boxed":
+            with pytest.raises(CapbiasError, match="no folder of photographs masked so"):
+                plan(workspace, request)
+        if name == "grey":
             assert [spec.options["photographs"]["name"] for spec in plan(workspace, request)] == ["photographs", "grey"]
     with pytest.raises(CapbiasError, match=r"several folders \(grey, blurred\)"):
         plan(workspace, request)

@@ -9,6 +9,7 @@ from capbias_core.experiments import ingest
 from capbias_core.experiments.people import BOXES, SEGMENTS
 from capbias_core.experiments.store import Item, Workspace, suggested_name
 from capbias_core.load import read_boxes
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS
 from capbias_core.vision.presets import PRESETS
 
 
@@ -24,6 +25,11 @@ def add_score_arguments(command, positive) -> None:
     where = "where people are: COCO instances with outlines, or a table of boxes as `detect` writes it; with "
     where += "--collection, the name of kept ones (default: the only ones, outlines before boxes)"
     group.add_argument("--people", metavar="FILE", help=where)
+    text = (
+        f"how maps are made: {HIRES_CAM} (each place by its own gradient), or {GRAD_CAM}, which the DBAC paper names, "
+    )
+    text += "and which misleads where an image encoder is a transformer (default: %(default)s)"
+    group.add_argument("--map", choices=tuple(MAPS), default=HIRES_CAM, help=text)
     most = "read at most so many images, the same for every set (default: all; an image takes a second or two)"
     group.add_argument("--most-images", type=positive, metavar="N", help=most)
 

@@ -14,8 +14,8 @@ ATTRIBUTION_ROWS = (
     Metric(
         "attribution_score", "attribution score, the map outside people", FAMILY, 100, no_neutral, "lower", (0, 100),
         f"{_TABLE}; {_MAPS}", function=attribution_score,
-        explanation="Share of the Grad-CAM map at the captioner's word for a value that lies outside people. High: the "
-        "word rests on the scene. Compare with attribution_even, the score of an even map.",
+        explanation="Share of the map at the captioner's word for a value (what it rests on) that lies outside people. "
+        "High: it rests on the scene. Compare with attribution_even, the score of an even map.",
     ),
     Metric(
         "attribution_pixels", "attribution score by pixels", FAMILY, 100, no_neutral, "lower", (0, 100),

@@ -1,5 +1,5 @@
 """Attribution score: how much of what a captioner's word rests on lies outside the person (the DBAC paper, section
-5.2.2 and Table 4; maps by Grad-CAM, Selvaraju et al., ICCV 2017).
+5.2.2 and Table 4; maps as of Grad-CAM, Selvaraju et al., ICCV 2017).
 
     attribution_score = sum of the map outside the person / sum of the map
 

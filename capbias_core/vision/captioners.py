@@ -168,11 +168,15 @@ class Captioner:
 
     @property
     def vision_layer(self) -> nn.Module:
-        """The layer whose output is the last map of the picture that the captioner uses: a tensor, which `grid` reads.
+        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it.
 
         Raises CapbiasError where its image encoder is built in a way that is not known.
         """
+        if self.preset.last:
+            return attrgetter(self.preset.last)(self.model)
         encoder = self._encoder()
+        if getattr(self.model.config, "vision_feature_layer", None) in (None, -1):
+            return encoder  # its last norm included: scores do not change with the length of what goes into a norm
         stacks = [own for name, own in encoder.named_modules()
                   if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS]  # fmt: skip
         if not stacks:

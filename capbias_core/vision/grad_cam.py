@@ -1,12 +1,18 @@
-"""Grad-CAM: which part of a photograph a captioner's word rests on (Selvaraju et al., ICCV 2017, Eq. 1 and 2).
+"""Which part of a photograph a captioner's word rests on: Grad-CAM, and HiResCAM, its form for each place.
 
-    weight of channel k = 1 / (h w) * sum over places of d score / d activation_k
-    map = max(0, sum over channels of weight_k * activation_k)
+    grad_cam  = max(0, sum over channels of (mean over places of d score / d activation) * activation)
+    hires_cam = max(0, sum over channels of d score / d activation * activation)
 
-The score is the log-probability of the word, given the photograph and the words before it. Captum's LayerGradCam does
-the same where a layer's output is a (N, C, h, w) tensor, and the tests compare both. It does not fit here: the image
-encoders of captioners give tokens (N, T, C), one of them for no place, often in a tuple; and it runs the whole network
-again for every word of a caption.
+Grad-CAM: Selvaraju et al., ICCV 2017, Eq. 1 and 2; HiResCAM: Draelos and Carin, arXiv 2011.08891, 2020. The score is
+the log-probability of the word, given the photograph and the words before it. Where a mean over places follows the
+layer, as in the networks that Grad-CAM was made for, both are the same. Image encoders of captioners are mostly
+transformers: there the words look at each place on its own and activations have no zero, and the mean of the gradients
+may point away from what the word rests on (README, measured on a captioner with a planted patch). So HiResCAM is the
+usual one here, and Grad-CAM, which the DBAC paper names, a choice.
+
+Captum's LayerGradCam does the first where a layer's output is a (N, C, h, w) tensor, and the tests compare both. It
+does not fit here: transformers give tokens (N, T, C), one of them for no place, often in a tuple; and it runs the whole
+network again for every word of a caption.
 """
 
 from __future__ import annotations
@@ -29,6 +35,20 @@ def class_map(activations: np.ndarray, gradients: np.ndarray) -> np.ndarray:
     return np.maximum(np.tensordot(weights, activations, axes=1), 0.0)
 
 
+def place_map(activations: np.ndarray, gradients: np.ndarray) -> np.ndarray:
+    """The same with each place's own gradient as its weight.
+
+    >>> place_map(np.array([[[1.0, 0.0]], [[0.0, 3.0]]]), np.array([[[2.0, 4.0]], [[-1.0, -1.0]]])).tolist()
+    [[2.0, 0.0]]
+    """
+    return np.maximum((gradients * activations).sum(axis=0), 0.0)
+
+
+HIRES_CAM, GRAD_CAM = "hires_cam", "grad_cam"
+# Name -> activations and gradients to a map, and how methods call it.
+MAPS = {HIRES_CAM: (place_map, "HiResCAM"), GRAD_CAM: (class_map, "Grad-CAM")}
+
+
 def normalised(heat: np.ndarray) -> np.ndarray:
     """A map of 0 or more divided by its maximum, so that it lies in [0, 1]; one that is 0 everywhere stays so."""
     largest = heat.max()
@@ -48,8 +68,8 @@ def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None =
     return np.asarray(over)
 
 
-def grad_cam(layer, scores: Callable, grid: Callable = lambda output: output) -> np.ndarray:
-    """The normalised map of each score, (S, h, w) float32; the network runs once.
+def score_maps(layer, scores: Callable, grid: Callable, way: str = HIRES_CAM) -> np.ndarray:
+    """The normalised map of each score, (S, h, w) float32; the network runs once. way: a name in MAPS.
 
     layer: a torch module. scores: called without arguments, runs the network on one photograph and gives a (S,) tensor
     (or a scalar, for S = 1) with its graph. grid: turns the output of the layer, (1, ...), into (1, C, h, w); applied
@@ -69,7 +89,7 @@ def grad_cam(layer, scores: Callable, grid: Callable = lambda output: output) ->
         raise ValueError(f"the layer ran {len(seen)} times, and a map needs it once")
     activations = _array(grid(seen[0]))
     gradients = [torch.autograd.grad(score, seen[0], retain_graph=True)[0] for score in found]
-    maps = [normalised(class_map(activations, _array(grid(own)))) for own in gradients]
+    maps = [normalised(MAPS[way][0](activations, _array(grid(own)))) for own in gradients]
     return np.stack(maps).astype(np.float32)
 
 
@@ -88,11 +108,11 @@ def _array(grid) -> np.ndarray:
     return grid[0].detach().double().cpu().numpy()
 
 
-def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int]) -> np.ndarray:
+def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int], way: str = HIRES_CAM) -> np.ndarray:
     """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
 
     captioner: a Captioner of vision/captioners.py. words: their places in the caption, split at white space. The score
-    of a word is the sum of the log-probabilities of its subwords.
+    of a word is the sum of the log-probabilities of its subwords. way: a name in MAPS.
     """
     import torch
 
@@ -101,7 +121,7 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int])
         place = torch.tensor(read.words)
         return torch.stack([read.log_probabilities[place == word].sum() for word in words])
 
-    return grad_cam(captioner.vision_layer, scores, captioner.grid)
+    return score_maps(captioner.vision_layer, scores, captioner.grid, way)
 
 
 def seen_by(captioner, height: int, width: int) -> Window:

@@ -22,7 +22,8 @@ class Preset:
 
     hub: its name on the Hugging Face hub. kind: the `model_type` of its configuration. prompt: the text that it is
     given with a picture, None for none. until: what ends the caption in its answer, '' where all of it is the caption.
-    encoder: where its image encoder is within the model, where transformers cannot tell.
+    encoder: where its image encoder is within the model, where transformers cannot tell. last: the module after it
+    whose output goes on, where a norm follows it (see `Captioner.vision_layer`).
     """
 
     name: str
@@ -31,6 +32,7 @@ class Preset:
     prompt: str | None = None
     until: str = ""
     encoder: str = ""
+    last: str = ""
 
 
 PRESETS = {
@@ -38,7 +40,7 @@ PRESETS = {
     for preset in (
         Preset("blip", "Salesforce/blip-image-captioning-base", "blip"),
         Preset("blip2", "Salesforce/blip2-opt-2.7b", "blip-2", prompt="", until=LINE),
-        Preset("git", "microsoft/git-base-coco", "git", encoder="git.image_encoder"),
+        Preset("git", "microsoft/git-base-coco", "git", encoder="git.image_encoder", last="git.visual_projection"),
         Preset("vit-gpt2", "nlpconnect/vit-gpt2-image-captioning", "vision-encoder-decoder", encoder="encoder"),
         Preset(
             "llava", "llava-hf/llava-1.5-7b-hf", "llava", prompt=f"USER: <image>\n{QUESTION} ASSISTANT:", until=LINE

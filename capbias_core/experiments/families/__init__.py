@@ -50,7 +50,13 @@ FAMILIES = {
     family.name: family
     for family in (
         Family(
-            "attack", "LIC", attacked=True, seeded=True, both_sides=True, options=("alignment", "device"), seconds=0.5
+            "attack",
+            "LIC",
+            attacked=True,
+            seeded=True,
+            both_sides=True,
+            options=("alignment", "device", "deterministic"),
+            seconds=0.5,
         ),
         Family("counting", "ratio and error", seconds=0.3),
         Family("cooccurrence", "BA and DBA", objects=True, compares=True),
@@ -72,7 +78,7 @@ FAMILIES = {
             seeded=True,
             objects=True,
             compares=True,
-            options=("alignment", "device"),
+            options=("alignment", "device", "deterministic"),
             work=12.0,
         ),
         Family("alignment", "vocabulary alignment", compares=True, options=("alignment",), seconds=40.0),
@@ -173,13 +179,13 @@ FAMILIES = {
             freezes=True,
             seconds=30_000.0,
         ),
-        Family("captions", "scores and words of each caption", attacked=True, options=("device",)),
+        Family("captions", "scores and words of each caption", attacked=True, options=("device", "deterministic")),
         # One fit where 'captions' has five.
         Family(
             "reading",
             "how an encoder reads some captions",
             attacked=True,
-            options=("device", "images"),
+            options=("device", "deterministic", "images"),
             seconds=0.5,
             work=0.2,
         ),

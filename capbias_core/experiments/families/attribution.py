@@ -1,4 +1,4 @@
-"""Runs of the family 'attribution': what a captioner's words for a value rest on in the photograph, by Grad-CAM.
+"""Runs of the family 'attribution': what a captioner's words for a value rest on in the photograph.
 
 The captioner reads the photograph and the caption, word by word (nothing is generated), and each word that names a
 value of the attribute gets a map. The maps stay with the run, small, for pages.
@@ -15,7 +15,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.attackers.device import AUTO
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.families.base import Job, Outcome, npz, of_images
 from capbias_core.experiments.models import captioner_option, model_path
 from capbias_core.experiments.people import PEOPLE, People
@@ -29,8 +29,9 @@ from capbias_core.metrics.base import Parts
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute, Result
-from capbias_core.vision.grad_cam import seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import HIRES_CAM, MAPS, seen_by, upsampled, word_maps
 
+MAP = "map"  # the option: a name in MAPS
 ORDER = 0  # seed of the order in which images are taken, where not all of them are
 NAMES = tuple(row.name for row in ATTRIBUTION_ROWS)
 WINDOW = ("left", "top", "right", "bottom")
@@ -52,14 +53,17 @@ class Seen:
 
 
 def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
-    """The options with the captioner, where one is named, by its content. Raises CapbiasError for an attribute that
-    captions do not name."""
+    """The options with the captioner, where one is named, by its content, and the kind of map. Raises CapbiasError for
+    an attribute that captions do not name, or an unknown kind."""
     if not attribute.words:
         raise CapbiasError(
             f"the attribute {attribute.name!r}, which has no words that captions could name",
             "an attribute with words, such as gender",
             "Ask for another attribute, or give this one words in a file of your own.",
         )
+    options = options | {MAP: options.get(MAP) or HIRES_CAM}
+    if options[MAP] not in MAPS:
+        raise unknown_name("map", options[MAP], MAPS)
     return options | ({CAPTIONER: captioner_option(workspace, options[CAPTIONER])} if options.get(CAPTIONER) else {})
 
 
@@ -71,7 +75,7 @@ def run(job: Job) -> Outcome:
     rows, maps = [], []
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
-        found, reason = _of_caption(caption, photographs, people, captioner)
+        found, reason = _of_caption(caption, photographs, people, captioner, job.spec.options[MAP])
         left_out[reason] += bool(reason)
         rows += [row for row, _ in found]
         maps += [heat for _, heat in found]
@@ -136,7 +140,7 @@ def _captioner(job: Job):
     return load_captioner(model_path(job.workspace, job.spec.options[CAPTIONER]), job.spec.options.get("device", AUTO))
 
 
-def _of_caption(caption: dict, photographs: dict, people: People, captioner) -> tuple[list[tuple], str]:
+def _of_caption(caption: dict, photographs: dict, people: People, captioner, way: str) -> tuple[list[tuple], str]:
     """A row and a map (h, w) for each named word of a caption, or why there is none."""
     image = caption["image_id"]
     try:
@@ -144,7 +148,7 @@ def _of_caption(caption: dict, photographs: dict, people: People, captioner) -> 
         person = people.mask(image, *pixels.shape[:2])
     except CapbiasError:
         return [], BROKEN
-    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]])
+    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]], way)
     window = seen_by(captioner, *pixels.shape[:2])
     pairs = zip(caption["named"], maps, strict=True)
     return [(_row(caption, named, heat, person, window), heat) for named, heat in pairs], "" if maps.any() else NOTHING
@@ -202,9 +206,9 @@ def _interval(found: Estimate) -> tuple[float | None, float | None]:
 
 
 def _method(options: dict) -> str:
-    captioner, people = options[CAPTIONER], options[PEOPLE]
+    captioner, people, way = options[CAPTIONER], options[PEOPLE], MAPS[options[MAP]][1]
     return (
-        f"Grad-CAM of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
+        f"{way} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
         f"{people['kind']} ({people['name']}); photographs {options[PHOTOGRAPHS]['name']}; 95% image bootstrap, 1000 "
         "draws"
     )
