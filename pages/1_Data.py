@@ -11,6 +11,7 @@ import streamlit as st
 from capbias_core.attributes import holds_labels, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import own_attributes
+from capbias_core.experiments.conditions import suggested_condition
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import (
     DEFAULT_COLLECTION,
@@ -32,7 +33,8 @@ from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vector
 from capbias_core.load import FORMATS, detect
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.load.sniff import sniff
-from capbias_core.types import Attribute
+from capbias_core.present.conditions import TITLES
+from capbias_core.types import CONDITIONS, Attribute
 from pages.ui import cached
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.uploads import discard, server_path, uploaded_path
@@ -242,7 +244,7 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
     st.subheader("4 · Keep")
     left, middle, right = _stacking("keep").columns([3, 4, 2], vertical_alignment="bottom")
     name = left.text_input("Name", suggested_name(path.stem), key=f"name_{path}")
-    trained = None
+    trained, written = None, {}
     if offered.kind == "captions":
         said = middle.segmented_control(
             "Was the model trained on these human captions?", list(TRAINED), default="not known", required=True,
@@ -250,6 +252,7 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
             "page says that it differs from the human captions.",
         )  # fmt: skip
         trained = TRAINED[said]
+        written = _written(name, path)
     if right.button("Keep", type="primary", width="stretch", key="keep"):
         if offered.kind == "attributes":
             item = keep_attributes(engine.workspace, offered.frame, name, collection, path.name, mapped)
@@ -258,7 +261,7 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
         elif offered.kind == SEGMENTS:
             item = keep_segments(engine.workspace, offered, name, collection, path.name)
         else:
-            item = keep_captions(engine.workspace, offered, name, collection, path.name, trained)
+            item = keep_captions(engine.workspace, offered, name, collection, path.name, trained, **written)
         discard()
         st.session_state["round"] += 1
         st.session_state["said"] = (
@@ -266,6 +269,20 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
             + _next_step(engine, item.collection)
         )
         st.rerun()
+
+
+def _written(name: str, path: Path) -> dict[str, str]:
+    """Who wrote a caption set and what was masked on the photographs; the name suggests both."""
+    suggested = suggested_condition(name)
+    left, right = _stacking("written").columns(2)
+    captioner = left.text_input(
+        "Captioner", suggested[0], key=f"captioner_{path}_{name}", help="Whose captions they are, whatever was masked."
+    )
+    condition = right.selectbox(
+        "What was masked on the photographs", CONDITIONS, CONDITIONS.index(suggested[1]), format_func=TITLES.get,
+        key=f"condition_{path}_{name}", help="The Masking page puts each metric against it.",
+    )  # fmt: skip
+    return {"captioner": captioner.strip(), "condition": condition}
 
 
 def _next_step(engine: Engine, collection: str) -> str:

@@ -266,6 +266,15 @@ def test_a_change_whose_interval_holds_0_has_no_share():
     assert "the object by −0.5 [−1.5, 0.5]." in text.support
 
 
+def test_sets_of_different_images_say_so():
+    """Attackers of a set that lacks images train on others, so that seeds are not paired."""
+    rows = rows_of(original=(45, 1), object=(43, 1))
+    assert "paired over images and seeds" in condition_answer(rows, "m", "gender").support
+    rows.loc[rows["masked"] == "object", "n"] = 600
+    support = condition_answer(rows, "m", "gender").support
+    assert "different images (from 600 to 662 test images a seed)" in support and "and seeds;" not in support
+
+
 def test_without_the_original_nothing_is_claimed():
     rows = rows_of(original=(45, 1), person=(40, 1))
     text = condition_answer(rows[rows["masked"] == "person"], "m", "gender")

@@ -64,7 +64,17 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
     basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
     return (
         f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
-        f"{changes}. Changes are paired over images and seeds; an interval that holds 0 tells no change. {basis}."
+        f"{changes}. {_pairing(own)}; an interval that holds 0 tells no change. {basis}."
+    )
+
+
+def _pairing(own: pd.DataFrame) -> str:
+    """What changes rest on: where a set lacks images, its attackers were not trained on quite the same ones."""
+    if own["n"].nunique() == 1:
+        return "Changes are paired over images and seeds"
+    return (
+        f"The sets hold different images (from {int(own['n'].min()):,} to {int(own['n'].max()):,} test images a seed): "
+        "changes are over the images that all of them held out"
     )
 
 
