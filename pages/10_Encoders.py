@@ -10,7 +10,7 @@ import streamlit as st
 from capbias_core.aggregate.consistency import agreement, alignment, variation
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS
-from capbias_core.attackers.device import DEVICES
+from capbias_core.attackers.device import DETERMINISTIC, DEVICES
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.encoders import (
     PRINTED,
@@ -35,6 +35,7 @@ from capbias_core.present.encoders import (
     alignment_table,
     cv_chart,
     cv_reasons,
+    devices_note,
     encoders_answer,
     encoders_table,
     judges_table,
@@ -165,7 +166,10 @@ def _scores(shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, 
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     note(f"{lines}{printed}{METRICS[key[0]].explanation}")
     st.dataframe(encoders_table(shown, said), hide_index=True, alt="Every captioner by every encoder")
-    note("Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers.")
+    note(
+        "Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers. "
+        + devices_note(shown)
+    )
 
 
 def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str) -> None:
@@ -248,9 +252,14 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
     device = second.selectbox(
         "Device", DEVICES, key="sweep_device", help="auto: CUDA where there is one. ngram always runs on the CPU."
     )
+    same = right.checkbox(
+        "Deterministic", key="sweep_deterministic",
+        help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
+    )  # fmt: skip
     table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
+    options = {"device": device, DETERMINISTIC: same}
     request = Request(
-        collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options={"device": device}
+        collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options=options
     )
     if encoders:
         _start(engine, request, encoders)

@@ -27,7 +27,8 @@ from capbias_core.aggregate.sensitivity import (
     swaps,
 )
 from capbias_core.attackers import load_attacker, ngram
-from capbias_core.attackers.device import choose_device, trained_on
+from capbias_core.attackers.base import silent
+from capbias_core.attackers.device import choose_device, deterministic, trained_on
 from capbias_core.cli.score import ordered
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.encoders import (
@@ -47,6 +48,7 @@ from capbias_core.experiments.engine import Engine, engine_for
 from capbias_core.experiments.ingest import DEMO, demo_request, load_demo
 from capbias_core.experiments.plan import plan
 from capbias_core.experiments.read import comparisons
+from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
 from capbias_core.present.encoders import (
@@ -54,6 +56,7 @@ from capbias_core.present.encoders import (
     alignment_table,
     cv_chart,
     cv_reasons,
+    devices_note,
     encoder_note,
     encoders_answer,
     encoders_table,
@@ -270,6 +273,16 @@ def test_a_name_cannot_bring_markup_into_a_figure(found):
     assert all("<i>a" not in json.dumps(figure.to_dict(), default=list) for figure in figures)
 
 
+def test_where_networks_were_trained_is_said():
+    rows = frame(
+        row("m", "rnn", 1, method="5/1; trained on cpu"), row("m", "lstm", 1, method="5/1; trained on cpu; encoder x"),
+        row("m", "gru", 1, method="5/1; trained on cuda, deterministic algorithms"), row("m", "ngram", 1, method="5/1"),
+        row("m", "printed", 1, method=None),
+    )  # fmt: skip
+    assert devices_note(rows) == "Trained on cpu: lstm, rnn. Trained on cuda, deterministic algorithms: gru."
+    assert devices_note(rows.tail(2)) == ""
+
+
 def test_the_tables_say_what_each_encoder_says(found):
     table = encoders_table(ROWS, found).set_index("captioner")
     assert table.loc["turns", "b"] == "-4.0 [-6.0, -2.0]" and table.loc["lonely", "c"] == ""
@@ -460,6 +473,52 @@ def test_the_device_reaches_the_attacker_and_the_method():
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(CapbiasError, match="device 'tpu'"):
         choose_device("tpu")
+
+
+def test_determinism_is_part_of_runs_that_it_can_change(tmp_path):
+    workspace = Workspace(tmp_path)
+    load_demo(workspace)
+
+    def options(attacker: str, **given) -> dict:
+        return plan(workspace, replace(small(), attacker=attacker, options={"deterministic": True} | given))[0].options
+
+    assert options("lstm") == {"deterministic": True}
+    assert options("lstm", device="cuda") == {"deterministic": True, "device": "cuda"}
+    assert options("lstm", device="cpu") == {"device": "cpu"} and options("lstm", deterministic=None) == {}
+    assert options("ngram", device="cuda") == {}
+    said = trained_on(load_attacker("lstm", "cpu"), {"deterministic": True})
+    assert said == "; trained on cpu, deterministic algorithms"
+
+
+def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    workspace, seen = Workspace(tmp_path), []
+    load_demo(workspace)
+    (spec, *_) = plan(workspace, replace(small(), attacker="lstm", options={"deterministic": True}))
+    monkeypatch.setattr(
+        "capbias_core.experiments.families.attack.run",
+        lambda job: seen.append(torch.are_deterministic_algorithms_enabled()),
+    )
+    for own in (spec, replace(spec, options={})):
+        run_one(workspace, own, lambda *_: None)
+    assert seen == [True, False] and not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_run_on_a_cpu_gives_the_same_numbers_twice():
+    """The same fit twice, seeds in threads; once with deterministic algorithms, which the CPU's are anyway."""
+    pytest.importorskip("torch")
+    captions = [f"a {'umbrella' if place % 2 else 'bat'} number{place % 7}" for place in range(60)]
+    attacker = replace(load_attacker("lstm", "cpu"), epochs=2, hidden=8)
+    corpus, rows, labels = attacker.corpus(captions), np.arange(60), np.arange(60) % 2
+
+    def logits() -> np.ndarray:
+        fitted = attacker.fit_many(corpus, [rows, rows], [labels, labels], 2, [0, 1], silent)
+        return np.stack([own.logits(corpus, rows) for own in fitted])
+
+    once, again = logits(), logits()
+    with deterministic(True):
+        third = logits()
+    assert (once == again).all() and (once == third).all()
 
 
 def test_cuda_without_cuda_is_one_clear_message(monkeypatch):

@@ -131,8 +131,8 @@ def test_a_reading_is_planned_once_for_the_same_images(workspace):
     scored = scored_spec(workspace)
     one, other = (plan_reading(workspace, scored, "lstm", images).run_id for images in (["1", "2"], ["2", "1", "1"]))
     assert one == other != plan_reading(workspace, scored, "lstm", ["1"]).run_id
-    assert plan_reading(workspace, scored, "lstm", ["1"], "cuda").options["device"] == "cuda"
-    assert "device" not in plan_reading(workspace, scored, "ngram", ["1"], "cuda").options
+    assert plan_reading(workspace, scored, "lstm", ["1"], {"device": "cuda"}).options["device"] == "cuda"
+    assert "device" not in plan_reading(workspace, scored, "ngram", ["1"], {"device": "cuda"}).options
     whole = expected_seconds(workspace, replace(scored, attacker="lstm"))
     assert 4 < whole / expected_seconds(workspace, plan_reading(workspace, scored, "lstm", ["1"])) < 6
 

@@ -1,7 +1,15 @@
-"""Where attackers with networks train: `--device auto|cpu|cuda`. PyTorch is imported where it is asked."""
+"""Where attackers with networks train (`--device auto|cpu|cuda`), and whether the same way each time
+(`--deterministic`). PyTorch is imported where it is asked.
+
+On a CPU the same run gives the same numbers anyway. On CUDA some of PyTorch's kernels add up in whatever order their
+threads end; its deterministic ones are slower, and an operation that has none stops the run with an error.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, unknown_name
@@ -11,6 +19,9 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
+DETERMINISTIC = "deterministic"  # the key of a run's option
+# What cuBLAS needs for it, read when a process first uses CUDA.
+CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 def choose_device(name: str) -> torch.device:
@@ -29,7 +40,38 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def trained_on(attacker: object) -> str:
-    """What a method says of the device, such as `; trained on cpu`; '' for an attacker that has none."""
+@contextmanager
+def deterministic(asked: bool) -> Iterator[None]:
+    """PyTorch's deterministic algorithms for a block, where asked; afterwards all is as before."""
+    if not asked:
+        yield
+        return
+    import torch
+
+    before = torch.are_deterministic_algorithms_enabled()
+    os.environ.setdefault(*CUBLAS)
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+def training_options(options: Mapping, light: bool) -> dict:
+    """Options without those that change nothing: of a light attacker the device, auto, and determinism on a CPU."""
+    kept = dict(options)
+    if light or kept.get("device") == "cpu" or not kept.get(DETERMINISTIC):
+        kept.pop(DETERMINISTIC, None)
+    if light or kept.get("device") == AUTO:
+        kept.pop("device", None)
+    return kept
+
+
+def trained_on(attacker: object, options: Mapping | None = None) -> str:
+    """What a method says of the device, such as `; trained on cpu`; '' for an attacker that has none.
+
+    options: those of the run.
+    """
     asked = getattr(attacker, "device", "")
-    return f"; trained on {choose_device(asked).type}" if asked else ""
+    same = ", deterministic algorithms" if (options or {}).get(DETERMINISTIC) else ""
+    return f"; trained on {choose_device(asked).type}{same}" if asked else ""

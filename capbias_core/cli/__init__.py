@@ -131,6 +131,8 @@ def _add_attacker(command, several: bool = False) -> None:
         command.add_argument("--attacker", default="ngram", help=known)
     where = "where attackers with networks train (default: auto, CUDA where there is one)"
     command.add_argument("--device", choices=DEVICES, default=AUTO, help=where)
+    same = "on CUDA: only algorithms that give the same numbers each time, slower; on a CPU they do anyway"
+    command.add_argument("--deterministic", action="store_true", default=None, help=same)
 
 
 def _add_inputs(command, captions: str) -> None:

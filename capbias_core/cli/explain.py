@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers.device import DETERMINISTIC
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import DONE, say, show
@@ -31,7 +32,8 @@ def explain(args) -> int:
         _check_image(args.image, workspace, specs[0])
         _check_words(edits, workspace, specs[0])
         if args.attention:
-            specs = [plan_reading(workspace, specs[0], args.attacker, [args.image], args.device)]
+            options = {"device": args.device, DETERMINISTIC: args.deterministic}
+            specs = [plan_reading(workspace, specs[0], args.attacker, [args.image], options)]
         rows = run_all(workspace, specs, request.collection)
         code = outcome(rows)
         if code == DONE:

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import RunSpec
@@ -117,6 +118,8 @@ def _own_cluster():
             "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": cores,
             # Threads that wait for each other must not spin: beside a busy server and browser that costs a hundredfold.
             "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
+            # Read when a process first uses CUDA, so that a later run may ask for deterministic algorithms.
+            f"distributed.nanny.pre-spawn-environ.{CUBLAS[0]}": CUBLAS[1],
         }
     )
     # A worker has one thread for runs: a training run uses all its cores. Memory is not limited, a paused worker helps

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import AUTO
+from capbias_core.attackers.device import training_options
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
@@ -29,6 +29,7 @@ PROTOCOL = 7
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 OBJECTS = "objects"
 JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
+RUN = "run"  # the key in an item's details for the run that made it
 CAPTIONER = "captioner"  # the option that names one
 MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
@@ -285,15 +286,14 @@ def _writer(workspace: Workspace, item: Item, option: str) -> dict:
 
     option: where a captioner is named in a terminal.
     """
-    runs = [run.spec["options"] for run in workspace.runs(item.collection) if run.spec["family"] == "caption"]
-    wrote = next((own[CAPTIONER] for own in runs if own.get("name") == item.name), None)
-    if wrote is None:
+    run = workspace.run(item.details.get(RUN, ""))
+    if run is None or CAPTIONER not in run.spec["options"]:
         raise CapbiasError(
             f"captions of {item.name} to be read by the captioner that wrote them, which is not known here",
             "captions that were made by `caption` in this collection",
             f"Name the captioner: {option} FOLDER.",
         )
-    return wrote
+    return run.spec["options"][CAPTIONER]
 
 
 # Families whose captioner may be the one that wrote each set.
@@ -362,9 +362,7 @@ def _spec(name: str, request: Request, own: dict) -> RunSpec:
     chosen = {key: request.options[key] for key in keys if key in request.options}
     if not own.get("references"):
         chosen.pop("alignment", None)  # what is aligned is human captions
-    light = family.attacked and attacker_entry(request.attacker).in_process
-    if light or chosen.get("device") == AUTO:
-        chosen.pop("device", None)  # light attackers have no choice of device, and auto is what runs do without one
+    chosen = training_options(chosen, family.attacked and attacker_entry(request.attacker).in_process)
     own = own | {"objects": own["objects"] if family.objects else {}}
     return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
 

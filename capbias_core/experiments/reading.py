@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.attackers.device import AUTO
+from capbias_core.attackers.device import training_options
 from capbias_core.experiments.families.reading import IMAGES, attention_from
 from capbias_core.experiments.models import ENCODER, encoder_option
 from capbias_core.experiments.plan import RunSpec
@@ -29,18 +29,17 @@ class Reading:
 
 
 def plan_reading(
-    workspace: Workspace, scored: RunSpec, attacker: str, images: Sequence[str], device: str = AUTO
+    workspace: Workspace, scored: RunSpec, attacker: str, images: Sequence[str], training: Mapping | None = None
 ) -> RunSpec:
     """The run in which an attacker reads the captions of some images.
 
-    scored: a run of the family 'captions' on the same set. Raises CapbiasError where the encoder cannot be had.
+    scored: a run of the family 'captions' on the same set. training: device and deterministic, as options of runs.
+    Raises CapbiasError where the encoder cannot be had.
     """
     entry = attacker_entry(attacker)
-    options: dict = {IMAGES: sorted(set(images))}
+    options = training_options(training or {}, entry.in_process) | {IMAGES: sorted(set(images))}
     if entry.model:
         options[ENCODER] = encoder_option(workspace, entry)
-    if device != AUTO and not entry.in_process:
-        options["device"] = device
     return replace(scored, family=FAMILY, attacker=entry.name, options=options)
 
 

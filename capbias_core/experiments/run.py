@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
+from capbias_core.attackers.device import DETERMINISTIC, deterministic
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.families.base import Job, Outcome, Progress, of_images
@@ -15,7 +16,9 @@ from capbias_core.experiments.store import RunRow, Workspace
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
     family = FAMILIES[spec.family]
-    return family.module.run(_bare(workspace, spec, progress) if family.makes else job_of(workspace, spec, progress))
+    job = _bare(workspace, spec, progress) if family.makes else job_of(workspace, spec, progress)
+    with deterministic(bool(spec.options.get(DETERMINISTIC))):
+        return family.module.run(job)
 
 
 def _bare(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:

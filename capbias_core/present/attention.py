@@ -57,7 +57,7 @@ def attention_chart(attention: Attention, layer: int, head: int):
     ticks = {"tickvals": places, "ticktext": names, "showgrid": False, "zeroline": False}
     figure.update_layout(
         height=MARGINS + CELL * count, margin={"l": 10, "r": 10, "t": 60, "b": 30}, dragmode=False,
-        xaxis={**ticks, "side": "top", "title": {"text": "is read"}, "tickangle": -45, "automargin": True},
+        xaxis={**ticks, "side": "top", "title": {"text": "is read"}, "tickangle": -90, "automargin": True},
         yaxis={**ticks, "autorange": "reversed", "title": {"text": "word that reads"}, "automargin": True},
     )  # fmt: skip
     return figure

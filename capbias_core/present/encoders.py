@@ -83,6 +83,13 @@ def _rule(printed: str) -> str:
     )
 
 
+def devices_note(rows: pd.DataFrame) -> str:
+    """`Trained on cpu: lstm, rnn.`, from the methods of measured rows; '' where no network was trained."""
+    where = rows["method"].fillna("").str.extract(r"; trained on (\w+(?:, deterministic algorithms)?)")[0]
+    told = [f"Trained on {device}: {', '.join(sorted(set(own['encoder'])))}." for device, own in rows.groupby(where)]
+    return " ".join(told)
+
+
 def encoder_note(own: Sensitivity, model: str) -> str:
     """What the encoders say of one captioner: `same sign in 3 of 3 encoders`, with a warning where they differ."""
     signs = own.signs.get(model, {})

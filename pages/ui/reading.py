@@ -13,6 +13,7 @@ from capbias_core.experiments.read import CaptionScores, spec_of
 from capbias_core.experiments.reading import Reading, plan_reading, readings
 from capbias_core.experiments.store import RunRow
 from capbias_core.present.attention import attention_chart, first_shown
+from capbias_core.present.words import legend
 from capbias_core.types import Attention
 from pages.ui import cached
 from pages.ui.base import errors, note
@@ -33,7 +34,10 @@ def other_encoders(
     image, index = scores.table.loc[place, ["image_id", "caption_index"]]
     with st.expander("How another encoder reads it"):
         attention: dict[str, Attention] = {}
-        for name, other in readings(engine.workspace, collection, run, image).items():
+        others = readings(engine.workspace, collection, run, image)
+        if others:
+            st.html(legend(scores.attribute))
+        for name, other in others.items():
             found = cached.reading(engine.folder, other.run_id)
             for row in _rows(found, image, index):
                 _words(name, found, row, originals)
@@ -92,5 +96,5 @@ def _form(engine: Engine, collection: str, run: RunRow, images: list[str]) -> No
         f"{attacker_entry(attacker).title}: one attacker is trained on the other images, and reads the captions of "
         f"{count} image{'s' if count > 1 else ''} of this page. Each line has its own scale of colours."
     )
-    start_button(engine, collection, [plan_reading(engine.workspace, spec_of(run), attacker, images, device)], "Read",
-                 "read_captions")  # fmt: skip
+    spec = plan_reading(engine.workspace, spec_of(run), attacker, images, {"device": device})
+    start_button(engine, collection, [spec], "Read", "read_captions")

@@ -72,7 +72,7 @@ def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Out
         method += f"; {alignment_method(alignment)}"
     if job.spec.merge_masks:
         method += "; runs of masks merged"
-    method += trained_on(attacker_of(job)) + encoded_by(job.spec.options)
+    method += trained_on(attacker_of(job), job.spec.options) + encoded_by(job.spec.options)
     found = estimates_of(model, reference)
     rows = [job.result(name, own, test, method) for name, own in found.items()]
     results = [aligned_result(row, alignment, row.metric in MODEL_ONLY) for row in rows]

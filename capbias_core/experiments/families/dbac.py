@@ -331,7 +331,7 @@ def _results(job: Job, direction: str, evidence: Evidence) -> list:
     attacker, batches = _attacker(job, evidence.images)
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        f"image bootstrap, 1000 draws{trained_on(attacker)}{batches}{encoded_by(job.spec.options)}"
+        f"image bootstrap, 1000 draws{trained_on(attacker, job.spec.options)}{batches}{encoded_by(job.spec.options)}"
     )
     found = estimates_of(evidence)
     intervals = shared_intervals(found)

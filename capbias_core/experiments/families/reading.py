@@ -57,7 +57,8 @@ def _places(job: Job, images: list[str]) -> np.ndarray:
 
 
 def _note(training: int, job: Job) -> str:
-    return f"Read by an attacker that trained on {training:,} other images{trained_on(attacker_of(job))}."
+    where = trained_on(attacker_of(job), job.spec.options)
+    return f"Read by an attacker that trained on {training:,} other images{where}."
 
 
 def attention_bytes(attention: list[Attention]) -> bytes:
