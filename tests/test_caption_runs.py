@@ -142,6 +142,23 @@ def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
     assert captioning(workspace, "mine", str(blip), name="again", **SETTINGS).options["name"] == "again"
 
 
+def test_who_wrote_a_set_is_who_made_what_is_kept(workspace, blip, tmp_path):
+    """A later run of the same name that failed is not it."""
+    from capbias_core.experiments.plan import _writer
+
+    specs = [captioning(workspace, "mine", str(blip), **SETTINGS)]
+    specs.append(captioning(workspace, "mine", str(save_git(tmp_path / "tiny-blip")), **SETTINGS))
+    for spec in specs:
+        workspace.enqueue(spec.run_id, "mine", asdict(spec), "token")
+    done(workspace, specs[0])
+    workspace.end(specs[1].run_id, "failed", "no memory")
+    item = workspace.item("captions", "tiny-blip", "mine")
+    assert _writer(workspace, item, "--judge") == specs[0].options["captioner"]
+    loaded = workspace.keep("captions", "sat", workspace.frame(item.hash), "mine", "sat.json", {})
+    with pytest.raises(CapbiasError, match="Name the captioner: --judge FOLDER"):
+        _writer(workspace, loaded, "--judge")
+
+
 @pytest.mark.parametrize("stop", [0.5, 1.0])
 def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
     def progress(share, text):

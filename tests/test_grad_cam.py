@@ -366,6 +366,8 @@ def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):
     wrote = {"name": "blip", "digest": "f" * 16}
     spec = {"family": "caption", "options": {"captioner": wrote, "name": "planted"}}
     workspace.enqueue("made", "c", spec, "token")
+    item = workspace.item("captions", "planted", "c")
+    workspace.keep("captions", "planted", workspace.frame(item.hash), "c", item.source, item.details | {"run": "made"})
     assert plan(workspace, request)[0].options["captioner"] == wrote
 
 

@@ -7,10 +7,10 @@ import json
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.making import RUN, making
+from capbias_core.experiments.making import making
 from capbias_core.experiments.models import captioner_option
 from capbias_core.experiments.photographs import KIND, ORIGINALS, frozen_photographs
-from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.plan import CAPTIONER, RUN, RunSpec
 from capbias_core.experiments.store import Workspace, checked_name, suggested_name
 from capbias_core.types import CONDITIONS
 
@@ -33,7 +33,7 @@ def captioning(
     chosen = captioner_option(workspace, captioner)
     frozen = frozen_photographs(workspace, collection, photographs)
     condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
-    options = {"captioner": chosen, "condition": condition} | _chosen(settings)
+    options = {CAPTIONER: chosen, "condition": condition} | _chosen(settings)
     name = checked_name(name or set_name(suggested_name(chosen["name"]), condition, frozen["name"]))
     _check_free(workspace, collection, name)
     return making(workspace, collection, FAMILY, name, options, frozen)

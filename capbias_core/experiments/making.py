@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs
-from capbias_core.experiments.plan import EMPTY, RunSpec
+from capbias_core.experiments.plan import EMPTY, RUN, RunSpec
 from capbias_core.experiments.store import Workspace, checked_name
 
 COLLECTION, NAME = "collection", "name"
-RUN = "run"  # the key in an item's details for the run that made it
 
 
 def making(

@@ -15,9 +15,10 @@ from capbias_core.attackers.device import AUTO
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.conditions import condition_details
 from capbias_core.experiments.families.base import Job, Outcome
-from capbias_core.experiments.making import COLLECTION, NAME, RUN
+from capbias_core.experiments.making import COLLECTION, NAME
 from capbias_core.experiments.models import model_path
 from capbias_core.experiments.photographs import PHOTOGRAPHS
+from capbias_core.experiments.plan import CAPTIONER, RUN
 from capbias_core.experiments.store import suggested_name
 from capbias_core.experiments.vectors import look_up_new_words
 from capbias_core.load.photographs import read_photograph
@@ -31,7 +32,7 @@ def run(job: Job) -> Outcome:
     options = job.spec.options
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
-    captioner = Captioner(model_path(job.workspace, options["captioner"]), options.get("device", AUTO))
+    captioner = Captioner(model_path(job.workspace, options[CAPTIONER]), options.get("device", AUTO))
     found: dict[str, str] = {}
     refused: dict[str, str] = {}
     for part in _read(job, files, options.get("batch", BATCH), refused):
@@ -71,7 +72,7 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
             "Check the folder of photographs, and the captioner on one of them.",
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
-    name, writer = options[NAME], options["captioner"]["name"]
+    name, writer = options[NAME], options[CAPTIONER]["name"]
     details = {"trained_on_references": None, RUN: job.spec.run_id}
     details |= condition_details(name, suggested_name(writer), options["condition"])
     job.progress(1.0, "keeping the captions")
