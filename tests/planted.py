@@ -68,7 +68,7 @@ def trained() -> Planted:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so small a network only waits for more of them
     for _ in range(STEPS):
-        pixels, ids = _examples(rng)
+        pixels, ids = examples(rng)
         loss = functional.cross_entropy(model(tensor(pixels)).flatten(0, 1), ids.flatten())
         optimiser.zero_grad()
         loss.backward()
@@ -77,7 +77,7 @@ def trained() -> Planted:
     return model.eval()
 
 
-def _examples(rng: np.random.Generator) -> tuple[np.ndarray, torch.Tensor]:
+def examples(rng: np.random.Generator) -> tuple[np.ndarray, torch.Tensor]:
     """A batch of photographs with their patches at two different places of a 4 x 4 grid, and their captions."""
     pixels, ids = [], []
     for seed in rng.integers(2**31, size=BATCH):
