@@ -46,10 +46,11 @@ from pages.ui.running import start_button
 ATTACKER = "ngram"  # the one that scores a caption at once
 SEEDS = 10
 ENOUGH = 1000  # images
+MOST_MAPS = 2  # of one caption
 LISTED = 500
 BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
 NOTHING = "nothing"
-CELL = 258
+CELL = 222
 KEPT, LIVE = "as they are kept", "as chosen above"
 
 
@@ -258,7 +259,7 @@ def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.Da
     kept = _maps(engine.folder, maps[item.name].run_id)
     pixels = pictures[condition]
     person = mask_of(marks[marks["object"] == PERSON], *pixels.shape[:2])
-    for row in kept.of_image(image):
+    for row in kept.of_image(image)[:MOST_MAPS]:
         own, heat = kept.table.iloc[row], kept.heat(row)
         said = heat_text(own["word"], heat, own["attribution_score"], own["pointing_game"])
         st.image(reduced(heat_over(pixels, heat, kept.window(row), person), 2 * CELL), width="stretch", alt=said)
@@ -308,7 +309,10 @@ def _what_scores(judge, image: str) -> None:
     own = scores.table[scores.table["image_id"] == image]
     by = f"Bias score: the probability that {ATTACKER} attackers give their guess of the labelled value"
     if own.empty:
-        note(f"{by}; trained on the captions of {scores.run.spec['model']}, which do not hold this image.")
+        note(
+            f"{by}: the mean of all that were trained on the captions of {scores.run.spec['model']}, since this image "
+            "has no label."
+        )
         return
     label = scores.attribute.values[int(own.iloc[0]["label"])]
     note(
