@@ -158,6 +158,37 @@ def test_vl_lic_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     assert value(lic(judged(joint(), leak, where))) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
 
 
+def test_attention_follows_show_attend_and_tell():
+    """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
+    import torch
+
+    from capbias_core.vision.judge import JudgeNetwork
+
+    torch.manual_seed(0)
+    network, rng = JudgeNetwork(9, scratch()), np.random.default_rng(0)
+    places, state = rng.normal(size=(5, 16)).astype(np.float32), rng.normal(size=32).astype(np.float32)
+    with torch.no_grad():
+        for bias in (network.weigh.bias, network.gate.bias, network.of_place.bias, network.of_state.bias):
+            bias.normal_()
+        seen, asking = torch.from_numpy(places)[None, None], torch.from_numpy(state)[None, None]
+        found = network._attend(seen, network.of_place(seen), asking)[0, 0].numpy()
+
+    def linear(layer, values):
+        return values @ layer.weight[0].detach().numpy().T + layer.bias[0].detach().numpy()
+
+    energies = linear(network.weigh, np.tanh(linear(network.of_place, places) + linear(network.of_state, state)))[:, 0]
+    weights = np.exp(energies) / np.exp(energies).sum()
+    gate = 1 / (1 + np.exp(-linear(network.gate, state)))
+    assert found == pytest.approx(gate * (weights[:, None] * places).sum(axis=0), abs=1e-5)
+
+    picture = torch.from_numpy(rng.integers(0, 255, (1, 1, 3, SIZE, SIZE)).astype(np.uint8))
+    answers = []
+    for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
+        network.gate.bias.data.fill_(bias)
+        answers.append(network(picture, torch.tensor([[[4, 5]]]), torch.tensor([[2]])))
+    assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
+
+
 def test_frozen_vectors_on_both_sides():
     """Vectors of pictures and of captions in place of pixels and words: only the head learns."""
     from capbias_core.vision.pairs import PairCorpus
