@@ -23,10 +23,12 @@ from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.load import read_captions
+from capbias_core.load.photographs import read_photograph
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from capbias_core.vision.captioners import load_captioner  # noqa: E402
 from tests.captioners import save_blip, save_git  # noqa: E402
 
 SETTINGS = {"beams": 2, "length": 6, "batch": 4}
@@ -170,6 +172,24 @@ def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
     assert workspace.items("captions", "mine") == []
 
 
+def test_pictures_of_every_kind_in_a_batch(workspace, blip, tmp_path):
+    """What can be read is captioned, first frames and CMYK too; what is too large or cut short is named."""
+    place, noise = tmp_path / "kinds", np.random.default_rng(2).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    place.mkdir()
+    Image.fromarray(noise).save(place / "1.jpg")
+    (place / "2.jpg").write_bytes((place / "1.jpg").read_bytes()[:2000])
+    Image.fromarray(noise).convert("CMYK").save(place / "3.jpg")
+    frames = [Image.fromarray(noise), Image.fromarray(255 - noise)]
+    frames[0].save(place / "4.webp", save_all=True, append_images=frames[1:], lossless=True)
+    Image.new("1", (10_000, 10_000)).save(place / "5.png")
+    keep_images(workspace, place, "mine", "kinds")
+    notes = done(workspace, captioning(workspace, "mine", str(blip), "kinds", **SETTINGS)).notes
+    kept = workspace.frame(workspace.item("captions", "tiny-blip (kinds)", "mine").hash)
+    assert kept["image_id"].tolist() == ["1", "3", "4"]
+    assert notes[1].startswith("Left out 2 photographs: 2.jpg, which cannot be read")
+    assert "5.png, a picture of" in notes[1] and "million pixels" in notes[1]
+
+
 def test_photographs_none_of_which_can_be_read(blip, tmp_path):
     workspace, place = Workspace(tmp_path / "home"), tmp_path / "broken"
     place.mkdir()
@@ -199,6 +219,9 @@ def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys)
     assert BROKEN in told and "10 captions by tiny-blip" in told
     found = json.loads(output.read_text())
     assert [row["image_id"] for row in found] == list(range(1, 11))
+    pixels = [read_photograph(folder / f"{number:012d}.jpg") for number in range(1, 11)]
+    here = load_captioner(str(blip), "cpu").captions(pixels, beams=2, length=6, batch=10)
+    assert [row["caption"] for row in found] == here, "the same in another process and in other batches"
     assert read_captions(output).frame["image_id"].tolist() == IMAGES
 
 
