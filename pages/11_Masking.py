@@ -143,8 +143,8 @@ def _which_is_which(engine: Engine, collection: str) -> None:
         return
     with st.expander("Which set is which condition", key="which_is_which", on_change="rerun"):
         note(
-            "Suggested from names such as sat_masked_person. What was measured stays when you change it. Of several sets "
-            "of one captioner and condition the newest is shown."
+            "Suggested from names such as sat_masked_person. What was measured stays when you change it. Of several "
+            "sets of one captioner and condition the newest is shown."
         )
         described = [condition_of(item) for item in sets]
         table = pd.DataFrame(
