@@ -8,7 +8,9 @@ import os
 import struct
 import subprocess
 import sys
+import warnings
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from PIL import Image
 
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
-from capbias_core.cli.detect import agreement_line, agreement_table, named_files
+from capbias_core.cli.detect import named_files
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import (
     BOXES,
@@ -29,6 +31,7 @@ from capbias_core.experiments.boxes import (
     weights_of,
     weights_option,
 )
+from capbias_core.experiments.engine import execute
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.making import making
 from capbias_core.experiments.plan import Request, mapping_details, plan
@@ -37,6 +40,7 @@ from capbias_core.experiments.store import Workspace
 from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.variants import variants
+from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.agreement import PERSON, agreement, iou, matched
 from capbias_core.vision.weights import find_weights
@@ -207,7 +211,7 @@ def own_weights(tmp_path_factory) -> Path:
     tiny_model.model.eval()
     tiny_model.save(str(folder / "tiny.pt"))
     if pytest.importorskip("onnx"):
-        with contextlib.chdir(folder):
+        with contextlib.chdir(folder), warnings.catch_warnings(action="ignore"):
             tiny_model.export(format="onnx", imgsz=640, simplify=False, verbose=False)
     package.YOLO("yolov8n-cls.yaml").save(str(folder / "classifier.pt"))
     (folder / "broken.pt").write_bytes(b"no weights")
@@ -432,6 +436,38 @@ def test_a_table_of_agreement(looked_at, yolo, coco_bias, capsys):
     assert "person: recall 0." in done.err and "bootstrap over photographs" in done.err
 
 
+def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monkeypatch, capsys):
+    """The run of a worker, done here; the boxes are known, so that nothing is computed."""
+
+    def here(workspace, specs, collection):
+        for spec in specs:
+            if workspace.enqueue(spec.run_id, collection, asdict(spec), "token"):
+                execute(str(workspace.folder), spec.run_id, "token")
+        return list(workspace.runs_of([spec.run_id for spec in specs]).values())
+
+    monkeypatch.setattr(sys.modules["capbias_core.cli.detect"], "run_all", here)  # the package holds the function
+    command = [
+        "detect",
+        "--collection",
+        "c",
+        "--weights",
+        str(yolo),
+        "--workspace",
+        str(looked_at.folder),
+        "--name",
+        "y8",
+    ]
+    assert main([*command, "--output", str(tmp_path / "boxes.csv"), "--class", "person"]) == 0
+    said = capsys.readouterr().err
+    assert "188 boxes on 24 photographs, 24 of them with people; 0 photographs looked at now" in said
+    assert "kept: boxes y8 in the collection c" in said and "kept: objects y8, with the detector's confidence" in said
+    table = pd.read_csv(tmp_path / "boxes.csv")
+    assert set(table["class"]) == {"person"} and table["image"].nunique() == 24
+    assert looked_at.item("objects", "y8", "c").images == 24
+    assert main(command) == 0 and main([*command[:2], "nowhere", *command[3:]]) == 2
+    assert main([*command, "--photographs", "masked"]) == 2
+
+
 # tables of boxes
 
 TABLE = """image,class,confidence,x1,y1,x2,y2
@@ -527,6 +563,12 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     segments = looked_at.keep("segments", "people", outlines, "c", "test")
     found = agreement_of(looked_at, item, segments)
     assert found.annotated == 76 and len(found.rows) == 24
+    testing = pytest.importorskip("streamlit.testing.v1")
+    page = testing.AppTest.from_string(
+        "from capbias_core.experiments.store import Workspace\nfrom pages.ui.agreement import agreement_view\n"
+        f"agreement_view(Workspace({str(looked_at.folder)!r}), 'c')\n"
+    ).run(timeout=60)
+    assert not page.exception and "of 76 annotated found" in page.text[0].value and len(page.dataframe[0].value) == 24
     other = looked_at.keep("segments", "others", outlines.assign(image_id="0"), "c", "test")
     with pytest.raises(CapbiasError, match="of different photographs"):
         agreement_of(looked_at, item, other)

@@ -24,9 +24,10 @@ from capbias_core.experiments.making import making
 from capbias_core.experiments.plan import FOUND_BY, OBJECTS
 from capbias_core.experiments.store import Workspace
 from capbias_core.load import normalise_image_id
+from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
 from capbias_core.types import BOX_COLUMNS
-from capbias_core.vision.agreement import PERSON, Agreement, agreement
+from capbias_core.vision.agreement import PERSON, agreement
 
 COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
 EXAMPLE = """\
@@ -159,26 +160,3 @@ def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], args) -> None:
         found = agreement(frame, segments, list(dict.fromkeys(ids.values())), name)
         show(to_text(agreement_table(found)).strip("\n"))
         say(agreement_line(found, name))
-
-
-def agreement_table(found: Agreement) -> pd.DataFrame:
-    """The rows of an agreement with one over all photographs, for a reader."""
-    whole = {"image_id": "all", "annotated": found.annotated, "boxes": found.boxes, "found": found.found,
-             "recall": found.recall, "mean_iou": found.mean_iou}  # fmt: skip
-    table = pd.concat([found.rows, pd.DataFrame([whole])], ignore_index=True)
-    return table.assign(**{name: table[name].map(lambda value: "" if value != value else f"{value:.3f}")
-                           for name in ("recall", "mean_iou")})  # fmt: skip
-
-
-def agreement_line(found: Agreement, name: str) -> str:
-    """What an agreement says over all, with its intervals."""
-    parts = [
-        f"{words} {value:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval[0] is not None else "")
-        for words, value, interval in (
-            ("recall", found.recall, found.recall_interval), ("mean IoU", found.mean_iou, found.mean_iou_interval),
-        )
-    ]  # fmt: skip
-    return (
-        f"{name}: {', '.join(parts)}; {found.found:,} of {found.annotated:,} annotated found (IoU 0.5 and more) on "
-        f"{len(found.rows):,} photographs; 95% intervals: bootstrap over photographs"
-    )

@@ -23,6 +23,7 @@ from capbias_core.present.table import counted
 from capbias_core.vision.hiding import OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
+from pages.ui.agreement import agreement_view
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.running import start_button
 from pages.ui.uploads import uploaded_paths
@@ -68,6 +69,7 @@ def _find(engine: Engine, collection: str) -> None:
             _marked(engine, collection)
             + " COCO instances, where you have them, are better: load them on the Data page."
         )
+        agreement_view(engine.workspace, collection)
         return
     if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
         note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
