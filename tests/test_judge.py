@@ -182,11 +182,14 @@ def test_attention_follows_show_attend_and_tell():
     assert found == pytest.approx(gate * (weights[:, None] * places).sum(axis=0), abs=1e-5)
 
     picture = torch.from_numpy(rng.integers(0, 255, (1, 1, 3, SIZE, SIZE)).astype(np.uint8))
-    answers = []
-    for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
-        network.gate.bias.data.fill_(bias)
-        answers.append(network(picture, torch.tensor([[[4, 5]]]), torch.tensor([[2]])))
-    assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
+    for way in (network.input, network.attended):  # what is attended to enters the LSTM, and the answer itself
+        kept, answers = way.weight.data.clone(), []
+        way.weight.data.zero_()
+        for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
+            network.gate.bias.data.fill_(bias)
+            answers.append(network(picture, torch.tensor([[[4, 5]]]), torch.tensor([[2]])))
+        assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
+        way.weight.data.copy_(kept)
 
 
 def test_frozen_vectors_on_both_sides():
