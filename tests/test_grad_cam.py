@@ -13,6 +13,7 @@ from captum.attr import LayerGradCam
 from PIL import Image
 from torch.nn import functional
 
+from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.attribution import attribution_runs, kept_maps
 from capbias_core.experiments.families import attribution
@@ -424,3 +425,61 @@ def test_a_map_in_words():
         "Map of the word man: strongest at the middle centre, not on a person; 40% of it lies outside people."
     )
     assert heat_text("man", np.zeros((2, 2)), float("nan"), float("nan")) == "Map of the word man: it is 0 everywhere."
+
+
+# The command line
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Captions, labels, photographs, outlines and boxes as files, and a small BLIP; runs stay in this process."""
+    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)
+    (tmp_path / "photographs").mkdir()
+    captions, rows, instances, boxes = [], ["image_id,gender"], [], ["image,class,confidence,x1,y1,x2,y2"]
+    for image in ("1", "2", "3"):
+        value, at, text = PEOPLE[image]
+        Image.fromarray(photograph(value, "dog", at, AWAY, int(image))).save(tmp_path / "photographs" / f"{image}.png")
+        captions.append({"image_id": int(image), "caption": text})
+        rows.append(f"{image},{LABELS[value]}")
+        box = [at[1], at[0], PATCH, PATCH]
+        outline = [at[1], at[0], at[1] + PATCH, at[0], at[1] + PATCH, at[0] + PATCH, at[1], at[0] + PATCH]
+        instances.append({"id": int(image), "image_id": int(image), "category_id": 1, "bbox": box, "iscrowd": 0,
+                          "segmentation": [outline]})  # fmt: skip
+        boxes.append(f"{image}.png,person,0.9,{at[1]},{at[0]},{at[1] + PATCH},{at[0] + PATCH}")
+    coco = {"images": [{"id": int(own), "height": SIDE, "width": SIDE} for own in "123"], "annotations": instances,
+            "categories": [{"id": 1, "name": "person"}]}  # fmt: skip
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    (tmp_path / "instances.json").write_text(json.dumps(coco))
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    (tmp_path / "boxes.csv").write_text("\n".join(boxes))
+    save_blip(tmp_path / "blip")
+    monkeypatch.chdir(tmp_path)
+    return ["score", "--captions", "captions.json", "--attributes", "labels.csv", "--attribute", "gender", "--metric",
+            "attribution", "--captioner", "./blip", "--photographs", "photographs"]  # fmt: skip
+
+
+def test_score_from_files(files, capsys):
+    """Outlines and their boxes give the same figures."""
+    found = {}
+    for people in ("instances.json", "boxes.csv"):
+        assert main([*files, "--people", people, "--output", "scores.csv"]) == 0
+        found[people] = pd.read_csv("scores.csv")
+        kind = "segments (instances)" if people == "instances.json" else "boxes (boxes)"
+        assert f"people by {kind}" in found[people]["method"][0]
+    assert set(found["boxes.csv"]["metric"]) == {
+        "attribution_score", "attribution_pixels", "attribution_even", "pointing_game",
+    }  # fmt: skip
+    assert found["boxes.csv"]["value"].tolist() == pytest.approx(found["instances.json"]["value"].tolist())
+    assert main([*files, "--people", "boxes.csv", "--map", "grad_cam", "--output", "scores.csv"]) == 0
+    assert pd.read_csv("scores.csv")["method"][0].startswith("Grad-CAM of blip")
+    assert "3 maps at words of 3 images" in capsys.readouterr().err
+
+
+def test_score_says_what_it_needs(files, capsys):
+    assert main(files) == 2
+    assert "no outlines or boxes of people" in capsys.readouterr().err
+    assert main([*files[:-2], "--people", "boxes.csv"]) == 2
+    assert "whose photographs are not known" in capsys.readouterr().err
+    without = [own for own in files if own not in ("--captioner", "./blip")]
+    assert main([*without, "--people", "boxes.csv"]) == 2
+    assert "Name the captioner: --captioner FOLDER" in capsys.readouterr().err

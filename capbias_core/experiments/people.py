@@ -28,9 +28,9 @@ def frozen_people(workspace: Workspace, collection: str, name: str | dict = "") 
     found = people_sources(workspace, collection)
     if not found:
         raise CapbiasError(
-            f"the collection {collection!r}, where people are on its photographs is not known",
+            f"no outlines or boxes of people on the photographs of {collection!r}",
             "outlines (a COCO instances file), or boxes of a detector",
-            "Load outlines with import --kind segments, or find people with detect.",
+            "Load outlines with import --kind segments, or find people with detect; files are named with --people.",
         )
     if name and name not in {item.name for item in found}:
         raise unknown_name("outlines or boxes", name, [item.name for item in found])

@@ -45,7 +45,7 @@ def frozen_photographs(workspace: Workspace, collection: str, name: str | dict =
         raise CapbiasError(
             f"the collection {collection!r}, whose photographs are not known",
             "a folder of photographs named by image id",
-            "Name the folder on the Data page, or with import --kind images.",
+            "Name the folder on the Data page, or with import --kind images; beside files with --photographs.",
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
