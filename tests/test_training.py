@@ -499,3 +499,36 @@ def test_a_large_run_keeps_few_attackers_at_a_time(monkeypatch):
     assert len(list(own.logits(lists, splits, "captions"))) == 3
     assert [len(asked) for asked in attacker.asked] == [2, 1]
     assert [text for _, text in reports] == ["captions, attackers 1 to 2 of 3", "captions, attacker 3 of 3"]
+
+
+def test_less_memory_means_fewer_at_a_time_and_at_least_one(monkeypatch):
+    """Half of what is free, less what training takes, over what each keeps: (1000 / 2 - 100) / 20 = 20."""
+    assert crew.together_at_most(20, 100, 1000) == 20
+    assert crew.together_at_most(20, 100, 10**9) == crew.MOST_TOGETHER
+    assert crew.together_at_most(20, 600, 1000) == 1 == crew.together_at_most(20, 0, 0)
+    assert 0 < crew.free_memory() < 2**50
+    own, attacker, _ = crew_of(3)
+    monkeypatch.setattr(Remembering, "memory", lambda self, corpus, rows, labels, k: (100, 0), raising=False)
+    monkeypatch.setattr(crew, "free_memory", lambda: 400)
+    lists = [crew.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
+    assert len(list(own.logits(lists, [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)], "x"))) == 3
+    assert [len(asked) for asked in attacker.asked] == [2, 1]
+
+
+def test_memory_of_a_fit_by_hand():
+    """Ids of 110 captions of at most 10 words, 8 bytes each; 4 bytes a weight; labels of 8 bytes."""
+    captions, labels = captions_of()
+    attacker = small("rnn", patience=0)
+    corpus = attacker.corpus(captions)
+    kept, training = attacker.memory(corpus, np.arange(110), labels, 2)
+    network = attacker.prepared(corpus, np.arange(110), labels, 2, 0).network
+    longest = max(len(caption.split()) for caption in captions)
+    assert kept == 4 * sum(each.numel() for each in network.parameters()) + 8 * 110 * longest + 8 * 110
+    assert training == torch.get_num_threads() * bytes_a_seed(network, 16, longest, 110)
+
+
+def test_gradients_do_not_stay_in_memory():
+    captions, labels = captions_of()
+    attacker = small("rnn")
+    model = attacker.fit(attacker.corpus(captions), np.arange(110), labels, 2, 0, silent)
+    assert all(each.grad is None for each in model.network.parameters())

@@ -232,6 +232,7 @@ class SeedsProgram:
             self.epoch(epoch_tick(tick, epoch, epochs))
             if patience and lowest.note(self.network, self.aside_losses()):
                 break
+        self.optimizer.zero_grad()  # of many seeds at once, the gradients of those that are done would stay in memory
         if patience:
             lowest.restore(self.network)
             tick(1.0, "")
@@ -407,6 +408,17 @@ class NetworkAttacker:
         fits = [self.prepared(corpus, own, np.asarray(known), n_values, seed) for own, known, seed in each]
         (in_threads if device.type == "cpu" else in_groups)(self, fits, device, tick)
         return [self.fitted(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
+
+    def memory(self, corpus: TokenCorpus, rows, labels, n_values: int) -> tuple[int, int]:
+        """Rough bytes of the machine's memory that each of many fits keeps until all are done, and that training takes.
+
+        Kept: weights and captions as numbers. Training: on a CPU what each thread needs more; on CUDA little here.
+        """
+        fit = self.prepared(corpus, rows, np.asarray(labels), n_values, 0)
+        weights = sum(each.numel() for each in fit.network.parameters())
+        kept = 4 * weights + fit.encoded.ids.nbytes + fit.labels.nbytes
+        threads = torch.get_num_threads() if choose_device(self.device).type == "cpu" else 0
+        return kept, threads * _needed(self, fit)
 
     def prepared(self, corpus: TokenCorpus, rows, labels: np.ndarray, n_values: int, seed: int) -> Fit:
         """One attacker before it trains."""

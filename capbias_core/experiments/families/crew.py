@@ -21,8 +21,9 @@ from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Split
 
-# Attackers in memory at a time: an LSTM of LIC's is some 10 MB, with its training captions as numbers 13 MB.
+# Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
 MOST_TOGETHER = 50
+SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,23 @@ def caption_lists(
     return lists
 
 
+def free_memory() -> int:
+    """Bytes that this process may still take: what is free on the machine, or left of its container's limit."""
+    import psutil
+    from distributed.system import MEMORY_LIMIT
+
+    return max(0, min(psutil.virtual_memory().available, MEMORY_LIMIT - psutil.Process().memory_info().rss))
+
+
+def together_at_most(kept: int, training: int, free: int) -> int:
+    """How many attackers are in memory at a time. kept: bytes of each; training: bytes more while some train.
+
+    >>> together_at_most(kept=20, training=100, free=1000)
+    20
+    """
+    return max(1, min(MOST_TOGETHER, int(SHARE_OF_MEMORY * free - training) // kept))
+
+
 def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
     options, model = job.spec.options, None
@@ -115,8 +133,17 @@ class Crew:
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         """The trained attacker of each case, in order; they train together where their kind can."""
-        for start in range(0, len(cases), MOST_TOGETHER):
-            yield from self._together(corpus, cases[start : start + MOST_TOGETHER], what)
+        size = self._size(corpus, cases)
+        for start in range(0, len(cases), size):
+            yield from self._together(corpus, cases[start : start + size], what)
+
+    def _size(self, corpus, cases: Sequence[Case]) -> int:
+        """How many of these attackers are in memory at a time."""
+        if len(cases) < 2 or not hasattr(self.attacker, "memory"):
+            return MOST_TOGETHER
+        case = cases[0]
+        own = self.even(case.captions.having(case.split.train))
+        return together_at_most(*self.attacker.memory(corpus, case.rows(own), self.y[own], self.k), free_memory())
 
     def _together(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
