@@ -233,6 +233,21 @@ def test_a_folder_that_is_no_captioner_is_refused(folders, tmp_path):
         load_captioner(str(tmp_path))
 
 
+def test_weights_that_are_missing_are_not_made_up(folders, tmp_path):
+    """Without its pooler, which no caption rests on, ViT-GPT2 says the same; without another weight it is refused."""
+    from safetensors.torch import load_file, save_file
+
+    for lost, name in (("pooler", "vit-gpt2"), ("predictions.transform.dense.weight", "blip")):
+        copy = Path(shutil.copytree(folders[name], tmp_path / name))
+        weights = load_file(copy / "model.safetensors")
+        assert any(lost in key for key in weights)
+        save_file({key: own for key, own in weights.items() if lost not in key}, copy / "model.safetensors",
+                  {"format": "pt"})  # fmt: skip
+    load_captioner(str(tmp_path / "vit-gpt2"), "cpu")
+    with pytest.raises(CapbiasError, match="it lacks 1 of its weights, such as .*transform.dense.weight"):
+        load_captioner(str(tmp_path / "blip"), "cpu")
+
+
 def test_a_captioner_is_asked_as_its_kind_is(folders):
     assert find_captioner(str(folders["git"])).name == "tiny-git"
     assert preset_of("llava") is PRESETS["llava"]

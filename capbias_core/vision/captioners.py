@@ -25,6 +25,8 @@ from capbias_core.vision.presets import QUESTION, WHAT, find_captioner, preset_o
 BEAMS, LENGTH, BATCH = 5, 20, 8
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
+# Parts of models that have no part in a caption; checkpoints may lack them.
+NEVER_SAID = ("pooler", "position_ids")
 # What PyTorch says where memory is short; on a GPU the error has a type of its own.
 SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
@@ -251,13 +253,12 @@ def _processors(path: str):
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
-    whole = transformers.AutoProcessor.from_pretrained(path, local_files_only=True)
+    own = {"local_files_only": True, "trust_remote_code": False}
+    whole = transformers.AutoProcessor.from_pretrained(path, **own)
     images = getattr(whole, "image_processor", None)
     if images is None:  # saved apart, as for an encoder and a decoder that were put together
-        images = transformers.AutoImageProcessor.from_pretrained(path, local_files_only=True)
-    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(
-        path, local_files_only=True
-    )
+        images = transformers.AutoImageProcessor.from_pretrained(path, **own)
+    tokenizer = getattr(whole, "tokenizer", None) or transformers.AutoTokenizer.from_pretrained(path, **own)
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("its tokenizer does not say where its tokens stand in a text")
     tokenizer.padding_side = "left"  # captions go on from the end of the prompt
@@ -265,10 +266,17 @@ def _processors(path: str):
 
 
 def _model(path: str, device: torch.device):
+    """The model of a folder. Raises ValueError where weights that decide what it says are not in it."""
     import transformers
 
     kind = torch.float32 if device.type == "cpu" else "auto"
-    model = transformers.AutoModelForImageTextToText.from_pretrained(path, local_files_only=True, dtype=kind)
+    model, loaded = transformers.AutoModelForImageTextToText.from_pretrained(
+        path, local_files_only=True, trust_remote_code=False, dtype=kind, output_loading_info=True
+    )
+    # What is missing would be filled by chance.
+    missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in NEVER_SAID))
+    if missing:
+        raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
     return model.to(device).eval()
 
 
