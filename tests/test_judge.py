@@ -146,14 +146,15 @@ def joint(**other):
     return JointJudge(**{**SETTINGS, "text": text, **other})
 
 
-@pytest.mark.parametrize("where", ["caption", "picture"])
-@pytest.mark.parametrize("leak", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(
+    ("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("caption", 0.9), ("picture", 0.0), ("picture", 0.9)]
+)
 def test_confidence_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     right = (1 + leak) / 2
     assert value(confidence(judged(scratch(), leak, where))) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
 
 
-@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("caption", 0.9), ("picture", 0.9)])
+@pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("picture", 0.9)])
 def test_vl_lic_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     assert value(lic(judged(joint(), leak, where))) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
 
