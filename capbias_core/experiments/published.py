@@ -23,8 +23,13 @@ PAPERS = {
 # The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
 # ImageCaptioner2's too (see `_of_judge`): sizes, learning rate and size of the pictures are not in the paper.
 OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR")}
-# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals.
-OTHER_NAME = {("dbac", "LIC_H"): "LIC_D", ("dbac", "METEOR"): "METEOR_aligned"}
+# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
+# share of a map outside people.
+OTHER_NAME = {
+    ("dbac", "LIC_H"): "LIC_D",
+    ("dbac", "METEOR"): "METEOR_aligned",
+    ("dbac", "attribution_score_percent"): "attribution_score",
+}
 # Metrics for which constant alignment is what is measured without a condition.
 CONSTANT = {("dbac", name): "constant" for name in ("LIC_H", "DBAC_H")}
 # Metrics that a paper measured under this alignment where its table does not say one.
