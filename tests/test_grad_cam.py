@@ -422,8 +422,9 @@ def test_the_ramp_gets_lighter_all_the_way():
 
 def test_a_map_in_words():
     assert heat_text("man", np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]), 0.4, 0.0) == (
-        "Map of the word man: strongest at the middle centre, not on a person; 40% of it lies outside people."
+        "Map of the word man: strongest at the centre, not on a person; 40% of it lies outside people."
     )
+    assert "at the left, on" in heat_text("man", np.array([[0.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3]), 0.4, 1.0)
     assert heat_text("man", np.zeros((2, 2)), float("nan"), float("nan")) == "Map of the word man: it is 0 everywhere."
 
 

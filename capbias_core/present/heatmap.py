@@ -19,7 +19,7 @@ STRONGEST = 0.75  # how much of the photograph the map hides where it is 1
 LONGEST = 800  # pixels of the picture's longer side
 LUMINANCE = (0.299, 0.587, 0.114)
 LINE, BESIDE = (255, 255, 255), (0, 0, 0)  # the outline of people and the line around it
-PARTS = (("top", "middle", "bottom"), ("left", "centre", "right"))
+PARTS = (("top", "", "bottom"), ("left", "", "right"))
 
 
 def heat_over(
@@ -66,8 +66,8 @@ def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
         return f"Map of the word {word}: it is 0 everywhere."
     places = np.unravel_index(heat.argmax(), heat.shape)
     third = [PARTS[axis][min(2, int(3 * (place + 0.5) / heat.shape[axis]))] for axis, place in enumerate(places)]
-    on = "on a person" if hit else "not on a person"
-    return f"Map of the word {word}: strongest at the {' '.join(third)}, {on}; {outside:.0%} of it lies outside people."
+    where, on = " ".join(filter(None, third)) or "centre", "on a person" if hit else "not on a person"
+    return f"Map of the word {word}: strongest at the {where}, {on}; {outside:.0%} of it lies outside people."
 
 
 def heat_legend() -> str:
