@@ -127,6 +127,9 @@ def _departures(folder: str, collection: str, attribute: str, read: str) -> dict
 def _settings(engine: Engine, collection: str, attribute: str, marks: pd.DataFrame, pixels: np.ndarray):
     """What each condition hides, why others hide nothing, and how pixels are filled."""
     st.markdown("**What is masked, and how**")
+    if marks.empty:
+        note("That can be chosen where people or objects are marked on the photograph.")
+        return *hidden_of(marks, pixels.shape[:2]), "grey"
     departures = {}
     if attribute:
         read = [(item.hash, item.details) for kind in ("references", "attributes")
