@@ -555,7 +555,7 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     from capbias_core.load.segments import read_segments
 
     item = looked_at.item(BOXES, "yolo", "c")
-    assert item.details["weights"] == yolo.name and len(item.details["read"]) == 24
+    assert item.details["weights"] == yolo.name and item.details["bare"] == []
     assert list(looked_at.frame(item.hash)) == list(BOX_COLUMNS)
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
@@ -582,7 +582,7 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     workspace.keep("attributes", "labels", labels, "c", "test", {"attributes": {"gender": mapped}})
     captions = pd.DataFrame({"image_id": ["1", "2"], "caption_index": 0, "caption": ["a woman", "a man"]})
     workspace.keep("captions", "m", captions, "c", "test")
-    details = {"weights": "yolo", "read": ["1", "2"]}
+    details = {"weights": "yolo", "bare": ["2"]}
     boxes = workspace.keep(BOXES, "yolo", boxes_frame(("1", "cat", 0.5, 0, 0, 1, 1)), "c", "test", details)
     found = keep_objects_of(workspace, boxes)
     assert workspace.frame(found.hash)["objects"].tolist() == ["cat:0.5", ""]
@@ -597,6 +597,6 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     workspace.keep(BOXES, "instances", workspace.frame(boxes.hash), "c", "test", details)
     assert keep_objects_of(workspace, workspace.item(BOXES, "instances", "c")).name == "instances by detector"
     assert table() == by_people.hash
-    nothing = workspace.keep(BOXES, "none", boxes_frame(), "c", "test", details)
+    nothing = workspace.keep(BOXES, "none", boxes_frame(), "c", "test", {**details, "bare": ["1", "2"]})
     with pytest.raises(CapbiasError, match="show nothing on 2 photographs"):
         keep_objects_of(workspace, nothing)

@@ -17,6 +17,7 @@ from capbias_core.experiments.boxes import (
     BOXES,
     CONFIDENCE,
     WEIGHTS,
+    images_of,
     weights_option,
 )
 from capbias_core.experiments.browse import find_pictures
@@ -128,7 +129,7 @@ def _of_collection(workspace: Workspace, option: dict, output: Path | None, args
         if own.details.get(FOUND_BY) == name:
             say(f"kept: objects {own.name}, with the detector's confidence: score --metric gs --objects {own.name!r}")
     if output or args.instances:
-        _write(workspace.frame(item.hash), tuple(item.details["read"]), output, args)
+        _write(workspace.frame(item.hash), tuple(images_of(workspace, item)), output, args)
     return DONE
 
 

@@ -29,6 +29,7 @@ from capbias_core.vision.agreement import PERSON, Agreement, agreement
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 
 BOXES, WEIGHTS = "boxes", "weights"  # the kind of item, and the key of a run's option
+BARE = "bare"  # the key in an item's details
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
 WAY = "square, floor 0.05"  # how photographs are read; changed where the boxes would be others
 PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
@@ -168,11 +169,17 @@ def keep_boxes(
     workspace: Workspace, found: Found, option: dict, confidence: float, collection: str, name: str,
     details: dict | None = None,
 ) -> Item:  # fmt: skip
-    """Keep boxes as an item, with `weights`, `digest`, `confidence` and `read` (the images that were looked at) among
-    its details. option: what `weights_option` gave."""
-    own = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, "read": list(found.read)}
+    """Keep boxes as an item, with `weights`, `digest`, `confidence` and `bare` (the images that were looked at and have
+    no box) among its details. option: what `weights_option` gave."""
+    bare = sorted(set(found.read) - set(found.frame["image_id"]))
+    own = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
     source = f"{option['name']}, confidence {confidence:g} and more"
     return workspace.keep(BOXES, name, found.frame, collection, source, own | (details or {}))
+
+
+def images_of(workspace: Workspace, boxes: Item) -> list[str]:
+    """The images that were looked at for kept boxes, those without a box too."""
+    return [*dict.fromkeys(workspace.frame(boxes.hash)["image_id"]), *boxes.details[BARE]]
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
@@ -180,7 +187,7 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
 
     Objects that people annotated are never replaced. Raises CapbiasError where no photograph shows anything.
     """
-    frame = object_texts(workspace.frame(boxes.hash), boxes.details["read"])
+    frame = object_texts(workspace.frame(boxes.hash), images_of(workspace, boxes))
     if not (frame["objects"] != "").any():
         raise CapbiasError(
             f"boxes {boxes.name}, which show nothing on {len(frame):,} photographs",
@@ -201,7 +208,7 @@ def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = 
     Raises CapbiasError where they have no photograph in common.
     """
     outlines = workspace.frame(segments.hash)
-    both = sorted(set(boxes.details["read"]) & set(outlines["image_id"]))
+    both = sorted(set(images_of(workspace, boxes)) & set(outlines["image_id"]))
     if not both:
         raise CapbiasError(
             f"boxes {boxes.name} and outlines {segments.name}, of different photographs",

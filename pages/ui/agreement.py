@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.experiments.boxes import BOXES, agreement_of
+from capbias_core.experiments.boxes import BARE, BOXES, agreement_of
 from capbias_core.experiments.people import SEGMENTS
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.present.detection import agreement_line
@@ -13,7 +13,7 @@ from capbias_core.vision.agreement import PERSON, Agreement
 
 def agreement_view(workspace: Workspace, collection: str) -> None:
     """A sentence over all photographs, and a row a photograph."""
-    boxes = [item for item in workspace.items(BOXES, collection) if "read" in item.details]
+    boxes = [item for item in workspace.items(BOXES, collection) if BARE in item.details]
     outlines = workspace.items(SEGMENTS, collection)
     if not boxes or not outlines:
         return
