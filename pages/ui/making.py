@@ -13,7 +13,7 @@ from capbias_core.experiments.captioning import captioning
 from capbias_core.experiments.correlated import departures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.laboratory import keep_uploaded
-from capbias_core.experiments.making import making
+from capbias_core.experiments.making import RUN, making
 from capbias_core.experiments.masking import MASKED, masking
 from capbias_core.experiments.people import SEGMENTS, people_sources
 from capbias_core.experiments.photographs import photograph_sets
@@ -159,23 +159,25 @@ def _caption(engine: Engine, collection: str) -> None:
 
 
 def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
-    """Grad-CAM at the words that name a value, for every set of the chosen captioner."""
+    """What the words that name a value rest on, for every set of the chosen captioner."""
     tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
     if not sets or not tables:
         note("Maps are of captions whose photographs have labels: caption them, and load a table of labels.")
         return
     left, right = st.columns([3, 1])
-    name = left.text_input("Captioner that reads them", key="reader", placeholder="who wrote them: a name or a folder")
+    known = all(RUN in own.details for own in sets.values())  # made here, so that their captioner is on record
+    hint = "the one that wrote them" if known else "who wrote them: a name or a folder"
+    name = left.text_input("Captioner that reads them", key="reader", placeholder=hint).strip()
     most = right.number_input("Images at most", 10, 100_000, 200, key="most", help="In a random order.")
     people = [item.name for item in people_sources(engine.workspace, collection)]
     if not people:
         note("First say where people are: load COCO instances on the Data page, or find people (1).")
         return
     marked = st.selectbox("People marked by", people, key="people") if people[1:] else people[0]
-    if not name.strip():
+    if not name and not known:
         note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
         return
-    options = {"captioner": name.strip(), "people": marked, "most_images": int(most)}
+    options = {"people": marked, "most_images": int(most)} | ({"captioner": name} if name else {})
     specs = []
     for item in sets.values():
         request = Request(collection, (item.name,), tables[-1].name, attribute, (ATTRIBUTION,), options=options)
