@@ -386,7 +386,7 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     home.mkdir()
     folder.mkdir()
     files = bad_pictures(folder, shipped)
-    command = ["detect", *files, str(shipped), "--weights", str(yolo), "--class", "person", "--output",
+    command = ["detect", *files, str(shipped), "--weights", str(yolo), "--class", "Person", "--output",
                str(tmp_path / "boxes.csv"), "--workspace", str(tmp_path / "workspace")]  # fmt: skip
     own = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "YOLO_", "MPL"))}
     own["HOME"] = str(home)

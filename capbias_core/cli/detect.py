@@ -25,6 +25,7 @@ from capbias_core.experiments.making import making
 from capbias_core.experiments.plan import FOUND_BY, OBJECTS
 from capbias_core.experiments.store import Workspace
 from capbias_core.load import normalise_image_id
+from capbias_core.load.objects import kept_name
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
 from capbias_core.types import BOX_COLUMNS
@@ -61,7 +62,9 @@ def add_arguments(command) -> None:
     known = "the detector: a file (.pt, .onnx, .tflite), or a name such as yolov8n, which ultralytics downloads once"
     command.add_argument("--weights", metavar="FILE", required=True, help=known)
     kinds = "only these classes, such as person (default: all)"
-    command.add_argument("--class", dest="classes", metavar="NAME", nargs="+", action="extend", help=kinds)
+    command.add_argument(
+        "--class", dest="classes", metavar="NAME", nargs="+", action="extend", type=kept_name, help=kinds
+    )
     least = f"leave out boxes that the detector is less sure of (default: {CONFIDENCE:g})"
     command.add_argument("--confidence", type=confidence, default=CONFIDENCE, help=least)
     drawn = "COCO instances of the same photographs: how far the boxes agree with them"

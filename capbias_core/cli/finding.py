@@ -10,6 +10,7 @@ from capbias_core.cli.terminal import say
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import (
     CONFIDENCE,
+    WEIGHTS,
     Found,
     boxes_of,
     keep_boxes,
@@ -19,7 +20,7 @@ from capbias_core.experiments.boxes import (
 )
 from capbias_core.experiments.browse import find_pictures
 from capbias_core.experiments.plan import OBJECTS
-from capbias_core.experiments.store import Workspace
+from capbias_core.experiments.store import Workspace, default_folder
 
 
 def looked_at(workspace: Workspace, files: Mapping[str, Path], option: dict, confidence: float) -> Found:
@@ -44,7 +45,8 @@ def looked_at(workspace: Workspace, files: Mapping[str, Path], option: dict, con
 
 def keep_found(workspace: Workspace, weights: str, folder: Path, collection: str) -> None:
     """Keep the boxes and the objects that a detector finds on the photographs of a folder."""
-    option, pictures = weights_option(workspace, weights), find_pictures(folder)
+    option = weights_option(workspace, weights, default_folder() / WEIGHTS)  # this workspace goes, a download stays
+    pictures = find_pictures(folder)
     files = {image: folder / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)}
     found = looked_at(workspace, files, option, CONFIDENCE)
     keep_objects_of(workspace, keep_boxes(workspace, found, option, CONFIDENCE, collection, OBJECTS))

@@ -42,15 +42,15 @@ SCHEMA = (
 Tick = Callable[[float, str], None]
 
 
-def weights_option(workspace: Workspace, name: str | dict) -> dict:
+def weights_option(workspace: Workspace, name: str | dict, folder: Path | None = None) -> dict:
     """What a run says of a detector: the name of its weights and the digest of the file; a dict is that already.
 
-    name: a file, or a name that ultralytics knows; it is downloaded into the workspace's folder `weights`. Raises
-    CapbiasError where it cannot be had.
+    name: a file, or a name that ultralytics knows; it is downloaded into `folder`, the workspace's `weights` unless
+    said. Raises CapbiasError where it cannot be had.
     """
     if isinstance(name, dict):
         return name
-    found = find_weights(name, workspace.folder / WEIGHTS)
+    found = find_weights(name, folder or workspace.folder / WEIGHTS)
     return remembered(workspace, found.name, found.path, found.digest)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.objects import kept_name
 from capbias_core.vision.weights import check_packages
 
 COLUMNS = ("object", "confidence", "x1", "y1", "x2", "y2")
@@ -48,7 +49,7 @@ class Detector:
                 "the weights of a detector",
                 "Choose weights such as yolov8n.",
             )
-        self.classes = tuple(self._model.names.values())
+        self.classes = tuple(map(kept_name, self._model.names.values()))
 
     def boxes(self, pixels: Sequence[np.ndarray]) -> list[pd.DataFrame]:
         """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2.
@@ -69,7 +70,7 @@ def _frame(found) -> pd.DataFrame:
     """The boxes of one of ultralytics' results, to a hundredth of a pixel."""
     boxes = found.boxes.cpu()
     corners = boxes.xyxy.numpy().astype(float).round(2)
-    names = [found.names[int(code)] for code in boxes.cls.numpy()]
+    names = [kept_name(found.names[int(code)]) for code in boxes.cls.numpy()]
     frame = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
     frame.insert(0, "object", pd.Series(names, dtype="str"))
     frame.insert(1, "confidence", boxes.conf.numpy().astype(float).round(4))

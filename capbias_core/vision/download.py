@@ -13,7 +13,7 @@ from capbias_core.vision.detect import ultralytics
 
 
 def main(name: str, file: str) -> int:
-    """Download into a file beside its final place, so that a part of it is never taken for the whole."""
+    """Download; a part of a file is never taken for the whole (ultralytics writes it beside its final place)."""
     ultralytics(offline=False)
     from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
 
