@@ -21,6 +21,7 @@ from PIL import Image
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.cli.detect import named_files
+from capbias_core.cli.finding import keep_found
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import (
     BOXES,
@@ -549,6 +550,31 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
     assert len(scores) > 5 and set(rows["n"]) == {len(scores)}
     expected = np.mean([score for own in scores for score in own])
     assert value_of(rows, "gender_score", "Male") == pytest.approx(expected, rel=1e-3)
+
+
+def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
+    """What `score --photographs FOLDER --weights FILE` keeps before it plans, and what it refuses."""
+    workspace = Workspace(tmp_path / "home")
+    keep_found(workspace, str(yolo), shipped, "files")
+    texts = workspace.frame(workspace.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
+    found = {image: dict(part.split(":") for part in text.split("|")) for image, text in texts.items()}
+    assert {image: set(own) for image, own in found.items()} == {"bus.jpg": {"person", "bus"},
+                                                                 "zidane.jpg": {"person", "tie"}}  # fmt: skip
+    assert 0.8 < float(found["bus.jpg"]["bus"]) < float(found["bus.jpg"]["person"]) < 1
+    assert "9 boxes on 2 photographs" in capsys.readouterr().err
+    command = [
+        "score",
+        "--captions",
+        "a.json",
+        "--attributes",
+        "a.csv",
+        "--attribute",
+        "gender",
+        "--weights",
+        str(yolo),
+    ]
+    assert main(command) == 2
+    assert "Got --weights without photographs in files, or with --objects." in capsys.readouterr().err
 
 
 def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
