@@ -32,7 +32,8 @@ def other_encoders(
     images: those whose captions a further encoder reads at once. originals: the words of the caption as written.
     """
     image, index = scores.table.loc[place, ["image_id", "caption_index"]]
-    with st.expander("How another encoder reads it"):
+    # Tracked, so that it stays open when the page is drawn anew at the end of a run.
+    with st.expander("How another encoder reads it", key="another_encoder", on_change="rerun"):
         attention: dict[str, Attention] = {}
         others = readings(engine.workspace, collection, run, image)
         if others:
