@@ -416,7 +416,7 @@ def test_a_captioner_judges_its_own_captions(blip, tmp_path):
     making = captioning(workspace, "set", str(blip), name="own")
     workspace.enqueue(making.run_id, "set", asdict(making), "token")
     captions = workspace.frame(workspace.item("captions", "one", "set").hash)
-    workspace.keep("captions", "own", captions, "set", "made")
+    workspace.keep("captions", "own", captions, "set", "made", {"run": making.run_id})
     request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
     (spec,) = plan(workspace, request)
     assert spec.options["judge"]["digest"] == making.options["captioner"]["digest"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from capbias_core.aggregate import Estimate
-from capbias_core.attackers.device import AUTO
+from capbias_core.attackers.device import AUTO, trained_on
 from capbias_core.errors import unknown_name
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.looking import (
@@ -72,6 +72,7 @@ def _trained(job: Job) -> Outcome:
     judge = ScratchJudge(epochs=options.get("judge_epochs", ScratchJudge.epochs), device=options.get("device", AUTO))
     sides = held_out(job, found, splits, Looking(judge, seen.seen))
     method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt {prompt}"
+    method += trained_on(judge, options)
     return outcome(job, found, splits, sides, SAT, method, "" if prompt == STATEMENT else prompt)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.attackers.device import AUTO, choose_device, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.families.looking import (
@@ -102,7 +102,7 @@ def run(job: Job) -> Outcome:
     sides = held_out(job, found, splits, Looking(judge, seen.seen, embed))
     encoder = f"{model['name'] if model else CNN} + {text['name'] if isinstance(text, dict) else text}"
     frozen = [name for name, own in (("backbone", model), ("text encoder", isinstance(text, dict))) if own]
-    how = f"; {' and '.join(frozen)} frozen" if frozen else ""
+    how = (f"; {' and '.join(frozen)} frozen" if frozen else "") + trained_on(judge, options)
     return outcome(job, found, splits, sides, encoder, f"{judge.epochs} epochs, pictures of {size} x {size}{how}")
 
 
