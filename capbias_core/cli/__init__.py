@@ -73,8 +73,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 CODES = "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input; 130 stopped with Ctrl-C."
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse's own, that says wrong usage in one line, as every other error is said."""
+
+    def error(self, message: str):
+        """Leave with SystemExit(2)."""
+        self.exit(BAD_INPUT, f"error: {message}. See {self.prog} --help.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m capbias_core", description="Societal bias in image captions, from a terminal.", epilog=CODES
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

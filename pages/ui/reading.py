@@ -79,8 +79,8 @@ def _attention(attention: dict[str, Attention]) -> None:
     )
     note(
         "How much each word (row) takes from each (column); a row sums to 1, and pieces of a word are summed. It shows "
-        "what a head mixes, not what the guess rests on: for that, see the coloured words. Of a frozen encoder it is "
-        "the same for every attribute."
+        "what a head mixes, not what the guess rests on: for that, see the coloured words. That of a frozen encoder "
+        "does not depend on what the attacker was trained on."
     )
 
 
