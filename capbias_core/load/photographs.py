@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
@@ -30,8 +30,9 @@ def read_photograph(path: Path) -> np.ndarray:
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise _too_large(path, "more than 89 million pixels") from None
         except (OSError, SyntaxError, ValueError, EOFError) as error:
+            fault = "no format that is known" if isinstance(error, UnidentifiedImageError) else error
             raise CapbiasError(
-                f"{path.name}, which cannot be read as a picture ({error})",
+                f"{path.name}, which cannot be read as a picture ({fault})",
                 "a whole JPEG, PNG, WebP, BMP, TIFF or GIF file",
                 "Copy the file again, or leave it out.",
             ) from None
