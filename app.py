@@ -15,4 +15,5 @@ def main() -> None:
         answer_page()
 
 
-main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    main()

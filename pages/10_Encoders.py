@@ -292,5 +292,6 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         st.rerun()
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

@@ -174,5 +174,6 @@ def _save(engine: Engine, sets: list[Item], edited: pd.DataFrame) -> None:
     st.rerun()
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

@@ -380,5 +380,6 @@ def _delete(engine: Engine, item: Item, uses: int) -> None:
                 st.rerun()
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

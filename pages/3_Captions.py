@@ -282,5 +282,6 @@ def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
          "labelled value. Select a word to list its captions.")  # fmt: skip
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

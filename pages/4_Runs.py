@@ -133,5 +133,6 @@ def _settings(spec: dict) -> dict[str, str]:
     }
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

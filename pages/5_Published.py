@@ -92,5 +92,6 @@ def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     st.html(STYLE + "".join(blocks))
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

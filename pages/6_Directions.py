@@ -117,5 +117,6 @@ def _known(engine: Engine) -> None:
     note(known_basis(rows))
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

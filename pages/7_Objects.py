@@ -218,5 +218,6 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         st.rerun()
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

@@ -161,5 +161,6 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
     )
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

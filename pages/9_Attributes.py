@@ -143,5 +143,6 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
                 st.rerun()
 
 
-with errors():
-    main()
+if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
+    with errors():
+        main()

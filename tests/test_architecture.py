@@ -117,3 +117,15 @@ def test_what_the_web_server_imports_is_light():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def test_a_worker_that_starts_draws_no_page():
+    """Processes that are spawned import the script of the server's process, which is the page that asked for them."""
+    code = (
+        "import runpy, sys\nfrom pathlib import Path\n"
+        "for page in ('app.py', *map(str, sorted(Path('pages').glob('*.py')))):\n"
+        "    runpy.run_path(page, run_name='__mp_main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ScriptRunContext" not in done.stderr, "a page runs where it is only imported"
