@@ -17,7 +17,8 @@ from capbias_core.attackers.base import probabilities, silent
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.experiments.families.attack import estimates_of
-from capbias_core.experiments.families.looking import names_of, photographs_condition
+from capbias_core.experiments.families.crew import caption_lists
+from capbias_core.experiments.families.looking import LookingCrew, names_of, photographs_condition
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.published import beside_measured
@@ -458,6 +459,19 @@ def test_what_numbers_depend_on_is_in_the_run(tmp_path):
     other = [{"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}]
     assert {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in same} == {spec.run_id}
     assert spec.run_id not in {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in other}
+
+
+def test_each_caption_is_read_with_its_own_picture():
+    """Captions in another order than the images, and an index that some images lack."""
+    images = ["5", "7", "8", "9"]
+    rows = [("9", 0), ("5", 0), ("8", 0), ("7", 0), ("8", 1), ("5", 1), ("9", 1)]
+    frame = pd.DataFrame([(image, index, f"{image} {index}") for image, index in rows],
+                         columns=["image_id", "caption_index", "caption"])  # fmt: skip
+    lists = caption_lists(frame, images, np.array([0, 1, 0, 1]), 2, list)
+    crew = LookingCrew(None, 2, np.array([0, 1, 0, 1]), tuple(images), silent, 2)
+    pairs, _ = crew._cases(lists, [], None)
+    assert sorted(f"{images[place]} {text[-1]}" for place, text in pairs) == sorted(frame["caption"])
+    assert all(text.startswith(images[place]) for place, text in pairs) and len(pairs) == 7
 
 
 def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):
