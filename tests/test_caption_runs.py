@@ -155,10 +155,58 @@ def test_who_wrote_a_set_is_who_made_what_is_kept(workspace, blip, tmp_path):
     done(workspace, specs[0])
     workspace.end(specs[1].run_id, "failed", "no memory")
     item = workspace.item("captions", "tiny-blip", "mine")
-    assert _writer(workspace, item, "--judge") == specs[0].options["captioner"]
+    assert _writer(item, "--judge") == specs[0].options["captioner"]
     loaded = workspace.keep("captions", "sat", workspace.frame(item.hash), "mine", "sat.json", {})
     with pytest.raises(CapbiasError, match="Name the captioner: --judge FOLDER"):
-        _writer(workspace, loaded, "--judge")
+        _writer(loaded, "--judge")
+
+
+def coloured(place: Path, *images: str, colour: int = 0) -> Path:
+    """A folder with a plain photograph of each image."""
+    place.mkdir(exist_ok=True)
+    for image in images:
+        Image.new("RGB", (40, 40), (colour, 128, 128)).save(place / f"{image}.png")
+    return place
+
+
+def judged(workspace: Workspace, name: str):
+    """The run in which the captioner of a set judges it, with the photographs that are its own."""
+    labels = pd.DataFrame({"image_id": IMAGES, "gender": ["Female", "Male"] * 5})
+    keep_attributes(workspace, labels, "labels", "mine", "test", {"gender": suggested_details("gender", labels)})
+    request = Request("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
+    return plan(workspace, request)[0]
+
+
+def test_captions_are_read_with_the_photographs_that_they_were_made_from(workspace, blip, tmp_path):
+    """Two folders of one condition, and one of the originals' condition that is not the originals."""
+    for number, (name, details) in enumerate(
+        {"grey": {"condition": "segment"}, "blurred": {"condition": "segment"}, "others": {}}.items()
+    ):
+        keep_images(workspace, coloured(tmp_path / name, "1", "2", colour=number), "mine", name, details)
+        done(workspace, captioning(workspace, "mine", str(blip), name, f"of {name}", **SETTINGS))
+    for name in ("grey", "blurred", "others"):
+        assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
+    coloured(tmp_path / "grey", "1", colour=99)
+    with pytest.raises(CapbiasError, match="captions of 'grey', which 'mine' no longer has, or which are others now"):
+        judged(workspace, "of grey")
+
+
+def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, blip, tmp_path):
+    """A folder that grew makes the catalogue forget the runs that read it; the set still says who wrote it."""
+    place = coloured(tmp_path / "own", "1")
+    keep_images(workspace, place, "mine", "own")
+    spec = captioning(workspace, "mine", str(blip), "own", "set", **SETTINGS)
+    workspace.enqueue(spec.run_id, "mine", asdict(spec), "token")
+    workspace.claim(spec.run_id, "token")
+    outcome = done(workspace, spec)
+    workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    before = judged(workspace, "set").options["judge"]
+    keep_images(workspace, coloured(place, "2"), "mine", "own")
+    assert workspace.run(spec.run_id) is None
+    from capbias_core.experiments.plan import _writer
+
+    wrote = _writer(workspace.item("captions", "set", "mine"), "--judge")
+    assert wrote == spec.options["captioner"] and before["digest"] == wrote["digest"]
 
 
 @pytest.mark.parametrize("stop", [0.5, 1.0])

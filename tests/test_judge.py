@@ -415,9 +415,8 @@ def test_a_captioner_judges_its_own_captions(blip, tmp_path):
         plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
     making = captioning(workspace, "set", str(blip), name="own")
-    workspace.enqueue(making.run_id, "set", asdict(making), "token")
     captions = workspace.frame(workspace.item("captions", "one", "set").hash)
-    workspace.keep("captions", "own", captions, "set", "made", {"run": making.run_id})
+    workspace.keep("captions", "own", captions, "set", "made", {"made_by": making.options})
     request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
     (spec,) = plan(workspace, request)
     assert spec.options["judge"]["digest"] == making.options["captioner"]["digest"]

@@ -71,6 +71,22 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     )
 
 
+def made_from(workspace: Workspace, collection: str, option: dict) -> str:
+    """The name of the folder with the photographs that captions were made from. option: those, as their run said.
+
+    Raises CapbiasError where the collection has them no more.
+    """
+    alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
+    for name in sorted(alike, key=lambda name: name != option["name"]):
+        if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
+            return name
+    raise CapbiasError(
+        f"captions of {option['name']!r}, which {collection!r} no longer has, or which are others now",
+        "the photographs that the captions were made from",
+        "Caption the photographs again, or name those to read with --photographs.",
+    )
+
+
 def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError where they are gone, or are others now."""
     folder = recalled(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))

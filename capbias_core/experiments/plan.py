@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.models import ENCODER, encoder_option
 from capbias_core.experiments.people import PEOPLE, frozen_people
-from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs, masked_so
+from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs, made_from, masked_so
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.metrics import METRICS, expand_metrics, run_family
 from capbias_core.types import Attribute
@@ -31,6 +31,8 @@ OBJECTS = "objects"
 JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
 RUN = "run"  # the key in an item's details for the run that made it
 CAPTIONER = "captioner"  # the option that names one
+# The key in a caption set's details for the captioner and the photographs that it was made with, as runs say them.
+MADE_BY = "made_by"
 MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of objects that a detector found: the name of its boxes
@@ -270,7 +272,7 @@ def _judged(workspace: Workspace, request: Request, item: Item) -> Request:
     """The captioner that wrote a set as its own judge, where that is asked for."""
     if request.options.get(JUDGE) != SELF:
         return request
-    wrote = _writer(workspace, item, "--judge")
+    wrote = _writer(item, "--judge")
     return replace(request, options=request.options | {JUDGE: wrote | {SELF: True}})
 
 
@@ -278,22 +280,21 @@ def _explained(workspace: Workspace, request: Request, item: Item) -> Request:
     """The captioner whose words are explained: as asked for, else the one that wrote the set."""
     if CAPTIONER in request.options:
         return request
-    return replace(request, options=request.options | {CAPTIONER: _writer(workspace, item, f"--{CAPTIONER}")})
+    return replace(request, options=request.options | {CAPTIONER: _writer(item, f"--{CAPTIONER}")})
 
 
-def _writer(workspace: Workspace, item: Item, option: str) -> dict:
+def _writer(item: Item, option: str) -> dict:
     """The captioner that wrote a set. Raises CapbiasError for a set from a file: which weights wrote it is not known.
 
     option: where a captioner is named in a terminal.
     """
-    run = workspace.run(item.details.get(RUN, ""))
-    if run is None or CAPTIONER not in run.spec["options"]:
+    if MADE_BY not in item.details:
         raise CapbiasError(
             f"captions of {item.name} to be read by the captioner that wrote them, which is not known here",
             "captions that were made by `caption` in this collection",
             f"Name the captioner: {option} FOLDER.",
         )
-    return run.spec["options"][CAPTIONER]
+    return item.details[MADE_BY][CAPTIONER]
 
 
 # Families whose captioner may be the one that wrote each set.
@@ -301,8 +302,12 @@ OWN = {JUDGE: _judged, "attribution": _explained}
 
 
 def _with_photographs(workspace: Workspace, request: Request, item: Item) -> Request:
-    """The photographs that a caption set is read with: as asked for, else those masked as its condition says."""
-    asked = request.options.get(PHOTOGRAPHS) or masked_so(workspace, request.collection, item.details.get("condition"))
+    """The photographs that a caption set is read with: as asked for, else those that it was made from; of a set from
+    a file, those masked as its condition says."""
+    asked = request.options.get(PHOTOGRAPHS)
+    if not asked and MADE_BY in item.details:
+        asked = made_from(workspace, request.collection, item.details[MADE_BY][PHOTOGRAPHS])
+    asked = asked or masked_so(workspace, request.collection, item.details.get("condition"))
     frozen = frozen_photographs(workspace, request.collection, asked)
     return replace(request, options=request.options | {PHOTOGRAPHS: frozen})
 

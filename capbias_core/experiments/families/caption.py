@@ -18,7 +18,7 @@ from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.making import COLLECTION, NAME
 from capbias_core.experiments.models import model_path
 from capbias_core.experiments.photographs import PHOTOGRAPHS
-from capbias_core.experiments.plan import CAPTIONER, RUN
+from capbias_core.experiments.plan import CAPTIONER, MADE_BY, RUN
 from capbias_core.experiments.store import suggested_name
 from capbias_core.experiments.vectors import look_up_new_words
 from capbias_core.load.photographs import read_photograph
@@ -73,7 +73,8 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
     name, writer = options[NAME], options[CAPTIONER]["name"]
-    details = {"trained_on_references": None, RUN: job.spec.run_id}
+    made_by = {key: options[key] for key in (CAPTIONER, PHOTOGRAPHS)}
+    details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
     details |= condition_details(name, suggested_name(writer), options["condition"])
     job.progress(1.0, "keeping the captions")
     source = f"{writer} on {options[PHOTOGRAPHS]['name']}"
