@@ -131,8 +131,8 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     if rows.empty:
         return
     st.dataframe(condition_table(rows), hide_index=True, alt="Each metric and condition")
-    note("Value [95% interval over images]. Minus original: paired over images and seeds. Minus neutral: above chance "
-         "for LIC_M, the value itself for the others.")  # fmt: skip
+    note("Value [95% interval over images]. Minus original: over the images that the set shares with the "
+         "originals, paired. Minus neutral: above chance for LIC_M, the value itself for the others.")  # fmt: skip
     st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
 
 

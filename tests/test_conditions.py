@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.aggregate import Pair, Ranking
+from capbias_core.aggregate import Estimate, Pair, Ranking
+from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import conditions
+from capbias_core.experiments import conditions, read
 from capbias_core.experiments.conditions import (
     COLUMNS,
     condition_of,
@@ -211,7 +213,9 @@ def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path
         ("gender", "sat", "LIC_M", "person", 39.1),
         ("gender", "oscar", "LIC_M", "both", 39.0),
         ("gender", "blip", "DBAC", "box", 33.42),
-        ("gender", "blip", "BA", "segment", 0.83),
+        # Table 4's "BA T→A" is BA→ of Wang & Russakovsky, not the undirected BA of Zhao et al.
+        ("gender", "blip", "DBA_G", "segment", 0.83),
+        ("race", "blip", "DBA_G", "box", 0.74),
         ("race", "blip", "attribution_score", "part", 74.92),
         ("race", "blip", "LIC", "original", 1.11),
     ],
@@ -220,6 +224,7 @@ def test_printed_values_stand_under_our_names_of_conditions(attribute, model, me
     rows = printed_conditions(published_results(), attribute)
     own = rows[(rows["model"] == model) & (rows["metric"] == metric) & (rows["masked"] == masked)]
     assert own["value"].tolist() == [value]
+    assert "BA" not in set(rows["metric"]), "no printed value stands beside another metric"
     assert set(rows["masked"]) <= set(CONDITIONS)
 
 
@@ -285,7 +290,7 @@ def test_the_chart_has_a_panel_a_metric_with_measured_and_printed_values():
     printed = printed_conditions(published_results(), "gender")
     figure = condition_chart(rows_of(original=(45, 1), person=(40, 1)), printed)
     titles = [note.text for note in figure.layout.annotations]
-    assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA T→A ↓", "attribution score ↓"]
+    assert titles == ["LIC_M ↓", "LIC ↓", "DBAC T→A ↓", "DPA T→A ↓", "BA→ T→A (DBA_G) ↓", "attribution score ↓"]
     own = next(trace for trace in figure.data if trace.name == "m, gender")
     assert list(own.y) == [45, 40] and list(own.error_y.array) == [1, 1]
     sat = next(trace for trace in figure.data if trace.name == "printed: sat, gender (LIC Table 4)")
@@ -307,10 +312,116 @@ def test_the_table_has_both_differences():
 
 
 @pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
-def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(measured, monkeypatch, pair):
+def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
-    workspace, rows = measured
-    runs = list(workspace.runs_of(rows["run_id"].unique()[:1]).values())
     found = Ranking({}, (Pair(*pair, p=0.01),))
     monkeypatch.setattr(conditions, "ranking", lambda *_: found)
-    assert conditions._changes(workspace, runs, "LIC_M", "", "m") == {"n": (-3.0, -4.0, -1.0)}
+    changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
+    assert changes == {"n": (-3.0, -4.0, -1.0)}
+
+
+def runs_of(*models: str) -> list:
+    """What of runs a comparison reads: an id and the set."""
+    return [SimpleNamespace(run_id=f"run of {model}", spec={"model": model}) for model in models]
+
+
+def right_of(right: list[int], first: int = 0) -> Estimate:
+    """An estimate of the share of images that were guessed right, x100; right: 0 or 1 of each, from this image on."""
+    images = tuple(str(first + place) for place in range(len(right)))
+    return Estimate(images, np.column_stack([right, np.ones(len(right))]), np.zeros(0), 100, quotient)
+
+
+def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_path, monkeypatch):
+    """All 40 images are guessed right on the originals. With the outline masked the first 20 still are, of the others
+    none: 50 - 100 = -50 over all 40. The set `object` holds the first 20 only, of which 15 are right: 75 - 100 = -25.
+    Over those 20 alone the outline would have changed nothing."""
+    own = {"m": right_of([1] * 40), "segment": right_of([1] * 20 + [0] * 20), "object": right_of([1] * 15 + [0] * 5)}
+    monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec["model"]]})
+    changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
+    assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -50, "object": -25})
+    assert changes["segment"][1] < -30 and changes["segment"][2] > -70, "paired over 40 images"
+    assert conditions._changes(Workspace(tmp_path), runs_of("segment", "object"), "LIC_M", "", "m") == {}
+
+
+def test_a_share_of_what_was_above_chance_is_said_of_the_same_images_only():
+    """`object` holds other images than the originals: what its change is a share of is not the 20 shown."""
+    rows = rows_of(original=(45, 1), object=(43, 1), person=(40, 1))
+    assert "the object by −2.0 [−3.0, −1.0] (10% of" in condition_answer(rows, "m", "gender").support
+    fewer, moved = rows.copy(), rows.copy()
+    fewer.loc[fewer["masked"] == "object", "n"] = 331
+    # As many images, of which not all are the same: over those that are, the change is another than 43 - 45.
+    moved.loc[moved["masked"] == "object", ["to_original", "to_original_low", "to_original_high"]] = -4.0, -5.0, -3.0
+    for other in (fewer, moved):
+        support = condition_answer(other, "m", "gender").support
+        assert "the object by −" in support and "(10% of" not in support and "(20% of" not in support
+        assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
+        assert "different images" in support
+
+
+# the metrics that the page compares
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """A workspace with human captions, objects, and a captioner of originals and masked photographs; rows of `dba`.
+
+    Of 40 images half show a cat; two people write of each, and say `woman` of three cats in four, `man` of the rest.
+    """
+    folder = tmp_path_factory.mktemp("dba")
+    cats = [place < 20 for place in range(40)]
+    human = ["woman" if place % 4 else "man" for place in range(20)] + [
+        "man" if place % 4 else "woman" for place in range(20)
+    ]
+    labels = pd.DataFrame({"image_id": range(40), "gender": ["Female", "Male"] * 20})
+    labels.assign(objects=["cat" if cat else "dog" for cat in cats]).to_csv(folder / "labels.csv", index=False)
+    said = {
+        "human": human, "m": ["woman" if cat else "man" for cat in cats],
+        "m_masked_person": human[20:] + human[:20],
+    }  # fmt: skip
+    home = ["--workspace", str(folder / "home"), "--collection", COLLECTION]
+    assert main(["import", str(folder / "labels.csv"), "--kind", "attributes", *home]) == 0
+    for name, people in said.items():
+        rows = [{"image_id": place, "caption": f"a {who} outside"} for place, who in enumerate(people)]
+        (folder / f"{name}.json").write_text(json.dumps(rows))
+        kind = "references" if name == "human" else "captions"
+        assert main(["import", str(folder / f"{name}.json"), "--kind", kind, *home]) == 0
+    out = folder / "rows.csv"
+    assert main(["conditions", "--attribute", "gender", "--metric", "dba", "--output", str(out), *home]) == 0
+    return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}, keep_default_na=False)
+
+
+def test_the_panel_of_ba_from_t_to_a_shows_dba_g(compared):
+    """Of people's captions of cats 3 in 4 say `woman`, of dogs 1 in 4. The captioner says it of all cats and no dog:
+    every pair that goes together does so by 1/4 more, every other by 1/4 less: 25. With the person masked 1 in 4 and
+    3 in 4: -50."""
+    _, rows = compared
+    assert rows[["metric", "direction", "masked"]].to_numpy().tolist() == [
+        ["DBA_G", "", "original"], ["DBA_G", "", "person"],
+    ]  # fmt: skip
+    assert rows["value"].astype(float).tolist() == pytest.approx([25.0, -50.0])
+    assert float(rows["to_original"].iloc[1]) == pytest.approx(-75.0)
+    drawn = condition_chart(
+        rows.astype({"value": float}).assign(ci_low=0.0, ci_high=0.0, to_neutral=0.0), rows.iloc[:0]
+    )
+    assert [note.text for note in drawn.layout.annotations] == ["BA→ T→A (DBA_G) ↓"]
+
+
+def test_ba_of_the_captions_alone_is_no_choice(compared):
+    workspace, _ = compared
+    with pytest.raises(CapbiasError, match="dba"):
+        plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("ba",))
+    assert {spec.family for spec in plan_conditions(workspace, COLLECTION, "m", "gender", seeds=2).specs} == {
+        "attack", "dbac", "predictability", "cooccurrence",
+    }  # fmt: skip
+
+
+def test_without_objects_of_the_photographs_dba_g_is_said_to_be_lacking(tmp_path):
+    workspace = Workspace(tmp_path)
+    pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]}).to_csv(tmp_path / "labels.csv", index=False)
+    home = ["--workspace", str(tmp_path), "--collection", COLLECTION]
+    assert main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *home]) == 0
+    frame = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a woman", "a man"]})
+    for kind, name in (("captions", "m"), ("captions", "m_masked_person"), ("references", "human")):
+        workspace.keep(kind, name, frame, COLLECTION, "test", conditions.condition_details(name))
+    found = plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("dba",))
+    assert found.specs == [] and [line for line in found.lacking if "DBA" in line and "objects" in line]

@@ -10,23 +10,25 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from capbias_core.aggregate import Pair
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.plan import Request, RunSpec, attribute_of, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_of, object_sources, plan
 from capbias_core.experiments.read import current_runs, ranking
 from capbias_core.experiments.store import Item, RunRow, Workspace, checked_name
 from capbias_core.metrics import METRICS
-from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A
+from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, Attribute
 
 ORIGINAL = CONDITIONS[0]
 CAPTIONER, CONDITION = "captioner", "condition"  # the keys in a set's details
 
-# What is shown against the condition, in this order: metric and direction as measured.
+# What is shown against the condition, in this order: metric and direction as measured. DBA_G is the T->A side of BA→.
 PANELS = (
-    ("LIC_M", ""), ("LIC", ""), ("DBAC", T_TO_A), ("DPA", T_TO_A), ("BA", ""), ("attribution_score", ""),
+    ("LIC_M", ""), ("LIC", ""), ("DBAC", T_TO_A), ("DPA", T_TO_A), ("DBA_G", ""), ("attribution_score", ""),
 )  # fmt: skip
-# What a user asks for; all but LIC_M compare with human captions, and the last two need words for the attribute.
-ASKED = ("lic", "dbac", "dpa", "ba")
-OF_WORDS = ("dpa", "ba")
+# What a user asks for; all but LIC_M compare with human captions. The last two, from the objects of the photographs to
+# the value that captions name, need both.
+ASKED = ("lic", "dbac", "dpa", "dba")
+OBJECT_TO_VALUE = ("dpa", "dba")
 
 # Words in the name of a file or of a set, or in a printed table, that say what was masked; the longest first.
 SPELLED = {
@@ -35,8 +37,9 @@ SPELLED = {
 }  # fmt: skip
 _WHAT = "|".join(SPELLED).replace(" ", "[ _-]")
 _MASKED = re.compile(rf"(?:masked[ _-]+({_WHAT})|({_WHAT})[ _-]+masked)(?![a-z])", re.IGNORECASE)
-# The printed metric where it has another name than the measured one, and the paper's own direction of BA.
-PRINTED_AS = {"attribution_score_percent": "attribution_score"}
+# The printed metric where it has another name than the measured one. DBAC's Table 4 prints, as BA, BA→ from T to A
+# (Wang & Russakovsky), which is DBA_G here, and not the BA of Zhao et al. that LIC measures.
+PRINTED_AS = {"attribution_score_percent": "attribution_score", "BA": "DBA_G"}
 PRINTED_TABLE = {"lic": "4", "dbac": "4"}
 
 DIFFERENCES = tuple(f"to_{other}{end}" for other in ("original", "neutral") for end in ("", "_low", "_high"))
@@ -112,7 +115,7 @@ def plan_conditions(
     workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram", seeds: int = 10,
     metrics: Sequence[str] = ASKED, references: str = "", options: dict | None = None,
 ) -> Plan:  # fmt: skip
-    """The runs of every set of a captioner: LIC_M, and with human captions LIC, DBAC, DPA and BA.
+    """The runs of every set of a captioner: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
     references: their name, '' for the collection's first. Raises CapbiasError where nothing is masked or labelled.
     """
@@ -128,7 +131,8 @@ def plan_conditions(
         known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
         raise unknown_name("attribute", attribute, sorted(known))
     human = references or next((own.name for own in workspace.items("references", collection)), "")
-    wanted, lacking = _possible(metrics, attribute_of(tables[-1], attribute)[0], bool(human))
+    objects = object_sources(workspace, collection, tables[-1])
+    wanted, lacking = _possible(metrics, attribute_of(tables[-1], attribute)[0], bool(human), bool(objects))
     if not wanted:
         return Plan([], lacking)
     names = tuple(item.name for item in sets.values())
@@ -138,21 +142,28 @@ def plan_conditions(
     return Plan(plan(workspace, request), lacking)
 
 
-def _possible(metrics: Sequence[str], attribute, human: bool) -> tuple[list[str], tuple[str, ...]]:
+def _possible(
+    metrics: Sequence[str], attribute: Attribute, human: bool, objects: bool
+) -> tuple[list[str], tuple[str, ...]]:
     """What can be measured, and a line on each metric that cannot."""
     wanted, lacking = [], []
     for name in metrics:
         if name not in ASKED:
             raise unknown_name("metric", name, ASKED)
-        if name != "lic" and not human:
-            lacking.append(f"{name.upper()} needs human captions of the same photographs.")
-        elif name in OF_WORDS and not attribute.words:
-            lacking.append(
-                f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
-            )
-        else:
-            wanted.append(name)
+        lack = _lack(name, attribute, human, objects)
+        (lacking if lack else wanted).append(lack or name)
     return wanted, tuple(lacking)
+
+
+def _lack(name: str, attribute: Attribute, human: bool, objects: bool) -> str:
+    """Why a metric cannot be measured, or ''."""
+    if name != "lic" and not human:
+        return f"{name.upper()} needs human captions of the same photographs."
+    if name in OBJECT_TO_VALUE and not attribute.words:
+        return f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
+    if name in OBJECT_TO_VALUE and not objects:
+        return f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page."
+    return ""
 
 
 def condition_rows(
@@ -216,17 +227,23 @@ def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], names
 
 
 def _changes(workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str) -> dict[str, tuple]:
-    """Of each masked set the change of its value from that on the originals, paired over images, with its interval."""
-    if original not in {run.spec["model"] for run in runs}:
-        return {}
+    """Of each masked set the change of its value from that on the originals, paired over images, with its interval.
+
+    Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack.
+    """
+    by_name = {run.spec["model"]: run for run in runs}
+    unmasked = by_name.pop(original, None)
     changes = {}
-    for pair in ranking(workspace, runs, metric, direction).pairs:
-        ends = (math.nan, math.nan) if pair.ci_low is None else (pair.ci_low, pair.ci_high)
-        if pair.second == original:
-            changes[pair.first] = (pair.difference, *ends)
-        elif pair.first == original:
-            changes[pair.second] = (-pair.difference, -ends[1], -ends[0])
+    for name, run in by_name.items() if unmasked else ():
+        for pair in ranking(workspace, [unmasked, run], metric, direction).pairs:
+            changes[name] = _masked_minus_original(pair, original)
     return changes
+
+
+def _masked_minus_original(pair: Pair, original: str) -> tuple[float, float, float]:
+    """Difference and interval of a pair, whichever of both stands first in it."""
+    low, high = (math.nan, math.nan) if pair.ci_low is None else (pair.ci_low, pair.ci_high)
+    return (-pair.difference, -high, -low) if pair.first == original else (pair.difference, low, high)
 
 
 def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
@@ -237,5 +254,5 @@ def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
         condition if condition == ORIGINAL else suggested_condition(condition)[1] for condition in own["condition"]
     ]
     own = own.assign(masked=masked, metric=own["metric"].replace(PRINTED_AS))
-    own.loc[own["metric"] == "BA", "direction"] = ""  # the direction that it has in this paper, and none here
+    own.loc[own["metric"] == "DBA_G", "direction"] = ""  # printed as T->A; here the name itself says so
     return own.reset_index(drop=True)
