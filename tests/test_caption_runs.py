@@ -19,6 +19,7 @@ from capbias_core.experiments.captioning import captioning, coco_results
 from capbias_core.experiments.conditions import condition_of
 from capbias_core.experiments.engine import needs_workers
 from capbias_core.experiments.ingest import keep_attributes, keep_images
+from capbias_core.experiments.making import apart
 from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
@@ -167,6 +168,27 @@ def coloured(place: Path, *images: str, colour: int = 0) -> Path:
     for image in images:
         Image.new("RGB", (40, 40), (colour, 128, 128)).save(place / f"{image}.png")
     return place
+
+
+def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspace, blip, tmp_path):
+    folders = [
+        "photographs (segment masked)",
+        "photographs (segment masked, blur)",
+        "photographs (segment masked, mean)",
+    ]
+    for number, name in enumerate(folders):
+        place = coloured(tmp_path / str(number), "1", colour=number)
+        keep_images(workspace, place, "mine", name, {"condition": "segment"})
+    specs = [captioning(workspace, "mine", str(blip), name, **SETTINGS) for name in folders]
+    assert apart(specs) == specs and apart([specs[0], specs[0]])
+    for spec in specs:
+        done(workspace, spec)
+    kept = {item.name: item.details["made_by"]["photographs"]["name"] for item in workspace.items("captions", "mine")}
+    names = ["tiny-blip (segment masked)", "tiny-blip (segment masked, blur)", "tiny-blip (segment masked, mean)"]
+    assert kept == dict(zip(names, folders, strict=True))
+    same = [captioning(workspace, "mine", str(blip), name, "same", **SETTINGS) for name in folders[:2]]
+    with pytest.raises(CapbiasError, match="several runs that make 'same'"):
+        apart(same)
 
 
 def judged(workspace: Workspace, name: str):

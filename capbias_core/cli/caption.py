@@ -45,7 +45,7 @@ def add_arguments(command, positive) -> None:
     masked = "those of its photographs that are masked so (default: original)"
     command.add_argument("--condition", choices=CONDITIONS, help=masked)
     command.add_argument(
-        "--name", metavar="NAME", default="", help="name of the set (default: by captioner, condition)"
+        "--name", metavar="NAME", default="", help="name of the set (default: by captioner and photographs)"
     )
     command.add_argument("--output", metavar="FILE", help="where to write COCO results (default: stdout, for files)")
 

@@ -7,9 +7,9 @@ import json
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.making import making
+from capbias_core.experiments.making import making, named_after
 from capbias_core.experiments.models import captioner_option
-from capbias_core.experiments.photographs import KIND, ORIGINALS, frozen_photographs
+from capbias_core.experiments.photographs import KIND, frozen_photographs
 from capbias_core.experiments.plan import CAPTIONER, RUN, RunSpec
 from capbias_core.experiments.store import Workspace, checked_name, suggested_name
 from capbias_core.types import CONDITIONS
@@ -25,8 +25,8 @@ def captioning(
     """The run that captions photographs of a collection.
 
     captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the collection,
-    '' for the originals; masked ones give the set their condition. name: of the set, '' for `captioner` or `captioner
-    (condition masked)`; a set of that name that was made before is replaced. settings: beams, length, batch, device;
+    '' for the originals; masked ones give the set their condition. name: of the set, '' for that of the captioner and
+    the folder; a set of that name that was made before is replaced. settings: beams, length, batch, device;
     those left out are the usual ones. Raises CapbiasError where the captioner or the photographs are not there, and
     where captions of that name were loaded.
     """
@@ -34,7 +34,7 @@ def captioning(
     frozen = frozen_photographs(workspace, collection, photographs)
     condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
     options = {CAPTIONER: chosen, "condition": condition} | _chosen(settings)
-    name = checked_name(name or set_name(suggested_name(chosen["name"]), condition, frozen["name"]))
+    name = checked_name(name or named_after(suggested_name(chosen["name"]), frozen["name"]))
     _check_free(workspace, collection, name)
     return making(workspace, collection, FAMILY, name, options, frozen)
 
@@ -53,17 +53,6 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
 def _chosen(settings: dict) -> dict:
     """The settings that were made; `auto` is what runs do without a device."""
     return {key: value for key, value in settings.items() if value is not None and (key, value) != ("device", "auto")}
-
-
-def set_name(captioner: str, condition: str, photographs: str = ORIGINALS) -> str:
-    """The name of a caption set.
-
-    >>> set_name("blip", "original"), set_name("blip", "segment", "faces"), set_name("blip", "original", "faces")
-    ('blip', 'blip (segment masked)', 'blip (faces)')
-    """
-    if condition != ORIGINAL:
-        return f"{captioner} ({condition} masked)"
-    return captioner if photographs == ORIGINALS else f"{captioner} ({photographs})"
 
 
 def coco_results(frame: pd.DataFrame) -> str:

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from capbias_core.errors import CapbiasError
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.photographs import PHOTOGRAPHS, frozen_photographs
+from capbias_core.experiments.photographs import ORIGINALS, PHOTOGRAPHS, frozen_photographs
 from capbias_core.experiments.plan import EMPTY, RUN, RunSpec
 from capbias_core.experiments.store import Workspace, checked_name
 
 COLLECTION, NAME = "collection", "name"
+
+
+def named_after(maker: str, photographs: str) -> str:
+    """The usual name of what a captioner or detector made of a folder of photographs; of the originals, its own name.
+
+    >>> named_after("blip", "photographs"), named_after("blip", "faces")
+    ('blip', 'blip (faces)')
+    >>> named_after("blip", "photographs (segment masked, blur)")
+    'blip (segment masked, blur)'
+    """
+    if photographs == ORIGINALS:
+        return maker
+    start = f"{ORIGINALS} ("
+    whole = photographs.startswith(start) and photographs.endswith(")")
+    return f"{maker} ({photographs.removeprefix(start).removesuffix(')') if whole else photographs})"
+
+
+def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
+    """The same runs. Raises CapbiasError where two of them make an item of one name: the later would replace it."""
+    counts = Counter((spec.family, spec.options[NAME]) for spec in dict((own.run_id, own) for own in specs).values())
+    twice = [name for (_, name), count in counts.items() if count > 1]
+    if twice:
+        raise CapbiasError(
+            f"several runs that make {', '.join(map(repr, twice))}, each of which would replace the one before",
+            "a name of its own for each",
+            "Ask for one of them, or in a terminal name each (--name).",
+        )
+    return list(specs)
 
 
 def making(

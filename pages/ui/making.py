@@ -13,7 +13,7 @@ from capbias_core.experiments.captioning import captioning
 from capbias_core.experiments.correlated import departures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.laboratory import keep_uploaded
-from capbias_core.experiments.making import RUN, making
+from capbias_core.experiments.making import RUN, apart, making
 from capbias_core.experiments.masking import MASKED, masking
 from capbias_core.experiments.people import SEGMENTS, people_sources
 from capbias_core.experiments.photographs import photograph_sets
@@ -155,7 +155,7 @@ def _caption(engine: Engine, collection: str) -> None:
         captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
         for folder in chosen
     ]  # fmt: skip
-    start_button(engine, collection, specs, "Caption", "caption")
+    start_button(engine, collection, apart(specs), "Caption", "caption")
 
 
 def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
