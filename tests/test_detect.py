@@ -469,6 +469,33 @@ def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monke
     assert main([*command, "--photographs", "masked"]) == 2
 
 
+def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yolo):
+    """One name, three settings; the last finds nothing, so that no objects are left of it either."""
+
+    def asked(confidence: float) -> int:
+        options = {WEIGHTS: weights_option(looked_at, str(yolo)), "confidence": confidence}
+        spec = making(looked_at, "c", "detect", "one name", options)
+        if looked_at.enqueue(spec.run_id, "c", asdict(spec), "token"):
+            execute(str(looked_at.folder), spec.run_id, "token")
+        assert looked_at.run(spec.run_id).status == "finished"
+        return looked_at.item(BOXES, "one name", "c").rows
+
+    many, few = asked(0.2), asked(0.5)
+    assert many > few > 0 and asked(0.2) == many
+    assert "one name" in {item.name for item in looked_at.items("objects", "c")}
+    assert asked(1.0) == 0
+    assert "one name" not in {item.name for item in looked_at.items("objects", "c")}
+
+
+def test_boxes_of_another_folder_do_not_replace_those_of_the_originals(looked_at, yolo, coco_bias, monkeypatch):
+    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)  # a worker takes seconds
+    keep_images(looked_at, coco_bias / "images", "c", "twin")
+    command = ["detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
+    assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
+    kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
+    assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
+
+
 # tables of boxes
 
 TABLE = """image,class,confidence,x1,y1,x2,y2

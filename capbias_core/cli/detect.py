@@ -21,7 +21,8 @@ from capbias_core.experiments.boxes import (
     weights_option,
 )
 from capbias_core.experiments.browse import find_pictures
-from capbias_core.experiments.making import making
+from capbias_core.experiments.making import making, named_after
+from capbias_core.experiments.photographs import ORIGINALS
 from capbias_core.experiments.plan import FOUND_BY, OBJECTS
 from capbias_core.experiments.store import Workspace
 from capbias_core.load import normalise_image_id
@@ -71,7 +72,7 @@ def add_arguments(command) -> None:
     command.add_argument("--instances", metavar="FILE", help=drawn)
     command.add_argument("--collection", metavar="NAME", help="the photographs of a collection of the workspace")
     command.add_argument("--photographs", metavar="NAME", default="", help="which of its folders, if not the originals")
-    command.add_argument("--name", help="with --collection: what to keep the boxes as (default: the weights' name)")
+    command.add_argument("--name", help="with --collection: what to keep the boxes as (default: by the weights' name)")
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
 
@@ -120,7 +121,7 @@ def _of_files(workspace: Workspace, option: dict, output: Path | None, args) -> 
 
 def _of_collection(workspace: Workspace, option: dict, output: Path | None, args) -> int:
     collection = known_collection(workspace, args.collection)
-    name = args.name or Path(option["name"]).stem
+    name = args.name or named_after(Path(option["name"]).stem, args.photographs or ORIGINALS)
     options = {WEIGHTS: option, "confidence": args.confidence}
     spec = making(workspace, collection, "detect", name, options, args.photographs)
     code = outcome(run_all(workspace, [spec], collection))

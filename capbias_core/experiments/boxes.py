@@ -202,6 +202,13 @@ def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
 
 
+def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
+    """Forget the objects that earlier boxes of this name showed."""
+    for item in workspace.items(OBJECTS, boxes.collection):
+        if item.details.get(FOUND_BY) == boxes.name:
+            workspace.delete(item)
+
+
 def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
     """How far kept boxes agree with kept outlines of the same photographs on objects of one class.
 

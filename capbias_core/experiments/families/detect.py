@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from capbias_core.aggregate import Estimate
-from capbias_core.experiments.boxes import CONFIDENCE, WEIGHTS, Found, boxes_of, keep_boxes, keep_objects_of, weights_of
+from capbias_core.experiments.boxes import (
+    CONFIDENCE,
+    WEIGHTS,
+    Found,
+    boxes_of,
+    forget_objects_of,
+    keep_boxes,
+    keep_objects_of,
+    weights_of,
+)
 from capbias_core.experiments.families.base import Job, Outcome
-from capbias_core.experiments.making import COLLECTION, NAME
+from capbias_core.experiments.making import COLLECTION, NAME, RUN
 from capbias_core.experiments.photographs import PHOTOGRAPHS
 from capbias_core.experiments.store import RunRow, Workspace
 
@@ -20,10 +29,12 @@ def run(job: Job) -> Outcome:
     found = boxes_of(job.workspace, job.photographs(), weights, confidence, job.progress)
     if not found.read:
         raise next(iter(found.refused.values()))
-    details = {"photographs": options[PHOTOGRAPHS]["name"]}
+    details = {"photographs": options[PHOTOGRAPHS]["name"], RUN: job.spec.run_id}
     item = keep_boxes(job.workspace, found, options[WEIGHTS], confidence, options[COLLECTION], options[NAME], details)
     if len(found.frame):
         keep_objects_of(job.workspace, item)
+    else:
+        forget_objects_of(job.workspace, item)
     return Outcome([], {}, notes(found))
 
 
