@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import struct
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
@@ -49,6 +50,36 @@ def test_a_photograph_is_turned_upright(tmp_path):
     pixels = read_photograph(tmp_path / "a.png")
     assert pixels.shape == (4, 2, 3)
     assert (pixels[0] == RED).all() and (pixels[1:] == BLUE).all()
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_every_turn_is_as_pillow_turns_it(tmp_path, turn):
+    picture = Image.fromarray(np.random.default_rng(turn).integers(0, 256, (2, 3, 3), dtype=np.uint8))
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    picture.save(tmp_path / "a.png", exif=exif)
+    with Image.open(tmp_path / "a.png") as saved:
+        wanted = np.array(ImageOps.exif_transpose(saved))
+    assert (read_photograph(tmp_path / "a.png") == wanted).all()
+
+
+def test_odd_fields_of_exif_do_not_matter(tmp_path):
+    """A resolution that is text: writing such a block anew, as Pillow's own turning does, raises TypeError."""
+    exif = Image.Exif()
+    exif[0x0112], exif[0x011A] = 6, 72.0
+    data = io.BytesIO()
+    Image.new("RGB", (4, 2), RED).save(data, "JPEG", exif=exif)
+    rational, text = struct.pack(">HHI", 0x011A, 5, 1), struct.pack(">HHI", 0x011A, 2, 8)
+    content = data.getvalue()
+    swapped = content.replace(rational, text)
+    if swapped == content:
+        rational, text = struct.pack("<HHI", 0x011A, 5, 1), struct.pack("<HHI", 0x011A, 2, 8)
+        swapped = content.replace(rational, text)
+    assert swapped != content
+    (tmp_path / "a.jpg").write_bytes(swapped)
+    with Image.open(tmp_path / "a.jpg") as saved, pytest.raises(TypeError):
+        ImageOps.exif_transpose(saved)
+    assert read_photograph(tmp_path / "a.jpg").shape == (4, 2, 3)
 
 
 @pytest.mark.parametrize("mode", ["CMYK", "L", "P", "RGBA", "I;16"])

@@ -8,11 +8,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 
+ORIENTATION = 0x0112  # the field of EXIF, and for its values what turns the picture upright
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is unpacked
 
 
@@ -26,16 +36,27 @@ def read_photograph(path: Path) -> np.ndarray:
         try:
             with _opened(handle) as image:
                 _check_size(path, image.size)
-                return _rgb(ImageOps.exif_transpose(image))
+                return _rgb(_upright(image))
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise _too_large(path, "more than 89 million pixels") from None
-        except (OSError, SyntaxError, ValueError, EOFError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a broken file makes a decoder raise
             fault = "no format that is known" if isinstance(error, UnidentifiedImageError) else error
             raise CapbiasError(
                 f"{path.name}, which cannot be read as a picture ({fault})",
                 "a whole JPEG, PNG, WebP, BMP, TIFF or GIF file",
                 "Copy the file again, or leave it out.",
             ) from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turned as its EXIF says; as it is where that cannot be read. The other fields may hold anything."""
+    try:
+        turn = TURNS.get(image.getexif().get(ORIENTATION))
+    except Exception:
+        turn = None
+    return image if turn is None else image.transpose(turn)
 
 
 def _opened(handle: BinaryIO) -> Image.Image:

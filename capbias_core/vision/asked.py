@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from capbias_core.attackers.base import Tick
 from capbias_core.attackers.training import DROP, ORDER, SET_ASIDE, epoch_tick
+from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Attribute
@@ -50,7 +51,7 @@ class AskedJudge:
         if not self.epochs:
             return FittedAsked(self, self.captioner, self.answers, tick)
         captioner = copy(self.captioner)
-        captioner.model = deepcopy(self.captioner.model)
+        captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
         # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
         with torch.random.fork_rng():
             torch.manual_seed(child_seed(seed, FIT, DROP))
@@ -61,7 +62,7 @@ class AskedJudge:
         aside = set_aside(labels, n_values, np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)))
         order = np.random.default_rng(child_seed(seed, FIT, ORDER))
         optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
-        lowest, weights = np.inf, captioner.model.state_dict()
+        lowest, weights = np.inf, None
         for epoch in range(self.epochs):
             report = epoch_tick(tick, epoch, self.epochs)
             captioner.model.train()
@@ -77,6 +78,12 @@ class AskedJudge:
             with torch.no_grad():
                 loss = sum(float(self._loss(captioner, corpus[rows[place]], labels[place]))
                            for place in np.flatnonzero(aside))  # fmt: skip
+            if not np.isfinite(loss):
+                raise CapbiasError(
+                    f"a captioner whose loss is {loss} after {epoch + 1} epochs of training",
+                    "a finite one",
+                    "Ask it as it is (without --judge-epochs), or train another.",
+                )
             if loss < lowest:
                 lowest, weights = loss, deepcopy(captioner.model.state_dict())
         captioner.model.load_state_dict(weights)

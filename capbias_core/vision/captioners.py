@@ -69,6 +69,11 @@ class Captioner:
             self.prompt = _prompt(self.preset, self.processor)
         self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
+    @property
+    def numbers(self) -> str:
+        """What results say of where and with which numbers it works, such as `on cpu, float32`."""
+        return f"on {self.device.type}, {str(self.model.dtype).removeprefix('torch.')}"
+
     def captions(
         self, pixels: Sequence[np.ndarray], beams: int = BEAMS, length: int = LENGTH, batch: int = BATCH
     ) -> list[str]:

@@ -82,7 +82,8 @@ def run(job: Job) -> Outcome:
     if not any(heat.any() for heat in maps):
         raise _no_map(job, left_out)
     table = pd.DataFrame(rows)
-    return Outcome(_results(job, table), maps_arrays(table, maps), _notes(job, table, left_out))
+    notes = (*_notes(job, table, left_out), f"The captioner worked {captioner.numbers}.")
+    return Outcome(_results(job, table), maps_arrays(table, maps), notes)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

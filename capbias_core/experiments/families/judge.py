@@ -93,6 +93,7 @@ def _asked(job: Job) -> Outcome:
     judge = AskedJudge(captioner, found.files, job.attribute, prompt, epochs)
     sides = held_out(job, found, splits, judge)
     how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
-    method = f"captioner {options['judge']['name']} {options['judge']['digest'][:8]}, {how}; prompt {prompt}"
+    name = f"{options['judge']['name']} {options['judge']['digest'][:8]}"
+    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {prompt}"
     own = SELF if options["judge"].get(SELF) else options["judge"]["name"]
     return outcome(job, found, splits, sides, own, method, "" if prompt == STATEMENT else prompt)
