@@ -237,7 +237,8 @@ def rows_of(**values) -> pd.DataFrame:
     rows = []
     for masked, (value, half) in values.items():
         change = {"to_original": value - original, "to_original_low": value - original - half,
-                  "to_original_high": value - original + half} if masked != "original" else {}  # fmt: skip
+                  "to_original_high": value - original + half,
+                  "original_there": original} if masked != "original" else {}  # fmt: skip
         above = {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
         rows.append(
             {"captioner": "m", "masked": masked, "attribute": "gender", "model": "m", "metric": "LIC_M",
@@ -274,10 +275,10 @@ def test_a_change_whose_interval_holds_0_has_no_share():
 def test_sets_of_different_images_say_so():
     """Attackers of a set that lacks images train on others, so that seeds are not paired."""
     rows = rows_of(original=(45, 1), object=(43, 1))
-    assert "paired over images and seeds" in condition_answer(rows, "m", "gender").support
+    assert "paired over the images that a set and the originals" in condition_answer(rows, "m", "gender").support
     rows.loc[rows["masked"] == "object", "n"] = 600
     support = condition_answer(rows, "m", "gender").support
-    assert "different images (from 600 to 662 test images a seed)" in support and "and seeds;" not in support
+    assert "different images (from 600 to 662 test images a seed)" in support and "Changes are paired" not in support
 
 
 def test_without_the_original_nothing_is_claimed():
@@ -314,10 +315,10 @@ def test_the_table_has_both_differences():
 @pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
 def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
-    found = Ranking({}, (Pair(*pair, p=0.01),))
+    found = Ranking({}, (Pair(*pair, p=0.01),), {"m": 44.0, "n": 41.0})
     monkeypatch.setattr(conditions, "ranking", lambda *_: found)
     changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
-    assert changes == {"n": (-3.0, -4.0, -1.0)}
+    assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
 
 
 def runs_of(*models: str) -> list:
@@ -332,30 +333,34 @@ def right_of(right: list[int], first: int = 0) -> Estimate:
 
 
 def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_path, monkeypatch):
-    """All 40 images are guessed right on the originals. With the outline masked the first 20 still are, of the others
-    none: 50 - 100 = -50 over all 40. The set `object` holds the first 20 only, of which 15 are right: 75 - 100 = -25.
-    Over those 20 alone the outline would have changed nothing."""
-    own = {"m": right_of([1] * 40), "segment": right_of([1] * 20 + [0] * 20), "object": right_of([1] * 15 + [0] * 5)}
+    """Of 40 images the first 20 are guessed right on the originals, and 10 of the others. With the outline masked the
+    first 20 still are, of the others none: 50 - 75 = -25 over all 40. The set `object` holds only the first 20, and 15
+    are right: 75 - 100 = -25. Over those 20 alone the outline would have changed nothing."""
+    own = {
+        "m": right_of([1] * 30 + [0] * 10),
+        "segment": right_of([1] * 20 + [0] * 20),
+        "object": right_of([1] * 15 + [0] * 5),
+    }
     monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec["model"]]})
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
-    assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -50, "object": -25})
-    assert changes["segment"][1] < -30 and changes["segment"][2] > -70, "paired over 40 images"
+    assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
+    there = {name: change[3] for name, change in changes.items()}
+    assert there == pytest.approx({"segment": 75, "object": 100}), "the originals of the same images"
     assert conditions._changes(Workspace(tmp_path), runs_of("segment", "object"), "LIC_M", "", "m") == {}
 
 
-def test_a_share_of_what_was_above_chance_is_said_of_the_same_images_only():
-    """`object` holds other images than the originals: what its change is a share of is not the 20 shown."""
+def test_a_share_is_of_what_was_above_chance_on_the_images_of_the_change():
+    """The images of `object` are half of the others: there the originals had 33, 8 above chance, of which 2 went: 25%,
+    and not 10% of the 20 above chance on all of them."""
     rows = rows_of(original=(45, 1), object=(43, 1), person=(40, 1))
-    assert "the object by −2.0 [−3.0, −1.0] (10% of" in condition_answer(rows, "m", "gender").support
-    fewer, moved = rows.copy(), rows.copy()
-    fewer.loc[fewer["masked"] == "object", "n"] = 331
-    # As many images, of which not all are the same: over those that are, the change is another than 43 - 45.
-    moved.loc[moved["masked"] == "object", ["to_original", "to_original_low", "to_original_high"]] = -4.0, -5.0, -3.0
-    for other in (fewer, moved):
-        support = condition_answer(other, "m", "gender").support
-        assert "the object by −" in support and "(10% of" not in support and "(20% of" not in support
-        assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
-        assert "different images" in support
+    rows.loc[rows["masked"] == "object", ["n", "original_there", "value"]] = 331, 33.0, 31.0
+    support = condition_answer(rows, "m", "gender").support
+    assert "the object by −2.0 [−3.0, −1.0] (25% of what was above chance)" in support
+    assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
+    rows.loc[rows["masked"] == "object", "original_there"] = 24.0
+    assert "the object by −2.0 [−3.0, −1.0];" in condition_answer(rows, "m", "gender").support, (
+        "none was above it there"
+    )
 
 
 # the metrics that the page compares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
@@ -28,10 +28,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """ranks: name -> (best, worst) rank that the data allow, 1 = lowest value; pairs: every comparison."""
+    """ranks: name -> (best, worst) rank that the data allow, 1 = lowest value; pairs: every comparison; values: name ->
+    value on the images that all share, of which the pairs are differences; empty where nothing is compared."""
 
     ranks: dict[str, tuple[int, int]]
     pairs: tuple[Pair, ...]
+    values: dict[str, float] = field(default_factory=dict)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -83,7 +85,8 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
         Pair(names[i], names[j], float(values[i] - values[j]), *percentiles(draws[:, i] - draws[:, j]), float(p))
         for (i, j), p in zip(indices, holm(raw), strict=True)
     )
-    return Ranking({name: _range(name, len(names), pairs) for name in names}, pairs)
+    ranks = {name: _range(name, len(names), pairs) for name in names}
+    return Ranking(ranks, pairs, dict(zip(names, values.tolist(), strict=True)))
 
 
 def _p_value(value: float, draws: np.ndarray) -> float:

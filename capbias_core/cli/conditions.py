@@ -16,9 +16,9 @@ EXAMPLE = """\
   python -m capbias_core conditions --collection "my captions" --captioner sat --attribute gender race
 
 One row a metric and condition. masked: what was masked on the photographs. to_original: the value minus that on the
-originals, paired over the images that both have; to_neutral: minus the metric's neutral point (chance, for LIC_M);
-each with its 95% interval (_low, _high). dba gives DBA_G, which is BA→ from T to A. What is not measured yet is
-measured first."""
+originals, paired over the images that both have; original_there: the originals' value on those; to_neutral: the value
+minus the metric's neutral point (chance, for LIC_M); differences with their 95% interval (_low, _high). dba gives
+DBA_G, which is BA→ from T to A. What is not measured yet is measured first."""
 
 
 def add_arguments(command) -> None:

@@ -42,7 +42,10 @@ _MASKED = re.compile(rf"(?:masked[ _-]+({_WHAT})|({_WHAT})[ _-]+masked)(?![a-z])
 PRINTED_AS = {"attribution_score_percent": "attribution_score", "BA": "DBA_G"}
 PRINTED_TABLE = {"lic": "4", "dbac": "4"}
 
-DIFFERENCES = tuple(f"to_{other}{end}" for other in ("original", "neutral") for end in ("", "_low", "_high"))
+TO_ORIGINAL, TO_NEUTRAL = (
+    tuple(f"to_{other}{end}" for end in ("", "_low", "_high")) for other in ("original", "neutral")
+)
+DIFFERENCES = (*TO_ORIGINAL, "original_there", *TO_NEUTRAL)
 COLUMNS = ("captioner", "masked", *DIFFERENCES, *RESULT_COLUMNS)
 
 
@@ -172,9 +175,10 @@ def condition_rows(
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
     masked: the condition of the photographs. to_original, to_neutral: the value minus that on the originals (paired
-    over images and seeds) and minus the metric's neutral point (chance for LIC_M), with 95% intervals. Of what
-    was measured in several ways (seeds, alignment, part of the images) the one with most conditions, on all images
-    before a part, with most seeds.
+    over the images that both have) and minus the metric's neutral point (chance for LIC_M), with 95% intervals.
+    original_there: the value on the originals of the images that to_original is over. Of what was measured in several
+    ways (seeds, alignment, part of the images) the one with most conditions, on all images before a part, with most
+    seeds.
     """
     names = {item.name: condition for condition, item in sets_of(workspace, collection, captioner).items()}
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
@@ -221,13 +225,14 @@ def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], names
     found = {}
     for row in rows[rows["run_id"].isin([run.run_id for run in runs])].to_dict("records"):
         above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
-        differences = (*changes.get(row["model"], (None,) * 3), *above)
+        differences = (*changes.get(row["model"], (math.nan,) * 4), *above)
         found[names[row["model"]]] = row | dict(zip(DIFFERENCES, differences, strict=True))
     return [{"masked": condition} | found[condition] for condition in CONDITIONS if condition in found]
 
 
 def _changes(workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str) -> dict[str, tuple]:
-    """Of each masked set the change of its value from that on the originals, paired over images, with its interval.
+    """Of each masked set the change of its value from that on the originals, paired over images, with its interval,
+    and the value on the originals of these images.
 
     Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack.
     """
@@ -235,8 +240,9 @@ def _changes(workspace: Workspace, runs: list[RunRow], metric: str, direction: s
     unmasked = by_name.pop(original, None)
     changes = {}
     for name, run in by_name.items() if unmasked else ():
-        for pair in ranking(workspace, [unmasked, run], metric, direction).pairs:
-            changes[name] = _masked_minus_original(pair, original)
+        found = ranking(workspace, [unmasked, run], metric, direction)
+        for pair in found.pairs:
+            changes[name] = (*_masked_minus_original(pair, original), found.values[original])
     return changes
 
 

@@ -27,7 +27,6 @@ TITLES = {
 LEAKAGE = "LIC_M"
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
 SHAPES = ("circle", "square", "diamond", "triangle-up")
-SAME = 1e-6  # of values x100: what rounding may make of two equal ones
 A_ROW = 2
 PANEL = 250
 TICK = {"original": "orig.", "person": "person", "object": "object"}
@@ -67,33 +66,26 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
     basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
     return (
         f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
-        f"{changes}. {_pairing(own, masked)}; an interval that holds 0 tells no change. {basis}."
+        f"{changes}. {_pairing(own)}; an interval that holds 0 tells no change. {basis}."
     )
 
 
-def _pairing(own: pd.DataFrame, masked: Sequence[str]) -> str:
+def _pairing(own: pd.DataFrame) -> str:
     """What changes rest on: where a set lacks images, its attackers were not trained on quite the same ones."""
-    if all(_of_same_images(own.loc[condition], own.loc[ORIGINAL]) for condition in masked):
-        return "Changes are paired over images and seeds"
+    if own["n"].nunique() == 1:
+        return "Changes are paired over the images that a set and the originals both held out"
     return (
         f"The sets hold different images (from {int(own['n'].min()):,} to {int(own['n'].max()):,} test images a seed): "
-        "each change is over the images that both its set and the originals held out, and may differ from the plain "
-        "difference of the two values"
+        "each change, and what it is a share of, is over the images that its set and the originals both held out"
     )
-
-
-def _of_same_images(row: pd.Series, original: pd.Series) -> bool:
-    """Whether the set holds the images of the original: the change is then the difference of the two values."""
-    plain = row["value"] - original["value"]
-    return row["n"] == original["n"] and math.isclose(row["to_original"], plain, abs_tol=SAME)
 
 
 def _change(row: pd.Series, original: pd.Series) -> str:
-    """`−4.5 [−5.5, −3.5] (25% of what was above chance)`; no share where change and original are of other images."""
+    """`−4.5 [−5.5, −3.5] (25% of what was above chance)`: of the originals of the images that the change is over."""
     text = _interval(row, "to_original", "to_original_low", "to_original_high")
-    gone = -row["to_original"] / original["to_neutral"]
-    told = row["to_original_high"] < 0 and original["to_neutral_low"] > 0 and _of_same_images(row, original)
-    return f"{text} ({gone:.0%} of what was above chance)" if told else text
+    above = row["original_there"] - (original["value"] - original["to_neutral"])
+    told = row["to_original_high"] < 0 and original["to_neutral_low"] > 0 and above > 0
+    return f"{text} ({-row['to_original'] / above:.0%} of what was above chance)" if told else text
 
 
 def _interval(row, value: str, low: str, high: str) -> str:
