@@ -26,6 +26,7 @@ from capbias_core.experiments.ingest import (
     keep_segments,
     offer,
     outdated,
+    twins_text,
 )
 from capbias_core.experiments.plan import mapping_details
 from capbias_core.experiments.store import Item, suggested_name
@@ -121,7 +122,8 @@ def _photographs(engine: Engine, collection: str) -> None:
         if folder.strip() and st.button("Use these photographs", key="photographs"):
             with errors():
                 item = keep_images(engine.workspace, Path(folder.strip()), collection)
-                st.session_state["said"] = f"{item.rows:,} photographs found for the collection {collection}."
+                found = f"{item.rows:,} photographs found for the collection {collection}. {twins_text(item)}"
+                st.session_state["said"] = found.strip()
                 st.rerun()
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import execute
 from capbias_core.experiments.ingest import keep_images, load_demo
@@ -24,6 +25,7 @@ from capbias_core.experiments.laboratory import (
     variants,
 )
 from capbias_core.experiments.store import Workspace
+from capbias_core.load.photographs import read_photograph
 from capbias_core.present.overlay import PEOPLE, THINGS, layered, photograph_text
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 
@@ -162,6 +164,40 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     assert item.rows == 2 and refused == {}, "beside the earlier ones"
     files = photographs_of(workspace, "mine")
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
+
+
+def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
+    """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
+    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
+    for collection in ("mine", "other"):
+        item, _ = keep_uploaded(workspace, collection, [picture(given / "1.jpg"), picture(given / "2.jpg")])
+        assert sorted(photographs_of(workspace, collection)) == ["1", "2"]
+    mine, others = (set(photographs_of(workspace, name).values()) for name in ("mine", "other"))
+    item, _ = keep_uploaded(workspace, "mine", [picture(given / "3.jpg")])
+    assert all(path.is_file() for path in mine | others), "what is replaced by a longer list stays"
+    workspace.delete(item)
+    assert not any(path.exists() for path in mine) and all(path.is_file() for path in others)
+    keep_uploaded(workspace, "mine", [picture(given / "4.jpg")])
+    assert list(photographs_of(workspace, "mine")) == ["4"]
+    own = picture(tmp_path / "own" / "1.jpg")
+    workspace.delete(keep_images(workspace, own.parent, "third"))
+    assert own.is_file(), "a folder of the user's is never removed"
+
+
+def test_an_upload_for_an_image_under_another_name_is_refused(tmp_path):
+    workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
+    keep_uploaded(workspace, "mine", [picture(given / "3.jpg", 10)])
+    item, refused = keep_uploaded(workspace, "mine", [picture(given / "3.png", 20), picture(given / "3.jpg", 30)])
+    assert item.rows == 1 and list(refused) == ["3.png"] and "the image 3, which 3.jpg is already" in refused["3.png"]
+    (file,) = photographs_of(workspace, "mine").values()
+    assert file.name == "3.jpg" and abs(int(read_photograph(file)[0, 0, 0]) - 30) < 6, "the newer of one name"
+
+
+def test_files_of_one_image_are_counted(tmp_path, capsys):
+    picture(tmp_path / "own" / "3.jpg"), picture(tmp_path / "own" / "000003.png"), picture(tmp_path / "own" / "4.png")
+    home = ["--workspace", str(tmp_path / "home"), "--collection", "mine"]
+    assert main(["import", str(tmp_path / "own"), "--kind", "images", *home]) == 0
+    assert "note: 1 file was left out: another has the same image id" in capsys.readouterr().err
 
 
 def test_nothing_is_kept_where_no_upload_can_be_read(tmp_path):

@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
 from capbias_core.cli.source import known_collection, opened, own_folder
-from capbias_core.cli.terminal import DONE, show, warn
+from capbias_core.cli.terminal import DONE, say, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.browse import find_pictures
@@ -99,7 +99,9 @@ def _import_photographs(args, folder: Path, collection: str) -> int:
             print("nothing was kept (--dry-run)")
             return DONE
         name = checked_name(args.name or ORIGINALS)
-        ingest.keep_images(workspace, folder, collection, name)
+        twins = ingest.twins_text(ingest.keep_images(workspace, folder, collection, name))
+        if twins:
+            say(f"note: {twins}")
     print(f"kept: the place of the photographs {name} in the collection {collection}")
     return DONE
 

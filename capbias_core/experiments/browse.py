@@ -89,10 +89,18 @@ def toward(attribute: Attribute, words: np.ndarray, predicted: int) -> tuple[Att
     return replace(attribute, values=(f"away from {name}", name)), words[:, predicted]
 
 
+def picture_files(folder: Path) -> list[Path]:
+    """The files of photographs in a folder, by name; none where there is no such folder."""
+    return sorted(path for path in folder.glob("*") if path.suffix.lower() in PICTURES) if folder.is_dir() else []
+
+
 def find_pictures(folder: Path) -> pd.DataFrame:
-    """Photographs in a folder by image id (from the file's name): image_id, file. Raises CapbiasError for none."""
+    """Photographs in a folder by image id (from the file's name): image_id, file. Raises CapbiasError for none.
+
+    Of several files of one image the first by name is taken; `picture_files` has all.
+    """
     folder = Path(folder).expanduser()
-    files = sorted(path for path in folder.glob("*") if path.suffix.lower() in PICTURES) if folder.is_dir() else []
+    files = picture_files(folder)
     if not files:
         raise CapbiasError(
             f"the folder {str(folder)[:200]!r}, which holds no photograph",

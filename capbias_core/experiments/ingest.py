@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.browse import find_pictures
+from capbias_core.experiments.browse import find_pictures, picture_files
 from capbias_core.experiments.conditions import condition_details
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.photographs import KIND, ORIGINALS
@@ -38,6 +38,7 @@ DEMO = "demo"
 DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+TWINS = "twins"  # in the details of photographs: how many files are left out, as others are of the same image
 SEGMENTS = "segments"  # the kind of items of outlines
 LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of images that the collection has are kept
 
@@ -208,8 +209,16 @@ def keep_images(
     details: of masked ones `condition`, and `of`, the name of the originals.
     """
     folder = Path(folder).expanduser().resolve()
-    details = {"folder": str(folder), **(details or {})}
-    return workspace.keep(KIND, name, find_pictures(folder), collection, str(folder), details)
+    frame = find_pictures(folder)
+    details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
+    return workspace.keep(KIND, name, frame, collection, str(folder), details)
+
+
+def twins_text(photographs: Item) -> str:
+    """A sentence on the files that were left out of kept photographs as others are of the same image, '' for none."""
+    number = photographs.details.get(TWINS, 0)
+    said = "1 file was" if number == 1 else f"{number:,} files were"
+    return f"{said} left out: another has the same image id in its name." if number else ""
 
 
 def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:

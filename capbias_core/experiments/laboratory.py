@@ -14,8 +14,9 @@ from capbias_core.experiments.conditions import ORIGINAL
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.photographs import KIND, ORIGINALS
 from capbias_core.experiments.read import CaptionScores
-from capbias_core.experiments.store import Item, Workspace, content_hash
+from capbias_core.experiments.store import UPLOADED, Item, Workspace, content_hash
 from capbias_core.explain.what_if import Rescored, StoredAttackers
+from capbias_core.load import normalise_image_id
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.hiding import OF_OUTLINES, Hiding, NothingToHide, hidden_pixels
@@ -105,7 +106,7 @@ def upload_folder(workspace: Workspace, collection: str) -> Path:
     Raises CapbiasError where the collection's photographs are in a folder of the user's.
     """
     name = content_hash(pd.DataFrame({"collection": [collection]}))
-    folder = workspace.folder / "pictures" / f"uploaded-{name}"
+    folder = (workspace.folder / "pictures" / f"{UPLOADED}{name}").resolve()
     held = [item for item in workspace.items(KIND, collection) if item.name == ORIGINALS]
     if held and Path(held[0].details["folder"]) != folder:
         raise CapbiasError(
@@ -119,7 +120,8 @@ def upload_folder(workspace: Workspace, collection: str) -> Path:
 def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) -> tuple[Item, dict[str, str]]:
     """Keep photographs that were uploaded, beside earlier ones; the item, and why others were refused.
 
-    files: where they lie; those that can be read are moved. Raises CapbiasError where none can.
+    files: where they lie; those that can be read are moved. One of the same name is replaced; one of another name for
+    an image that is there already is refused. Raises CapbiasError where none can be kept.
     """
     folder = upload_folder(workspace, collection)
     folder.mkdir(parents=True, exist_ok=True)
@@ -129,6 +131,7 @@ def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) 
             if file.suffix.lower() not in PICTURES:
                 raise CapbiasError(f"{file.name}, which ends in none of {', '.join(sorted(PICTURES))}", "", "")
             read_photograph(file)
+            _check_other_name(folder, file)
             file.replace(folder / file.name)
         except CapbiasError as error:
             refused[file.name] = error.got
@@ -138,3 +141,15 @@ def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) 
             "; ".join(refused.values()) or "no photograph", "at least one JPEG, PNG or WebP file", "Choose others."
         )
     return keep_images(workspace, folder, collection), refused
+
+
+def _check_other_name(folder: Path, file: Path) -> None:
+    """Raises CapbiasError where the folder has a photograph of the same image under another name."""
+    image = normalise_image_id(file.name)
+    for path in folder.iterdir():
+        if path.name != file.name and normalise_image_id(path.name) == image:
+            raise CapbiasError(
+                f"{file.name}, a photograph of the image {image}, which {path.name} is already",
+                "one photograph of each image",
+                "Give it another name, or upload it under that one.",
+            )

@@ -53,6 +53,8 @@ ACTIVE = ("queued", "running")
 
 # The file in a folder of photographs that says that a run made them, and how; such a folder goes with its item.
 MADE = "masked.json"
+# How the name of a folder of uploaded photographs in the workspace starts; it goes with its item, too.
+UPLOADED = "uploaded-"
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Workspace:
         excerpt, digest = bool(digest), digest or content_hash(frame)
         for earlier in self.items(kind, collection):
             if earlier.name == name and earlier.hash != digest:
-                self.delete(earlier)
+                self.delete(earlier, spared=(details or {}).get("folder", ""))
         data = frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         item = Item(
@@ -250,16 +252,17 @@ class Workspace:
         """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
         return [run for run in self.runs() if item.hash in inputs_of(run.spec)]
 
-    def delete(self, item: Item) -> int:
+    def delete(self, item: Item, spared: str = "") -> int:
         """Forget an item; with the last item of its content go its file, its runs and their results.
 
-        Returns how many runs went. Raises CapbiasError while a run reads it.
+        Photographs go with the last item of their folder where the workspace holds them, the user's own never. spared:
+        a folder of photographs that stays. Returns how many runs went. Raises CapbiasError while a run reads it.
         """
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")  # from here on nobody else queues a run or keeps the same content
             place = (item.collection, item.kind, item.name)
-            alike = [own for own in self.items() if own.hash == item.hash]
-            shared = any((own.collection, own.kind, own.name) != place for own in alike)
+            others = [own for own in self.items() if (own.collection, own.kind, own.name) != place]
+            shared = any(own.hash == item.hash for own in others)
             runs = [] if shared else self.using(item)
             if any(run.status in ACTIVE for run in runs):
                 raise CapbiasError(
@@ -270,13 +273,15 @@ class Workspace:
             db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
             if not db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone():
                 self._path(item.hash).unlink(missing_ok=True)
-                self._remove_made(item)
+            folder = item.details.get("folder")
+            if folder and folder not in {spared, *(own.details.get("folder") for own in others)}:
+                self._remove_photographs(Path(folder))
         return len(runs)
 
-    def _remove_made(self, item: Item) -> None:
-        """Remove the folder of photographs that a run made, and no other."""
-        folder = Path(item.details.get("folder", ""))
-        if folder.parent == self.folder / "pictures" and (folder / MADE).is_file():
+    def _remove_photographs(self, folder: Path) -> None:
+        """Remove a folder of photographs that a run made or that were uploaded, and no other."""
+        here = folder.parent.resolve() == (self.folder / "pictures").resolve()
+        if here and (folder.name.startswith(UPLOADED) or (folder / MADE).is_file()):
             shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self, run_id: str) -> None:
