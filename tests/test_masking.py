@@ -596,6 +596,26 @@ def test_mask_files(files, pixels, capsys):
     assert sorted(path.name for path in (files / "out" / "box").iterdir()) == ["000001.png", "000002.png"]
 
 
+@pytest.mark.parametrize("conditions", [["segment"], ["segment", "box"]])
+def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
+    """A file of the user's under the name of a masked photograph is refused before anything is written."""
+    out = files / "out"
+    given = ["mask", str(files / "pictures"), "--instances", str(files / "instances.json"), "--output", str(out)]
+    place = out / "segment" if len(conditions) > 1 else out
+    assert main([*given, "--condition", *conditions]) == 0
+    assert main([*given, "--condition", *conditions, "--fill", "mean"]) == 0, "again, over its own"
+    for name, content in (("000002.png", (files / "pictures" / "000002.png").read_bytes()), ("000003.png", b"notes")):
+        before = (place / "000001.png").read_bytes()
+        (place / name).write_bytes(content)
+        capsys.readouterr()
+        assert main([*given, "--condition", *conditions]) == 2
+        said = capsys.readouterr().err
+        assert f"1 file that mask did not write would be written over (the first: {place / name})" in said
+        assert said.count("error:") == 1
+        assert (place / name).read_bytes() == content and (place / "000001.png").read_bytes() == before
+        (place / name).unlink()
+
+
 def test_mask_by_boxes(files, capsys):
     (files / "boxes.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,0.9,0,0,3,2\n")
     given = ["mask", str(files / "pictures" / "000001.png"), "--boxes", str(files / "boxes.csv")]

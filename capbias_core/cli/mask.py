@@ -19,9 +19,18 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.correlated import departures, departures_in
 from capbias_core.experiments.making import NAME
-from capbias_core.experiments.masking import GREY, LABELLED, MASKED, hiding_of, labelled_boxes, masking
+from capbias_core.experiments.masking import (
+    GREY,
+    LABELLED,
+    MASKED,
+    hiding_of,
+    labelled_boxes,
+    made_here,
+    masked_names,
+    masking,
+)
 from capbias_core.experiments.people import frozen_people
-from capbias_core.experiments.photographs import KIND
+from capbias_core.experiments.photographs import KIND, frozen_photographs, photograph_files
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import read_boxes, read_captions
 from capbias_core.load.regions import read_regions
@@ -103,13 +112,14 @@ def mask(args) -> int:
         if not args.regions:
             originals = keep_named(workspace, args.places, FILES)
             _check_output(Path(args.output), originals, workspace)
+            _check_targets(args, photograph_files(workspace, frozen_photographs(workspace, FILES)))
         _keep_marks(workspace, args)
         asked = _departures_of_file(args)
         if args.regions:
             return _drop(workspace, FILES, asked, args)
         code, items = _run(workspace, FILES, asked, args)
         if items:
-            write_output(_copied(workspace, items, Path(args.output)).to_csv(index=False, lineterminator="\n"), None)
+            write_output(_copied(workspace, items, args).to_csv(index=False, lineterminator="\n"), None)
     return code
 
 
@@ -151,6 +161,26 @@ def _check_output(output: Path, originals: Item, workspace: Workspace) -> None:
         raise CapbiasError(
             f"--output {output}, in which originals are", "another folder", "Originals are never written over."
         )
+
+
+def _check_targets(args, files: dict[str, Path]) -> None:
+    """No file is written over but masked photographs of an earlier time."""
+    names = masked_names(files).values()
+    targets = [place / name for place in _places(Path(args.output), args.condition).values() for name in names]
+    strange = [file for file in targets if file.exists() and not made_here(file)]
+    if strange:
+        raise CapbiasError(
+            f"--output {args.output}, in which {counted(len(strange), 'file')} that mask did not write would be "
+            f"written over (the first: {strange[0]})",
+            "a folder without files of these names",
+            "Choose another folder, or move the files.",
+        )
+
+
+def _places(output: Path, conditions: Sequence[str]) -> dict[str, Path]:
+    """The folder of the masked photographs of each condition: one of its own where there are several."""
+    several = len(set(conditions)) > 1
+    return {condition: output / condition if several else output for condition in conditions}
 
 
 def _keep_marks(workspace: Workspace, args) -> None:
@@ -236,14 +266,14 @@ def _named_here(args) -> tuple[str, str]:
     return "segments" if args.instances else "boxes", LABELLED if args.labelled else ""
 
 
-def _copied(workspace: Workspace, items: list[Item], output: Path) -> pd.DataFrame:
+def _copied(workspace: Workspace, items: list[Item], args) -> pd.DataFrame:
     """Copy masked photographs into the output folder, a folder for each condition where there are several; a table of
     them."""
-    rows = []
+    rows, output = [], Path(args.output)
     try:
         for item in items:
             condition = item.details["condition"]
-            place = output / condition if len(items) > 1 else output
+            place = _places(output, args.condition)[condition]
             place.mkdir(parents=True, exist_ok=True)
             frame = workspace.frame(item.hash)
             for image, file, hidden in zip(frame["image_id"], frame["file"], frame["hidden"], strict=True):

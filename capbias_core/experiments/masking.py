@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.making import RUN, making
@@ -48,6 +48,7 @@ THREADS = 2
 FORGOTTEN = 3600.0
 # PNG without loss; more effort would save a tenth of the bytes and take three times as long.
 EFFORT = 1
+SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which it is known as made here
 
 Tick = Callable[[float, str], None]
 
@@ -219,7 +220,7 @@ def _write_all(
 ) -> None:
     """Mask every photograph into the place, with what became of each in the file MADE."""
     own = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
-    nothing, names = rows.iloc[:0], _names(files)
+    nothing, names = rows.iloc[:0], masked_names(files)
     how, fill = hiding_of(options), options["fill"]
     found: dict = {"kept": [], "left_out": {}, "bare": []}
 
@@ -259,12 +260,27 @@ def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Pa
         return {"reason": error.got}
     if not hidden.any():
         return {"reason": "with an outline or box in which there is no pixel"}
-    Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT)
+    Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT, pnginfo=_signed())
     bare = how.condition == "both" and not set(rows["object"]) & set(how.departures)
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 
-def _names(files: Mapping[str, Path]) -> dict[str, str]:
+def _signed() -> PngImagePlugin.PngInfo:
+    text = PngImagePlugin.PngInfo()
+    text.add_text(SOFTWARE, OURS)
+    return text
+
+
+def made_here(file: Path) -> bool:
+    """Whether a file is a masked photograph that this program wrote."""
+    try:
+        with Image.open(file) as image:
+            return image.info.get(SOFTWARE) == OURS
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return False
+
+
+def masked_names(files: Mapping[str, Path]) -> dict[str, str]:
     """The name of each masked photograph: that of its original, as PNG; with a number where two have one name."""
     names: dict[str, str] = {}
     taken: set[str] = set()
