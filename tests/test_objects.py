@@ -12,6 +12,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families.base import Job
 from capbias_core.experiments.plan import COLUMN, Request, RunSpec, attribute_from, plan, suggested_details
+from capbias_core.experiments.read import current_runs
 from capbias_core.experiments.store import Workspace, inputs_of
 from capbias_core.load import read_captions, read_objects, report_objects
 
@@ -171,6 +172,19 @@ def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace, tmp_p
     assert objects_of(workspace, spec_of(workspace, objects=COLUMN)).to_dict() == {"1": "cake", "2": "tie"}
     with pytest.raises(CapbiasError, match="'elsewhere'"):
         spec_of(workspace, objects="elsewhere")
+
+
+def test_a_run_on_a_column_counts_as_long_as_runs_read_it(workspace, tmp_path):
+    """A small file of objects beside a full column must not hide what was measured with the column."""
+    spec = spec_of(workspace)
+    workspace.enqueue(spec.run_id, "c", vars(spec), "t")
+    workspace.claim(spec.run_id, "t")
+    workspace.finish(spec.run_id, "t", [], {}, ())
+    assert [run.run_id for run in current_runs(workspace, "c")] == [spec.run_id]
+    keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
+    assert [run.run_id for run in current_runs(workspace, "c")] == [spec.run_id]
+    keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 18)])
+    assert current_runs(workspace, "c") == [], "runs read the file now"
 
 
 def test_objects_that_a_run_read_go_with_it(workspace, tmp_path):

@@ -332,7 +332,7 @@ def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
             "one of them",
             "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
         )
-    chosen = request.objects or (next(iter(sources), "") if len(sources) < 2 else _fullest(workspace, sources, table))
+    chosen = request.objects or _fullest(workspace, sources, table)
     return {"table": sources[chosen], "column": OBJECTS} if chosen else {}
 
 
@@ -342,10 +342,23 @@ def _annotated(workspace: Workspace, collection: str, sources: dict[str, str]) -
     return {name: digest for name, digest in sources.items() if name not in found} or sources
 
 
+def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
+    """Whether runs on a table of labels read its own column of objects, where no objects are asked for."""
+    sources = _annotated(workspace, collection, object_sources(workspace, collection, table))
+    return _fullest(workspace, sources, table) == COLUMN
+
+
 def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
-    """The source that has objects of most labelled images."""
-    labelled = set(workspace.frame(table.hash)["image_id"])
-    return max(sources, key=lambda name: len(labelled & set(workspace.frame(sources[name])["image_id"])))
+    """The source that has objects of most labelled images, '' where there is none; counted once."""
+    if len(sources) < 2:
+        return next(iter(sources), "")
+
+    def count() -> dict[str, int]:
+        labelled = set(workspace.frame(table.hash)["image_id"])
+        return {own: len(labelled & set(workspace.frame(own)["image_id"])) for own in sources.values()}
+
+    counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
+    return max(sources, key=lambda name: counts[sources[name]])
 
 
 def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS
-from capbias_core.experiments.plan import OBJECTS, PROTOCOL, RunSpec, attribute_from
+from capbias_core.experiments.plan import OBJECTS, PROTOCOL, RunSpec, attribute_from, reads_its_column
 from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, inputs_of
 from capbias_core.experiments.vectors import alignment_name
@@ -30,9 +30,12 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
     sets = {(item.name, item.hash) for item in items}
     held = {item.hash for item in items}
     references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
+    tables = [item for item in items if item.kind == "attributes"]
+    # Once a file of objects is there, the column of a table counts only where it is still what runs read.
+    columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
     labels = [
         (table.hash, entry["column"], entry["mapping"], entry["attribute"])
-        for table in workspace.items("attributes", collection)
+        for table in tables
         for entry in table.details["attributes"].values()
     ]
     return [
@@ -44,7 +47,7 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
         and inputs_of(run.spec) <= held
         and run.spec["references"] in {"", *references}
-        and (not objects or run.spec["objects"].get("table") in {None, *objects})
+        and run.spec["objects"].get("table") in {None, *objects, *columns}
         and (family is None or run.spec["family"] == family)
     ]
 
