@@ -27,7 +27,7 @@ from capbias_core.experiments.encoders import (
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import Request, attribute_of, expected_seconds
 from capbias_core.experiments.published import measured_rows
-from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import (
@@ -45,9 +45,9 @@ from capbias_core.present.encoders import (
     scores_by_encoder,
 )
 from capbias_core.present.sentence import duration, measure
-from capbias_core.present.table import counted, to_csv
+from capbias_core.present.table import to_csv
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page, show_error
-from pages.ui.running import progress
+from pages.ui.running import progress, state_of, under_way
 from pages.ui.uploads import uploaded_path
 
 MEASURED, NONE = "measured here", "none"
@@ -277,13 +277,11 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
     for name, error in sweep.refused.items():
         note(f"⚠ {name} is left out: {error}")
     known = engine.workspace.runs_of([spec.run_id for spec in sweep.specs])
-    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
-    todo = [spec for spec in sweep.specs if spec.run_id not in going]
+    todo = [spec for spec in sweep.specs if not under_way(known.get(spec.run_id))]
     cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
-        note(f"{counted(len(sweep.specs), 'run')}: {len(going)} known or under way, {len(todo)} to do"
-             + (f", about {cost} on two cores." if todo else "."))  # fmt: skip
+        note(state_of(known, len(sweep.specs), len(todo)) + (f", about {cost} on two cores." if todo else "."))
         for run in known.values():
             if run.status in ("failed", "died"):
                 note(f"⚠ {run.spec['model']} with {run.spec['attacker']} {run.status}: {run.message}")

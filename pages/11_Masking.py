@@ -28,7 +28,7 @@ from pages.ui.laboratory import laboratory
 from pages.ui.making import making_tabs, upload
 from pages.ui.running import progress, start_button
 
-BY_DEFAULT = ("gender", "race")
+BY_DEFAULT = ("gender",)
 SEEDS = 10
 NO_BAR = {"displayModeBar": False}
 
@@ -47,22 +47,24 @@ def main() -> None:
     captioner, attributes, attacker, seeds = _choices(sets, names)
     own = sets.get(captioner, {})
     rows = pd.DataFrame(columns=list(COLUMNS))
+    whole = len(own) > 1 and bool(attributes)
     with errors():
-        if len(own) > 1 and attributes:
+        if whole:
             rows = _answers(engine, collection, captioner, attributes, attacker)
+    if whole:
+        st.subheader("A whole set against the condition")
+        with errors():
+            _run(engine, collection, captioner, attributes, attacker, seeds)
+            _chart(rows, attributes, captioner)
     st.subheader("One photograph")
     with errors():
         laboratory(engine, collection, own, attributes[0] if attributes else "")
     with errors():
         making_tabs(engine, collection, own, attributes[0] if attributes else "")
         upload(engine, collection)
-    st.subheader("A whole set against the condition")
-    with errors():
-        if len(own) > 1 and attributes:
-            _run(engine, collection, captioner, attributes, attacker, seeds)
-            _chart(rows, attributes, captioner)
-        else:
-            note(_missing(collection, len(own) > 1))
+    if not whole:
+        st.subheader("A whole set against the condition")
+        note(_missing(collection, len(own) > 1))
     with errors():
         _which_is_which(engine, collection)
 

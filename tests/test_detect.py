@@ -400,7 +400,8 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     lines = done.stderr.strip().splitlines()
     refused = [line.split(":")[1].strip() for line in lines if line.startswith("left out:")]
     assert refused == ["truncated.jpg", "hundred.png", "bomb.png", "text.jpg", "missing.jpg"]
-    assert [line.partition(" ")[0] for line in lines[5:]] == [lines[5].split()[0], "written:"]
+    assert [line.partition(" ")[0] for line in lines[5:]] == [lines[5].split()[0], str(len(table)), "written:"]
+    assert lines[6].endswith("are of the class person")
     assert "boxes on 5 photographs by yolov8n_int8.tflite; 5 looked at now, 0 before" in lines[5]
     assert list(home.rglob("*")) == [] and done.stdout == ""
 

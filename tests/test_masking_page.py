@@ -106,7 +106,7 @@ def test_boxes_are_masked_and_photographs_uploaded_from_the_page(page, home, add
     expect(page.get_by_role("alert").filter(has_text="one set of human captions")).to_have_count(2)
     page.get_by_role("textbox", name="Objects to mask").fill("skateboard")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("3 runs: 0 known or under way, 3 to do")).to_be_visible()
+    expect(page.get_by_text("3 runs: 0 done, 3 to do")).to_be_visible()
     settled(page)
     start = page.get_by_role("button", name="Mask", exact=True)
     expect(start).to_have_count(1)  # what stood elsewhere before is gone

@@ -141,7 +141,10 @@ def _write(frame: pd.DataFrame, read: tuple[str, ...], output: Path | None, args
     if args.instances:
         _show_agreement(frame, read, args)
     if output or not args.instances:
-        write_output(_table(frame, args.classes).to_csv(index=False, lineterminator="\n"), output)
+        table = _table(frame, args.classes)
+        if args.classes:
+            say(f"{len(table):,} of them are of the class {' or '.join(args.classes)}")
+        write_output(table.to_csv(index=False, lineterminator="\n"), output)
 
 
 def _table(frame: pd.DataFrame, classes: list[str] | None) -> pd.DataFrame:

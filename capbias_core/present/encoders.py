@@ -52,7 +52,8 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
             "same captioner with the same metric: start a sweep below, or choose printed values at the left.",
         )
     (first, own), *others = judged.items()
-    told = f"The sign of {first} changes with the encoder for {_share(own.turned, own)}{_open(own)}"
+    where = f"As printed in {printed}, the" if printed else "The"
+    told = f"{where} sign of {first} changes with the encoder for {_share(own.turned, own)}{_open(own)}"
     told += "".join(f", that of {name} for {_share(other.turned, other, own)}{_open(other)}" for name, other in others)
     moved = ", ".join(f"by {name} {_share(other.moved, other, own)}" for name, other in judged.items())
     names = ", ".join(dict.fromkeys(name for other in judged.values() for name in other.encoders))
@@ -75,7 +76,7 @@ def _open(own: Sensitivity) -> str:
 
 def _rule(printed: str) -> str:
     if printed:
-        return f"Printed in {printed}, without intervals: signs and order are those of the values alone."
+        return "Printed without intervals: signs and order are those of the values alone."
     return (
         "A sign changes where the 95% interval of one encoder lies above the neutral point and that of another below; "
         "two captioners change places where one encoder is sure that the first is higher and another that it is lower "

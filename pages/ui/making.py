@@ -65,10 +65,7 @@ def _find(engine: Engine, collection: str) -> None:
     ).strip()  # fmt: skip
     sure = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
     if not weights:
-        note(
-            _marked(engine, collection)
-            + " COCO instances, where you have them, are better: load them on the Data page."
-        )
+        note(_marked(engine, collection))
         agreement_view(engine.workspace, collection)
         return
     if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
@@ -87,10 +84,12 @@ def _here(engine: Engine, weights: str) -> bool:
 
 
 def _marked(engine: Engine, collection: str) -> str:
-    found = [f"{item.name} ({item.images:,} photographs)" for item in people_sources(engine.workspace, collection)]
-    return (
-        f"People are marked by: {', '.join(found)}." if found else "Nobody has marked people on these photographs yet."
-    )
+    sources = people_sources(engine.workspace, collection)
+    found = ", ".join(f"{item.name} ({item.images:,} photographs)" for item in sources)
+    told = f"People are marked by: {found}." if found else "Nobody has marked people on these photographs yet."
+    if any(item.kind == SEGMENTS for item in sources):
+        return told
+    return f"{told} COCO instances, where you have them, are better: load them as outlines on the Data page."
 
 
 def _mask(engine: Engine, collection: str, attribute: str) -> None:

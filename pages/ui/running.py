@@ -30,19 +30,30 @@ def progress(engine: Engine, collection: str | None = None) -> None:
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
     """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
     known = engine.workspace.runs_of([spec.run_id for spec in specs])
-    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
-    todo = [spec for spec in specs if spec.run_id not in going]
+    todo = [spec for spec in specs if not under_way(known.get(spec.run_id))]
     for run in known.values():
         if run.status in ("failed", "died"):
             note(f"⚠ {run.spec['model']} ({FAMILIES[run.spec['family']].title}) {run.status}: {run.message}")
     cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
-        about = f", about {cost} on two cores." if todo else "."
-        note(f"{counted(len(specs), 'run')}: {len(going)} known or under way, {len(todo)} to do{about}")
+        note(state_of(known, len(specs), len(todo)) + (f", about {cost} on two cores." if todo else "."))
     if right.button(label, type="primary", disabled=not todo, width="stretch", key=key):
         engine.submit(todo, collection)
         st.rerun()
+
+
+def under_way(run: RunRow | None) -> bool:
+    """Whether a run is finished, queued or running, so that it is not to be started."""
+    return run is not None and run.status in ("finished", *ACTIVE)
+
+
+def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
+    """`3 runs: 1 done, 1 under way (see the bar above), 1 to do`"""
+    done = sum(run.status == "finished" for run in known.values())
+    going = asked - done - todo
+    bar = f"{going} under way (see the bar at the top), " if going else ""
+    return f"{counted(asked, 'run')}: {done} done, {bar}{todo} to do"
 
 
 @st.fragment(run_every=EVERY)
