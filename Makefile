@@ -15,7 +15,7 @@ app: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
