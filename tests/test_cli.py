@@ -329,8 +329,14 @@ def test_help_has_an_example(command, capsys):
 def command(*argv: str, **more) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(more.pop("temporary"))}
     return subprocess.Popen(
-        [sys.executable, "-m", "capbias_core", *argv], env=environment, text=True, stderr=subprocess.PIPE, **more
-    )
+        [sys.executable, "-m", "capbias_core", *argv], env=environment, text=True, stderr=subprocess.PIPE,
+        preexec_fn=heeds_ctrl_c, **more,
+    )  # fmt: skip
+
+
+def heeds_ctrl_c() -> None:
+    """Whoever runs the tests in the background of a shell has Ctrl-C ignored, and their processes after them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp_path):
