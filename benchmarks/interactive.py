@@ -20,7 +20,7 @@ from pathlib import Path
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.ingest import keep_attributes, keep_captions, offer
 from capbias_core.experiments.plan import Request, plan, suggested_details
-from tests.browser import browser, open_page, server, settled
+from tests.browser import READY, browser, open_page, server, settled
 
 EMPTY = "import streamlit as st\nst.title('Empty')\n"
 COLLECTION = "coco"
@@ -104,8 +104,9 @@ def first_page(running, home: Path, app: Path | None, sign: str) -> float:
     start = time.perf_counter()
     with server(home, *([app] if app else [])) as (address, _):
         page = running.new_page()
-        open_page(page, address)
+        page.goto(address)
         page.wait_for_selector(sign)
+        page.wait_for_selector(READY)
         taken = time.perf_counter() - start
         page.close()
     return taken

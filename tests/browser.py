@@ -23,6 +23,13 @@ FLAGS = [
     "--disable-sync",
 ]
 READY = "[data-testid=stApp][data-test-script-state=notRunning]"
+DRAWN = """() => new Promise(done => {
+    const drawn = () => { seen.disconnect(); clearTimeout(last); done(); };
+    let quiet = setTimeout(drawn, 250);
+    const last = setTimeout(drawn, 5000);
+    const seen = new MutationObserver(() => { clearTimeout(quiet); quiet = setTimeout(drawn, 250); });
+    seen.observe(document.body, {childList: true, subtree: true});
+})"""  # elements are drawn a moment after the script that made them ended; a page with a clock never rests
 
 
 def chromium() -> str | None:
@@ -82,7 +89,9 @@ def browser() -> Iterator:
 
 
 def settled(page, timeout: float = 60_000) -> None:
-    """Wait until the script of the page has run to its end."""
+    """Wait until the script of the page has run to its end, and what it made is drawn."""
+    page.wait_for_selector(READY, timeout=timeout)
+    page.evaluate(DRAWN)
     page.wait_for_selector(READY, timeout=timeout)
 
 
