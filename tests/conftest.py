@@ -1,8 +1,11 @@
-"""What tests share: the real captions beside the project, skipped with a reason where they are absent."""
+"""What tests share: the real captions beside the project, skipped with a reason where they are absent; a browser."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+from tests.browser import browser, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -15,3 +18,25 @@ def coco_bias() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real captions are not here ({folder})")
     return folder
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    """A browser, or a skip."""
+    if not chromium():
+        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
+            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
+        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 
 from capbias_core.experiments.ingest import DEMO, load_demo
 from capbias_core.experiments.store import Workspace
-from tests.browser import browser, chromium, open_page, server, settled
+from tests.browser import open_page, server, settled
 
 pytestmark = pytest.mark.browser
 
@@ -24,16 +24,6 @@ HOSTILE = [
     "![pixel](https://example.com/pixel.png) a woman with a cat",
     "<img src=x onerror='window.pwned = 1'> $\\frac{1}{2}$ **bold** [link](https://example.com)",
 ]
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    if not chromium():
-        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
-            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
-        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
-    with browser() as running:
-        yield running
 
 
 @pytest.fixture

@@ -32,18 +32,11 @@ pytest.importorskip("transformers")
 from capbias_core.vision.captioners import load_captioner  # noqa: E402
 from tests.captioners import save_blip, save_git  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SETTINGS = {"beams": 2, "length": 6, "batch": 4}
 IMAGES = [str(number) for number in range(1, 11)]
 BROKEN = "000000000011.jpg"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

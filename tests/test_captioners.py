@@ -17,16 +17,9 @@ transformers = pytest.importorskip("transformers")
 from capbias_core.vision.captioners import Captioner, load_captioner  # noqa: E402
 from tests.captioners import SIDE, TINY  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CAPTION = "a man  holding\na red surfboard ."
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pandas as pd
@@ -14,23 +13,13 @@ from capbias_core.cli import main
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.store import Workspace
 from capbias_core.types import BOX_COLUMNS
-from tests.browser import browser, chromium, open_page, server, settled
+from tests.browser import open_page, server, settled
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=60_000)
 COLLECTION = "coco"
 IMAGE = "349860"
 FOREGROUND = "person in the foreground"
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    if not chromium():
-        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
-            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
-        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
-    with browser() as running:
-        yield running
 
 
 @pytest.fixture

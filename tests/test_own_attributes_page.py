@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from playwright.sync_api import expect
@@ -11,7 +10,7 @@ from playwright.sync_api import expect
 from capbias_core.experiments.ingest import DEMO, load_demo
 from capbias_core.experiments.own_attributes import attribute_folder
 from capbias_core.experiments.store import Workspace
-from tests.browser import browser, choose, chromium, open_page, server, settled
+from tests.browser import choose, open_page, server, settled
 
 pytestmark = pytest.mark.browser
 
@@ -32,13 +31,8 @@ def address(home):
 
 
 @pytest.fixture(scope="module")
-def page():
-    if not chromium():
-        if os.environ.get("CAPBIAS_REQUIRE_BROWSER"):
-            pytest.fail("CAPBIAS_REQUIRE_BROWSER is set, but there is no Chromium")
-        pytest.skip("no Chromium on this machine; install it with: apt-get install chromium")
-    with browser() as running:
-        yield running.new_page(viewport={"width": 1280, "height": 1000})
+def page(chrome):
+    return chrome.new_page(viewport={"width": 1280, "height": 1000})
 
 
 def check(page, text: str) -> None:

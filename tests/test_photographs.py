@@ -145,6 +145,13 @@ def test_a_digest_is_that_of_the_bytes(tmp_path, folder):
     assert file_digests(workspace, files) == [first, second, ""]
 
 
+def test_a_file_of_digests_that_is_none_is_named(tmp_path, folder):
+    workspace = Workspace(tmp_path / "home")
+    (workspace.folder / "pictures.sqlite").write_text("something else, long enough to be read as a header" * 20)
+    with pytest.raises(CapbiasError, match=r"pictures\.sqlite, which cannot be used .*Delete it"):
+        file_digests(workspace, sorted(folder.iterdir()))
+
+
 def test_a_collection_without_photographs(tmp_path):
     with pytest.raises(CapbiasError, match="whose photographs are not known"):
         frozen_photographs(Workspace(tmp_path), "mine")

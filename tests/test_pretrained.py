@@ -34,20 +34,13 @@ from capbias_core.attackers.heads import HeadProtocol, fit_heads, prepared, toge
 from capbias_core.attackers.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 GENDER = get_attribute("gender")
 WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "kitchen", "surf", "##board", "."]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def planted(n: int, seed: int = 0) -> tuple[list[str], np.ndarray]:

@@ -15,20 +15,13 @@ from capbias_core.attackers.recurrent import RecurrentAttacker
 from capbias_core.attackers.stacked import Dropout
 from capbias_core.errors import Cancelled
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TINY = RecurrentAttacker(
     embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, integration_steps=50, device="cpu"
 )
 FILLERS = ["a", "<gender>", "is", "riding", "holding", "on", "the", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard", "umbrella"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Tensors this small are slower on several threads, much slower where other processes use the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def planted(n: int, n_values: int, seed: int = 0) -> tuple[list[str], np.ndarray]:

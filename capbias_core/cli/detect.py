@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pandas as pd
 from capbias_core.cli.finding import looked_at
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import known_collection, opened
-from capbias_core.cli.terminal import DONE, checked_output, say, show, write_output
+from capbias_core.cli.terminal import DONE, checked_output, say, share, show, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.boxes import (
     BOXES,
@@ -46,17 +45,6 @@ people, or objects of --class, a box finds: one row a photograph, and one over a
 a collection are looked at, and the boxes are kept in it, with the objects that they show, for the Gender Score."""
 
 
-def confidence(text: str) -> float:
-    """A confidence as an argument, above 0 and 1 at most."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number above 0, and 1 at most")
-    return value
-
-
 def add_arguments(command) -> None:
     """The options of the command."""
     command.add_argument("images", metavar="IMAGE", nargs="*", help="photographs, or folders of them")
@@ -67,7 +55,7 @@ def add_arguments(command) -> None:
         "--class", dest="classes", metavar="NAME", nargs="+", action="extend", type=kept_name, help=kinds
     )
     least = f"leave out boxes that the detector is less sure of (default: {CONFIDENCE:g})"
-    command.add_argument("--confidence", type=confidence, default=CONFIDENCE, help=least)
+    command.add_argument("--confidence", type=share, default=CONFIDENCE, help=least)
     drawn = "COCO instances of the same photographs: how far the boxes agree with them"
     command.add_argument("--instances", metavar="FILE", help=drawn)
     command.add_argument("--collection", metavar="NAME", help="the photographs of a collection of the workspace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import FILES, known_collection, opened, own_folder
-from capbias_core.cli.terminal import DONE, checked_output, say, warn, write_output
+from capbias_core.cli.terminal import DONE, checked_output, say, share, warn, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments import ingest
 from capbias_core.experiments.correlated import departures, departures_in
@@ -69,7 +68,7 @@ def add_arguments(command) -> None:
     )  # fmt: skip
     command.add_argument("--fill", choices=tuple(FILLS), default=GREY, help="what is put there (default: %(default)s)")
     text = "for part: how much of the outline, from the top (default: 0.5)"
-    command.add_argument("--fraction", type=_share, default=HALF, metavar="SHARE", help=text)
+    command.add_argument("--fraction", type=share, default=HALF, metavar="SHARE", help=text)
     text = "the person in the foreground (the largest), or all (default: foreground)"
     command.add_argument("--whose", choices=WHOSE, default=FOREGROUND, help=text)
     text = "boxes of the labelled people, who are in the foreground then (with --collection, their name)"
@@ -84,16 +83,6 @@ def add_arguments(command) -> None:
     command.add_argument("--photographs", metavar="NAME", default="", help="its photographs (default: the originals)")
     command.add_argument("--people", metavar="NAME", default="", help="its outlines or boxes (default: the only ones)")
     command.add_argument("--name", default="", help="name of the masked photographs (default: by condition)")
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a share above 0, and 1 at most")
-    return value
 
 
 def mask(args) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pandas as pd
 
+from capbias_core.cli.terminal import share
 from capbias_core.experiments.families.gendered import CAPTION, CONFIDENCE, IMAGE
 from capbias_core.experiments.models import KINDS
 from capbias_core.experiments.plan import RunSpec
@@ -32,7 +31,7 @@ def add_arguments(command, images: bool = True) -> None:
         text = "word vectors for word_god (GloVe, word2vec, fastText)"
         group.add_argument("--word-vectors", metavar="FILE", help=text)
     text = f"P(c) of objects without a detector's confidence, such as cat:0.93 (default: {CONFIDENCE:g})"
-    group.add_argument("--confidence", type=_share, metavar="P", help=text)
+    group.add_argument("--confidence", type=share, metavar="P", help=text)
     if images:
         found = "find the objects on --photographs with this detector: a file (.pt, .onnx, .tflite), or a name"
         group.add_argument("--weights", metavar="FILE", help=found)
@@ -43,16 +42,6 @@ def add_arguments(command, images: bool = True) -> None:
         where += "image's where they are known)"
         group.add_argument("--objects-from", choices=(IMAGE, CAPTION), help=where)
     group.add_argument("--per-object", action="store_true", help="also a row for each object (column condition)")
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number above 0, and 1 at most")
-    return value
 
 
 def lacking(metric: str, spec: RunSpec, attribute: Attribute) -> str:

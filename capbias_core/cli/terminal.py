@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Iterable
@@ -25,6 +26,17 @@ def _readable(text: str) -> str:
 def show(text: str) -> None:
     """Text that may come from files, to stdout."""
     print(_readable(text))
+
+
+def share(text: str) -> float:
+    """An argument above 0, and 1 at most."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number above 0, and 1 at most")
+    return value
 
 
 def warn(reports: Iterable) -> None:

@@ -6,9 +6,7 @@ Both are known by the digest of their files, so that a photograph that was renam
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.databases import prepare
+from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.models import recalled, remembered
 from capbias_core.experiments.photographs import file_digests
@@ -142,23 +140,12 @@ class _Work:
 
     def keep(self, boxes: dict[str, str]) -> None:
         with self._connection() as db, db:
+            db.execute("BEGIN IMMEDIATE")
             rows = [(picture, self.weights.digest, WAY, text) for picture, text in boxes.items()]
             db.executemany("INSERT OR REPLACE INTO boxes VALUES (?, ?, ?, ?)", rows)
 
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.file, timeout=30)
-        try:
-            prepare(db, SCHEMA)
-            yield db
-        except sqlite3.Error as error:
-            raise CapbiasError(
-                f"the file of boxes {self.file}, which cannot be used ({error})",
-                "a file that can be written, made by this program, or none",
-                "Delete it: its photographs are then looked at again.",
-            ) from None
-        finally:
-            db.close()
+    def _connection(self):
+        return kept_in(self.file, SCHEMA, "boxes", "its photographs are then looked at again")
 
 
 def _marks(values: Sequence) -> str:

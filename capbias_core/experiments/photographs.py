@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.databases import prepare
+from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.models import recalled, remembered
 from capbias_core.experiments.store import Item, Workspace
@@ -96,12 +95,14 @@ def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:
 def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
     """The digest of each file's bytes, '' for one that cannot be read; read once as long as a file stays the same."""
     stamps = {str(file): _stamp(file) for file in files}
-    with _digests(workspace) as db:
+    place = workspace.folder / "pictures.sqlite"
+    with kept_in(place, SCHEMA, "digests of photographs", "they are then read again") as db:
         known = {file: found for file, stamp in stamps.items() if (found := _known(db, file, stamp))}
         missing = [file for file, stamp in stamps.items() if stamp and file not in known]
         with ThreadPoolExecutor(READERS) as pool:
             found = dict(zip(missing, pool.map(_digest, missing), strict=True))
         with db:
+            db.execute("BEGIN IMMEDIATE")
             rows = [(file, *stamps[file], digest) for file, digest in found.items() if digest]
             db.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)", rows)
     return [known.get(str(file)) or found.get(str(file), "") for file in files]
@@ -141,13 +142,3 @@ def _known(db: sqlite3.Connection, file: str, stamp: tuple[int, int] | None) -> 
         return None
     row = db.execute("SELECT digest FROM digests WHERE file = ? AND size = ? AND changed = ?", (file, *stamp))
     return next((digest for (digest,) in row), None)
-
-
-@contextmanager
-def _digests(workspace: Workspace) -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(workspace.folder / "pictures.sqlite", timeout=30)
-    try:
-        prepare(db, SCHEMA)
-        yield db
-    finally:
-        db.close()

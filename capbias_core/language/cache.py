@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from capbias_core.databases import prepare
-from capbias_core.errors import CapbiasError
+from capbias_core.databases import kept_in
 
 TEXTS_A_STEP = 256  # embedded between two reports, and written at once
 ASKED_AT_ONCE = 500  # keys in one query
@@ -42,17 +40,10 @@ class EmbeddingCache:
         if not len(texts):
             return embed(texts)
         keys = [_key(text) for text in texts]
-        try:
-            with self._connection() as db:
-                missing = sorted(set(keys) - _known(db, keys).keys())
-                self._fill(db, {key: text for key, text in zip(keys, texts, strict=True)}, missing, embed, tick)
-                found = _known(db, keys)
-        except (OSError, sqlite3.Error) as error:
-            raise CapbiasError(
-                f"the file of embeddings {self.file}, which cannot be used ({error})",
-                "a file that can be written, made by this program, or none",
-                "Delete it: its captions are then embedded again.",
-            ) from None
+        with kept_in(self.file, SCHEMA, "embeddings", "its captions are then embedded again", PATIENCE) as db:
+            missing = sorted(set(keys) - _known(db, keys).keys())
+            self._fill(db, {key: text for key, text in zip(keys, texts, strict=True)}, missing, embed, tick)
+            found = _known(db, keys)
         return np.stack([found[key] for key in keys])
 
     def _fill(self, db: sqlite3.Connection, texts: dict[bytes, str], missing: list, embed: Embed, tick: Tick) -> None:
@@ -67,17 +58,6 @@ class EmbeddingCache:
                 rows = embed([texts[key] for key in part]).astype("<f4") if part else ()
                 pairs = [(key, row.tobytes()) for key, row in zip(part, rows, strict=True)]
                 db.executemany("INSERT INTO vectors VALUES (?, ?)", pairs)
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self.file, timeout=PATIENCE, isolation_level=None)
-        try:
-            db.execute("PRAGMA synchronous=NORMAL")
-            prepare(db, SCHEMA)
-            yield db
-        finally:
-            db.close()
 
 
 def _key(text: str) -> bytes:
