@@ -4,6 +4,7 @@ The plain loop is what one writes from the paper: one `nn.LSTM` with two layers,
 and packed, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
 the loop's epochs before ours and half after, so that whatever else the machine does slows both. The loop runs on the
 first captioner; ours trains every captioner and seed together. LIC_M means something after the paper's 20 epochs only.
+On CUDA ours multiplies in TF32 (--precision fp32: it does not), the loop as PyTorch does by itself, in FP32.
 
 It needs PyTorch, numpy, pandas and scikit-learn. FOLDER holds annotations/attributes.csv and results/CAPTIONER.json.
 
@@ -31,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.base import probabilities, silent  # noqa: E402
-from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
+from capbias_core.attackers.device import DEVICES, FP32, TF32, choose_device  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
 from capbias_core.types import Split  # noqa: E402
@@ -126,7 +127,7 @@ def timed(work: Callable[[], object], device: torch.device) -> tuple[np.ndarray,
 
 def train_ours(captioners: list[Captioner], options: argparse.Namespace) -> list[list[float]]:
     """Every captioner and seed together: LIC_M of each captioner by seed."""
-    attacker = replace(load_attacker("lstm_bi", options.device), epochs=options.epochs)
+    attacker = replace(load_attacker("lstm_bi", options.device), epochs=options.epochs, precision=options.precision)
     corpus = attacker.corpus([caption for each in captioners for caption in each.captions])
     starts = np.cumsum([0, *(len(each.captions) for each in captioners)])
     cases = [(each, start, split) for each, start in zip(captioners, starts, strict=False) for split in each.splits]
@@ -176,7 +177,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--threads", type=int, help="threads of PyTorch (default: its own choice)")
     parser.add_argument(
-        "--precision", choices=("highest", "high"), default="highest", help="high: TF32 on CUDA (default: %(default)s)"
+        "--precision", choices=(TF32, FP32), default=TF32, help="of ours on CUDA (default: %(default)s)"
     )
     options = parser.parse_args()
     options.loop_seeds = options.seeds if options.loop_seeds is None else min(options.seeds, options.loop_seeds)
@@ -188,12 +189,12 @@ def main() -> None:
     options = arguments()
     if options.threads:
         torch.set_num_threads(options.threads)
-    torch.set_float32_matmul_precision(options.precision)
     device = choose_device(options.device)
     captioners = [read(name, options) for name in options.captioners]
     fits = len(captioners) * options.seeds
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
-    print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}, {options.precision} precision")
+    precision = options.precision if device.type == "cuda" else FP32
+    print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}, ours in {precision}")
 
     first, half = captioners[0], options.epochs // 2
     if device.type == "cuda":  # what the first use of a device costs is not the loop's

@@ -28,7 +28,7 @@ from capbias_core.aggregate.sensitivity import (
 )
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.base import silent
-from capbias_core.attackers.device import choose_device, deterministic, trained_on
+from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
 from capbias_core.cli.score import ordered
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.encoders import (
@@ -473,6 +473,24 @@ def test_the_device_reaches_the_attacker_and_the_method():
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(CapbiasError, match="device 'tpu'"):
         choose_device("tpu")
+
+
+def test_products_on_cuda_are_in_tf32_in_training_alone_and_the_method_says_so(monkeypatch):
+    torch = pytest.importorskip("torch")
+    before = torch.get_float32_matmul_precision()
+    with products("tf32", torch.device("cpu")):
+        assert torch.get_float32_matmul_precision() == before
+    with pytest.raises(RuntimeError), products("tf32", torch.device("cuda")):
+        assert torch.get_float32_matmul_precision() == "high"
+        raise RuntimeError
+    with products("fp32", torch.device("cuda")):
+        assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.get_float32_matmul_precision() == before
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert trained_on(load_attacker("lstm", "cuda")) == "; trained on cuda, TF32"
+    exact = replace(load_attacker("lstm", "cuda"), precision="fp32")
+    assert trained_on(exact, {"deterministic": True}) == "; trained on cuda, deterministic algorithms"
+    assert trained_on(load_attacker("minilm", "auto")) == "; trained on cuda"
 
 
 def test_determinism_is_part_of_runs_that_it_can_change(tmp_path):

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from capbias_core.attackers import ATTACKERS, load_attacker, training
 from capbias_core.attackers.base import fit_many, silent, task_probabilities
-from capbias_core.attackers.batches import PAD, encode, training_vocabulary
+from capbias_core.attackers.batches import PAD, encode, in_step, training_batches, training_vocabulary
 from capbias_core.attackers.recurrent import LstmStates, RecurrentAttacker, turned
 from capbias_core.attackers.stacked import Dropout, Head, bytes_a_seed, seeds_at_once, stack, unstack
 from capbias_core.attackers.training import (
@@ -67,16 +67,22 @@ def rows_of(sizes=(90, 84, 88)) -> list[np.ndarray]:
     return [np.sort(np.random.default_rng(seed).permutation(110)[:size]) for seed, size in enumerate(sizes)]
 
 
-def together(attacker, corpus, rows, labels, n_values: int = 2) -> list[FittedNetwork]:
+def together(attacker, corpus, rows, labels, n_values: int = 2, seeds=range(3)) -> list[FittedNetwork]:
     """The seeds as one padded network, as on CUDA, but on the CPU."""
-    each = enumerate(zip(rows, labels, strict=True))
-    fits = [attacker.prepared(corpus, own, known, n_values, seed) for seed, (own, known) in each]
+    each = zip(seeds, rows, labels, strict=True)
+    fits = [attacker.prepared(corpus, own, known, n_values, seed) for seed, own, known in each]
     in_groups(attacker, fits, CPU, silent)
     return [FittedNetwork(fit.vocabulary, fit.network, CPU, 20) for fit in fits]
 
 
+@pytest.fixture
+def own_order(monkeypatch):
+    """Batches in each seed's own order, as on a CPU; on CUDA those of one length come together."""
+    monkeypatch.setattr(training, "in_step", lambda orders, lengths, rng: orders)
+
+
 @pytest.mark.parametrize("name", SCRATCH)
-def test_a_seed_learns_the_same_alone_and_among_others(name):
+def test_a_seed_learns_the_same_alone_and_among_others(name, own_order):
     captions, labels = captions_of()
     attacker = small(name)
     corpus, rows = attacker.corpus(captions), rows_of()
@@ -91,7 +97,7 @@ def test_a_seed_learns_the_same_alone_and_among_others(name):
 
 
 @pytest.mark.parametrize(("n_values", "tasks"), [(3, 0), (0, 4)])
-def test_alone_and_among_others_with_more_values_and_with_task_words(n_values, tasks):
+def test_alone_and_among_others_with_more_values_and_with_task_words(n_values, tasks, own_order):
     captions, labels = captions_of(n_values=3)
     known = np.random.default_rng(2).random((110, tasks)) < 0.4 if tasks else labels
     attacker = small("lstm", patience=1, epochs=4)
@@ -103,13 +109,40 @@ def test_alone_and_among_others_with_more_values_and_with_task_words(n_values, t
         np.testing.assert_allclose(found.logits(corpus, own), alone, atol=1e-4)
 
 
-def test_seeds_with_unequally_many_batches_learn_apart():
+def test_seeds_with_unequally_many_batches_learn_apart(own_order):
     captions, labels = captions_of()
     attacker = small("rnn", patience=0)
     corpus, rows = attacker.corpus(captions), rows_of((90, 40, 85))
     batched = together(attacker, corpus, rows, [labels[own] for own in rows])
     alone = attacker.fit(corpus, rows[1], labels[rows[1]], 2, 1, silent)
     np.testing.assert_allclose(batched[1].logits(corpus, rows[0]), alone.logits(corpus, rows[0]), atol=1e-4)
+
+
+def test_batches_of_about_one_length_come_together_in_random_order():
+    rng = np.random.default_rng(3)
+    lengths = [rng.integers(1, 12, size) for size in (90, 84, 88)]
+    own = [training_batches(each, 8, rng)[:11] for each in lengths]
+    first, second = (in_step(own, lengths, np.random.default_rng(seed)) for seed in (0, 1))
+    for orders, before in zip(first, own, strict=True):
+        assert sorted(map(tuple, orders)) == sorted(map(tuple, before)), "the same batches"
+    longest = np.array([[each[batch].max() for batch in order] for each, order in zip(lengths, first, strict=True)])
+    apart = np.sort(longest, axis=1)
+    assert longest.max(axis=0).sum() == apart.max(axis=0).sum(), "of one rank at each place, so nothing pads less"
+    assert (np.diff(longest[0]) < 0).any() and [len(each) for each in first] == [11] * 3
+    assert any(not np.array_equal(one, other) for one, other in zip(first[0], second[0], strict=True))
+    (alone,) = in_step(own[1:2], lengths[1:2], np.random.default_rng(0))
+    assert all(np.array_equal(one, other) for one, other in zip(alone, first[1], strict=True))
+
+
+def test_a_seed_of_a_program_is_the_seed_alone_in_one():
+    captions, labels = captions_of()
+    attacker = small("lstm_bi")
+    corpus, rows = attacker.corpus(captions), rows_of()
+    everyone = together(attacker, corpus, rows, [labels[own] for own in rows])
+    (alone,) = together(attacker, corpus, rows[2:], [labels[rows[2]]], seeds=[2])
+    np.testing.assert_allclose(
+        everyone[2].logits(corpus, np.arange(110)), alone.logits(corpus, np.arange(110)), atol=1e-4
+    )
 
 
 def threads_of_a_new_thread() -> int:

@@ -76,3 +76,20 @@ def training_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -
     left = np.concatenate(remainders)
     batches += [left[start : start + size] for start in range(0, len(left), size)]
     return [batches[place] for place in rng.permutation(len(batches))]
+
+
+def in_step(
+    orders: Sequence[Sequence[np.ndarray]], lengths: Sequence[np.ndarray], rng: np.random.Generator
+) -> list[list[np.ndarray]]:
+    """The batches of several seeds, so ordered that those read at once are about equally long: less is padded.
+
+    orders: of each seed, its batches in random order, as many as of every other. lengths: (n,), of each seed's
+    captions. Of every seed the shortest batch, the second and so on come at the same place, which is random: the same
+    for a seed alone as among others, where rng is in the same state.
+    """
+    places = rng.permutation(len(orders[0]))
+    found = []
+    for own, known in zip(orders, lengths, strict=True):
+        ranks = np.argsort([known[batch].max() for batch in own], kind="stable")
+        found.append([own[ranks[place]] for place in places])
+    return found

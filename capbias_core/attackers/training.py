@@ -6,9 +6,11 @@ training captions is set aside, and the epoch with the lowest loss on them is ke
 without a lower loss. The vocabulary comes from the training captions; other words are `<unk>`. Where task words are
 guessed, the last layer begins at how often each is there (stacked.py says why).
 
-On CUDA the seeds are one network (stacked.py) that reads padded captions; nothing in a step waits for the device. On a
-CPU each seed is a network of its own in a thread of its own: threads that share a matrix product wait for each other at
-every product, seeds wait for nobody. Either way a seed has its own rows, initialisation, order and dropout.
+On CUDA the seeds are one network (stacked.py) that reads padded captions, batches of about one length at a time (of
+seven captioners on COCO a third less to read than in each seed's own order), with matrix products in TF32; nothing in
+a step waits for the device. On a CPU each seed is a network of its own in a thread of its own: threads that share a
+matrix product wait for each other at every product, seeds wait for nobody. Either way a seed has its own rows,
+initialisation, order and dropout; where among its batches the long ones come, is the same for all seeds on CUDA.
 `benchmarks/lstm_against_loop.py` measures the speed against a plain loop, and LIC_M of both.
 """
 
@@ -33,11 +35,12 @@ from capbias_core.attackers.batches import (
     Encoded,
     TokenCorpus,
     encode,
+    in_step,
     same_length,
     training_batches,
     training_vocabulary,
 )
-from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.device import TF32, choose_device, products
 from capbias_core.attackers.stacked import (
     Dropout,
     Network,
@@ -59,7 +62,7 @@ ASIDE = 10  # one in so many training captions is set aside to choose the epoch
 PATIENCE = 5
 SHARE_OF_MEMORY = 0.7  # of what is free on the device; the rest is for what the estimate leaves out
 CPU = torch.device("cpu")
-INIT, ORDER, SET_ASIDE, DROP = range(4)
+INIT, ORDER, SET_ASIDE, DROP, IN_STEP = range(5)
 
 # The protocol of the DBAC paper as fields of an attacker.
 DBAC = {
@@ -266,6 +269,7 @@ class Program(SeedsProgram):
         network = stack([fit.network for fit in fits]).to(device)
         super().__init__(network, [fit.network for fit in fits], attacker, device)
         self.attacker, self.fits = attacker, fits
+        self.in_step = np.random.default_rng(child_seed(0, FIT, IN_STEP)) if padded else None  # whatever the seeds are
         self.captions = reader([fit.encoded for fit in fits], device, padded)
         self.labels = stacked_labels([fit.labels for fit in fits], device)
         if attacker.patience:
@@ -279,6 +283,8 @@ class Program(SeedsProgram):
             training_batches(fit.encoded.lengths, self.attacker.batch, rng)
             for fit, rng in zip(self.fits, self.rngs, strict=True)
         ]
+        if self.in_step:
+            orders = in_step(orders, [fit.encoded.lengths for fit in self.fits], self.in_step)
         return len(orders[0]), self.captions.batches(orders)
 
     def losses(self, batch: Batch) -> Tensor:
@@ -374,7 +380,8 @@ class NetworkAttacker:
     """What the attackers with networks have in common; the defaults are the LIC paper's.
 
     head: sizes of the hidden layers of the head. patience: epochs without a lower loss on the captions set aside after
-    which training stops; 0 sets none aside. device: auto (CUDA where there is one), cpu or cuda.
+    which training stops; 0 sets none aside. device: auto (CUDA where there is one), cpu or cuda. precision: of matrix
+    products in training on CUDA, TF32 or FP32.
     """
 
     embedding: int = 100
@@ -389,6 +396,7 @@ class NetworkAttacker:
     fitted: ClassVar[type[FittedNetwork]] = FittedNetwork
     integration_steps: int = 20
     device: str = "auto"
+    precision: str = TF32
 
     def network(self, words: int, logits: int) -> Network:
         """An untrained network (S = 1), its weights drawn from PyTorch's generator."""
@@ -506,7 +514,8 @@ def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.devi
         size = seeds_at_once(len(group), max(_needed(attacker, fit) for fit in group), _free(device))
         for start in range(0, len(group), size):
             own = group[start : start + size]
-            Program(attacker, own, device, padded=True).train(part_of(tick, done, len(own), len(fits)))
+            with products(attacker.precision, device):
+                Program(attacker, own, device, padded=True).train(part_of(tick, done, len(own), len(fits)))
             done += len(own)
 
 
