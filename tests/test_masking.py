@@ -202,8 +202,10 @@ def test_boxes_stand_for_outlines_under_object_and_both():
     ("rows", "condition", "said"),
     [
         (SHOWN[SHOWN["object"] != "person"], "segment", "without a person"),
-        (SHOWN.iloc[:0], "both", "without a person"),
-        (SHOWN[SHOWN["object"] == "person"], "object", "without one of the correlated objects"),
+        (SHOWN.iloc[:0], "segment", "without a person"),
+        (SHOWN.iloc[:0], "object", "without an outline or box of anything"),
+        (SHOWN.iloc[:0], "both", "without an outline or box of anything"),
+        (SHOWN[SHOWN["object"] != "person"], "both", "without a person"),
     ],
 )
 def test_a_photograph_with_nothing_to_hide(rows, condition, said):
@@ -214,6 +216,18 @@ def test_a_photograph_with_nothing_to_hide(rows, condition, said):
 def test_both_hides_the_person_where_there_is_no_object():
     people = SHOWN[SHOWN["object"] == "person"]
     assert (hidden_pixels(people, (5, 6), Hiding("both", departures=GOES)) == PERSON).all()
+
+
+@pytest.mark.parametrize("condition", ["object", "both"])
+def test_a_photograph_without_the_object_is_kept_or_left_out(condition):
+    people = SHOWN[SHOWN["object"] == "person"]
+    kept = hidden_pixels(people, (5, 6), Hiding(condition, departures=GOES))
+    assert (kept == (PERSON if condition == "both" else np.zeros((5, 6)))).all()
+    with pytest.raises(NothingToHide, match="without one of the correlated objects"):
+        hidden_pixels(people, (5, 6), Hiding(condition, departures=GOES, only_masked=True))
+    # One that shows the object is hidden alike.
+    hidden = hidden_pixels(SHOWN, (5, 6), Hiding(condition, departures=GOES, only_masked=True))
+    assert (hidden == (RACKET | PERSON if condition == "both" else RACKET)).all()
 
 
 def test_marks_of_a_photograph_of_another_size_are_refused():
@@ -441,8 +455,43 @@ def test_the_objects_of_a_run_are_said_in_it(scene):
     outcome = run_one(scene, spec, quiet)
     assert "1 of them show none of the correlated objects" in outcome.notes[1]
     assert spec.run_id != masking(scene, "c", "both", departures={"tennis racket": 0.3}).run_id
-    run_one(scene, masking(scene, "c", "object", departures=GOES), quiet)
-    assert scene.item("images", "photographs (object masked)", "c").rows == 1
+
+
+def files_of(scene: Workspace, name: str) -> dict:
+    return photograph_files(scene, frozen_photographs(scene, "c", name))
+
+
+def test_photographs_without_the_object_stay_as_they_are(scene, pixels):
+    """1 shows a racket, 2 a person and 3 a dog; 4 has outlines of another size, 5 cannot be read."""
+    spec = masking(scene, "c", "object", departures=GOES)
+    masked, unmasked, left_out = run_one(scene, spec, quiet).notes
+    files = files_of(scene, "photographs (object masked)")
+    assert sorted(files) == ["1", "2", "3"]
+    assert (read_photograph(files["1"]) == filled(pixels, RACKET)).all()
+    assert all((read_photograph(files[name]) == pixels).all() for name in "23")
+    share = scene.frame(scene.item("images", "photographs (object masked)", "c").hash).set_index("image_id")["hidden"]
+    assert share.to_dict() == {"1": round(RACKET.mean(), 6), "2": 0, "3": 0}
+    assert masked.startswith("1 photograph masked (object, grey) by outlines; on average 13.3%")  # 4 of 30 pixels
+    assert unmasked == "2 more, kept unmasked: they show none of the correlated objects."
+    assert left_out.startswith("2 left out: 4")
+
+
+@pytest.mark.parametrize(("condition", "hidden"), [("object", RACKET), ("both", RACKET | PERSON)])
+def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, pixels, condition, hidden):
+    spec = masking(scene, "c", condition, departures=GOES, only_masked=True)
+    assert spec.run_id != masking(scene, "c", condition, departures=GOES).run_id
+    masked, left_out = run_one(scene, spec, quiet).notes
+    files = files_of(scene, f"photographs ({condition} masked, only masked)")
+    assert list(files) == ["1"] and (read_photograph(files["1"]) == filled(pixels, hidden)).all()
+    assert masked.startswith("1 photograph masked") and "2, 3: without one of the correlated objects" in left_out
+    assert scene.item("images", f"photographs ({condition} masked, only masked)", "c").details["only_masked"]
+
+
+def test_a_folder_in_which_nothing_would_be_masked_is_refused(scene):
+    for only in (False, True):
+        with pytest.raises(CapbiasError, match=r"5 photographs, none .* \(\d: without one of the corr"):
+            run_one(scene, masking(scene, "c", "object", departures={"boat": 1.0}, only_masked=only), quiet)
+    assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
@@ -638,7 +687,12 @@ def test_mask_a_collection(scene, capsys):
     home = ["--workspace", str(scene.folder), "--collection", "c"]
     assert main(["mask", *home, "--condition", "object", "--object", "dog", "tennis racket"]) == 0
     assert "kept: photographs photographs (object masked)" in capsys.readouterr().err
-    assert scene.item("images", "photographs (object masked)", "c").rows == 2
+    assert scene.item("images", "photographs (object masked)", "c").rows == 3
+    asked = ["--condition", "segment", "object", "--object", "dog", "tennis racket", "--only-masked"]
+    assert main(["mask", *home, *asked]) == 0
+    assert "2: without one of the correlated objects" in capsys.readouterr().err
+    assert scene.item("images", "photographs (object masked, only masked)", "c").rows == 2
+    assert scene.item("images", "photographs (segment masked)", "c").rows == 2
 
 
 def test_regions_from_a_terminal(files, capsys):
@@ -660,6 +714,7 @@ def test_regions_from_a_terminal(files, capsys):
         (["--instances", "instances.json", "--output", "pictures"], "in which originals are"),
         (["--instances", "instances.json", "--output", "out", "--people", "x"], "--people with files"),
         (["--collection", "c"], "places and --collection"),
+        (["--only-masked"], "--only-masked without the condition object or both"),
     ],
 )
 def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypatch):

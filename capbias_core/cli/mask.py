@@ -50,9 +50,11 @@ EXAMPLE = """\
 
 Conditions: part (the upper half, or --fraction, of the person's outline), segment (the outline), box (its bounding
 box), object (of the objects in the photograph the one that goes most with one value of --attribute by the human
-captions, or one of --object), both (person and object). Masked photographs are PNG files, exact to the pixel outside
-of what is hidden; a row of CSV says of each how much that is. The originals are never written to. Photographs without
-a person (or object), of another size than their outlines, or that cannot be read are left out and named. With
+captions, or one of --object), both (person and object). A photograph that shows no such object stays as it is under
+object, and has the person alone hidden under both, as in LIC, whose conditions all hold the same images; with
+--only-masked it is left out. Masked photographs are PNG files, exact to the pixel outside of what is hidden; a row of
+CSV says of each how much that is. The originals are never written to. Photographs without a person, of another size
+than their outlines, or that cannot be read are left out and named. With
 --regions nothing is masked: printed are the regions of which the boxes around what would be hidden cover more than
 half, which a captioner on region features must not read (LIC, appendix A.3)."""
 
@@ -74,6 +76,8 @@ def add_arguments(command) -> None:
     text = "boxes of the labelled people, who are in the foreground then (with --collection, their name)"
     command.add_argument("--labelled", metavar="FILE", default="", help=text)
     command.add_argument("--object", nargs="+", metavar="NAME", dest="things", help="objects to hide, the first first")
+    text = "object, both: leave out photographs that show no such object (default: keep them, as LIC does)"
+    command.add_argument("--only-masked", action="store_true", help=text)
     command.add_argument("--references", metavar="FILE", help="human captions; with --collection, their name")
     command.add_argument("--attribute", help="whose values objects go with, such as gender")
     command.add_argument("--output", metavar="FOLDER", help="where masked photographs go (with --regions: a file)")
@@ -122,6 +126,12 @@ def _check(args) -> None:
     if stray and not args.collection:
         options = ", ".join(f"--{name}" for name in stray)
         raise CapbiasError(f"{options} with files", "options of a collection with --collection", "Leave it out.")
+    if args.only_masked and (args.regions or not set(args.condition) & set(OF_OBJECTS)):
+        raise CapbiasError(
+            f"--only-masked {'with --regions' if args.regions else 'without the condition object or both'}",
+            "masked photographs of which some show no such object",
+            "Leave it out.",
+        )
     if args.name and len(args.condition) > 1:
         raise CapbiasError("--name with several conditions", "one condition", "Leave one out.")
     if args.collection:
@@ -237,7 +247,7 @@ def _run(workspace: Workspace, collection: str, asked: dict | None, args) -> tup
     specs = [
         masking(
             workspace, collection, condition, args.photographs, people, args.fill, args.fraction, args.whose,
-            asked, args.name, labelled if condition != "object" else "",
+            asked, args.name, labelled if condition != "object" else "", args.only_masked,
         )
         for condition in dict.fromkeys(args.condition)
     ]  # fmt: skip

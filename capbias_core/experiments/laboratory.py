@@ -73,7 +73,9 @@ def hidden_of(
             reasons[condition] = "its people have boxes, and no outlines" if len(rows) else "nothing is marked on it"
             continue
         try:
-            hidden[condition] = hidden_pixels(rows, size, Hiding(condition, fraction, departures={chosen: 1.0}))
+            only = condition == "object"  # a photograph that stays as it is would be no variant of it
+            how = Hiding(condition, fraction, departures={chosen: 1.0}, only_masked=only)
+            hidden[condition] = hidden_pixels(rows, size, how)
         except NothingToHide:
             reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
     return hidden, reasons

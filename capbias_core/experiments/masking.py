@@ -30,17 +30,20 @@ from capbias_core.load.photographs import read_photograph
 from capbias_core.vision.agreement import CORNERS
 from capbias_core.vision.hiding import (
     FOREGROUND,
+    NO_OBJECT,
     OF_OBJECTS,
     OF_OUTLINES,
     WHOSE,
     Hiding,
     NothingToHide,
     hidden_pixels,
+    shows_object,
 )
 from capbias_core.vision.masking import FILLS, HALF, filled, people_of
 
 FAMILY = "mask"
 GREY = "grey"
+ONLY_MASKED = "only_masked"  # the key of a run's option for leaving out what shows no such object
 LABELLED = "labelled"  # the key of a run's option for the boxes of labelled people
 MASKED = ("part", "segment", "box", "object", "both")
 WAY = 1  # raised when a change of the code changes the pixels
@@ -56,7 +59,7 @@ Tick = Callable[[float, str], None]
 def masking(
     workspace: Workspace, collection: str, condition: str, photographs: str = "", people: str = "", fill: str = GREY,
     fraction: float = HALF, whose: str = FOREGROUND, departures: Mapping[str, float] | None = None, name: str = "",
-    labelled: str = "",
+    labelled: str = "", only_masked: bool = False,
 ) -> RunSpec:  # fmt: skip
     """The run that makes a folder of masked photographs of a collection.
 
@@ -64,8 +67,12 @@ def masking(
     boxes, '' for the only ones (outlines first). fraction: of the outline, for part. whose: the person in the
     foreground, or all. departures: of the objects that may be hidden (object, both); see experiments/correlated.py.
     name: of the folder, '' for `photographs (segment masked)`. labelled: the name of kept boxes of the labelled people,
-    one a photograph: the person whose box overlaps most with it is in the foreground; elsewhere the largest. Raises
-    CapbiasError for what does not go together.
+    one a photograph: the person whose box overlaps most with it is in the foreground; elsewhere the largest.
+    only_masked: photographs that show none of the objects are left out under object and both, so that every photograph
+    is masked; else they stay as they are under object, and have the person alone hidden under both. That is the usual
+    way since it is LIC's: LIC_M on masked images (its Table 4) is over the images of the original, as its published
+    captions show (10,780 under every condition; 62% of those under object are word for word those of the originals).
+    Raises CapbiasError for what does not go together.
     """
     _check(condition, fill, fraction, whose, departures)
     marks = frozen_people(workspace, collection, people)
@@ -79,7 +86,7 @@ def masking(
     options = {PEOPLE: marks, "condition": condition, "fill": fill}
     options |= {"fraction": fraction} if condition == "part" else {}
     options |= {"whose": whose} if condition != "object" else {}
-    options |= {"departures": dict(departures)} if condition in OF_OBJECTS else {}
+    options |= {"departures": dict(departures), ONLY_MASKED: only_masked} if condition in OF_OBJECTS else {}
     if labelled:
         options |= {LABELLED: _labelled(workspace, collection, labelled, options)}
     name = checked_name(name or folder_name(frozen["name"], options))
@@ -128,9 +135,12 @@ def folder_name(photographs: str, options: Mapping) -> str:
 
     >>> folder_name("photographs", {"condition": "part", "fill": "blur", "fraction": 0.25})
     'photographs (part masked, blur, 0.25)'
+    >>> folder_name("photographs", {"condition": "object", "only_masked": True})
+    'photographs (object masked, only masked)'
     """
     unusual = [options["fill"]] if options.get("fill", GREY) != GREY else []
     unusual += [f"{options['fraction']:g}"] if options.get("fraction", HALF) != HALF else []
+    unusual += ["only masked"] if options.get(ONLY_MASKED) else []
     unusual += ["labelled people"] if LABELLED in options else []
     unusual += [f"{options['whose']} people"] if options.get("whose", FOREGROUND) != FOREGROUND else []
     return f"{photographs} ({', '.join([options['condition'] + ' masked', *unusual])})"
@@ -138,14 +148,15 @@ def folder_name(photographs: str, options: Mapping) -> str:
 
 def hiding_of(options: Mapping) -> Hiding:
     """What the options of a run say is hidden."""
-    keys = ("condition", "fraction", "whose", "departures")
+    keys = ("condition", "fraction", "whose", "departures", ONLY_MASKED)
     return Hiding(**{key: options[key] for key in keys if key in options})
 
 
 @dataclass(frozen=True)
 class Masked:
     """A folder of masked photographs. kept: rows with image_id, file and hidden (the share of pixels). left_out: reason
-    by image id, of the others. bare: images of `both` that show no such object, so that only the person is hidden."""
+    by image id, of the others. bare: images kept that show no such object: under `object` they are as they were, under
+    `both` only the person is hidden."""
 
     folder: Path
     kept: pd.DataFrame
@@ -159,9 +170,9 @@ def masked_folder(
     """The folder of photographs masked as the options of a run say; written where it is not there yet.
 
     files: the originals by image id; content: a digest of their contents. rows: outlines or boxes. Photographs that
-    cannot be read, are of another size than their outlines, or show nothing to hide are left out. tick: called with the
-    share done and a text, and may stop the work by raising; then nothing is left. Raises CapbiasError where nothing can
-    be masked.
+    cannot be read, are of another size than their outlines, or show nothing to hide (see `Hiding`) are left out. tick:
+    called with the share done and a text, and may stop the work by raising; then nothing is left. Raises CapbiasError
+    where nothing can be masked.
     """
     home = workspace.folder / "pictures"
     folder = home / _digest(content, options)
@@ -236,8 +247,8 @@ def _write_all(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    if not found["kept"]:
-        raise _nothing(found["left_out"])
+    if len(found["kept"]) == (len(found["bare"]) if how.condition == "object" else 0):
+        raise _nothing(dict.fromkeys(found["bare"], NO_OBJECT) | found["left_out"])
     (place / MADE).write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -258,10 +269,10 @@ def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Pa
         return {"reason": str(error)}
     except CapbiasError as error:
         return {"reason": error.got}
-    if not hidden.any():
+    bare = how.condition in OF_OBJECTS and not shows_object(rows, how)
+    if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
     Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT, pnginfo=_signed())
-    bare = how.condition == "both" and not set(rows["object"]) & set(how.departures)
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 

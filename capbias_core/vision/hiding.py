@@ -27,6 +27,7 @@ OF_OBJECTS = ("object", "both")
 NO_PERSON = "without a person"
 NOT_LABELLED = "without a person where the label says"
 NO_OBJECT = "without one of the correlated objects"
+NOTHING_MARKED = "without an outline or box of anything"
 # How far a box may reach over the edge, as a share of the longer side; beyond, it is of a photograph of another size.
 OVER_THE_EDGE = 0.05
 
@@ -35,36 +36,36 @@ OVER_THE_EDGE = 0.05
 class Hiding:
     """What is hidden. condition: a name in `region`. fraction: of the outline, for part. whose: the person in the
     foreground, or everybody (crowds too). departures: of the objects that may be hidden; of those in a photograph the
-    one that departs most."""
+    one that departs most. only_masked: of `object` and `both`, whether a photograph that shows no such object is left
+    out; else `object` hides nothing of it, and `both` the person, as in LIC: its sets of masked images hold all 10,780
+    images of the original one, so that their LIC_M (Table 4) is over the same images."""
 
     condition: str
     fraction: float = HALF
     whose: str = FOREGROUND
     departures: Mapping[str, float] = field(default_factory=dict)
+    only_masked: bool = False
 
 
 class NothingToHide(Exception):
-    """Why a photograph is left out: it shows no person, or no such object."""
+    """Why a photograph is left out: it shows no person, or (where that is asked) no such object."""
 
 
 def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding, labelled=None) -> np.ndarray:
     """(height, width) booleans: what is hidden of a photograph of this size.
 
     rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); with boxes, they stand for outlines under `object` and
-    `both`. labelled: the box (x1, y1, x2, y2) of the person who is labelled, where that is known. Of `both`, a
-    photograph without the object has the person hidden. Raises NothingToHide, and CapbiasError for outlines or boxes
-    of a photograph of another size.
+    `both`. labelled: the box (x1, y1, x2, y2) of the person who is labelled, where that is known. A photograph without
+    the object: see `Hiding`; one of which nothing is marked is left out, since nobody knows what it shows. Raises
+    NothingToHide, and CapbiasError for outlines or boxes of a photograph of another size.
     """
     check_size(rows, size)
     thing = _object(rows, size, how) if how.condition in OF_OBJECTS else None
     if how.condition == "object":
-        if thing is None:
-            raise NothingToHide(NO_OBJECT)
         return region("object", size, object_mask=thing)
     people = _people(rows, how.whose, labelled)
     if not people:
         raise NothingToHide(NO_PERSON if labelled is None else NOT_LABELLED)
-    thing = np.zeros(size, dtype=bool) if thing is None else thing
     of = _drawn(rows, size) if how.condition != "box" else lambda person: None
     parts = (region(how.condition, size, of(person), person[CORNERS], thing, how.fraction) for person in people)
     return np.logical_or.reduce(list(parts))
@@ -77,11 +78,20 @@ def _people(rows: pd.DataFrame, whose: str, labelled=None) -> list[pd.Series]:
     return [] if person is None else [person]
 
 
-def _object(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray | None:
-    """Every object of the name that departs most; None where the photograph shows none of those known."""
+def shows_object(rows: pd.DataFrame, how: Hiding) -> bool:
+    """Whether a photograph shows one of the objects that may be hidden. rows: its outlines or boxes."""
+    return bool(most_correlated(rows["object"], how.departures))
+
+
+def _object(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray:
+    """Every object of the name that departs most; nothing where the photograph shows none of those known."""
+    if not shows_object(rows, how):
+        if rows.empty or how.only_masked:
+            raise NothingToHide(NO_OBJECT if how.only_masked else NOTHING_MARKED)
+        return np.zeros(size, dtype=bool)
     name = most_correlated(rows["object"], how.departures)
-    own = [row for _, row in rows[rows["object"] == name].iterrows()] if name else []
-    return np.logical_or.reduce(list(map(_drawn(rows, size), own))) if own else None
+    own = [row for _, row in rows[rows["object"] == name].iterrows()]
+    return np.logical_or.reduce(list(map(_drawn(rows, size), own)))
 
 
 def _drawn(rows: pd.DataFrame, size: tuple[int, int]) -> Callable[[pd.Series], np.ndarray]:

@@ -111,6 +111,11 @@ def _mask(engine: Engine, collection: str, attribute: str) -> None:
         "value of the attribute in the human captions, as in the LIC paper.",
     )  # fmt: skip
     objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
+    only = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
+        "Leave out photographs that show no such object", key="only_masked",
+        help="Otherwise they stay as they are under object, and have the person alone hidden under both, as in the LIC "
+        "paper: then every condition is measured on the same photographs.",
+    )  # fmt: skip
     specs = []
     for condition in chosen:
         with errors():
@@ -119,7 +124,7 @@ def _mask(engine: Engine, collection: str, attribute: str) -> None:
                 departures = objects or departures_in(engine.workspace, collection, attribute)
             specs.append(
                 masking(engine.workspace, collection, condition, people=people, fill=fill, fraction=float(fraction),
-                        departures=departures)
+                        departures=departures, only_masked=only)
             )  # fmt: skip
     start_button(engine, collection, specs, "Mask", "mask")
 

@@ -146,7 +146,7 @@ FAMILIES = {
             "mask",
             "masked photographs",
             makes="images",
-            options=("people", "condition", "fill", "fraction", "whose", "departures", "labelled"),
+            options=("people", "condition", "fill", "fraction", "whose", "departures", "only_masked", "labelled"),
             seconds=600.0,
         ),
         Family(

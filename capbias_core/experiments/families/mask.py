@@ -7,7 +7,7 @@ from collections import Counter
 from capbias_core.aggregate import Estimate
 from capbias_core.experiments.families.base import Job, Outcome
 from capbias_core.experiments.making import COLLECTION, NAME, RUN
-from capbias_core.experiments.masking import Masked, masked_folder
+from capbias_core.experiments.masking import ONLY_MASKED, Masked, masked_folder
 from capbias_core.experiments.people import PEOPLE
 from capbias_core.experiments.photographs import KIND, PHOTOGRAPHS
 from capbias_core.experiments.store import RunRow, Workspace
@@ -34,7 +34,7 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def _keep(job: Job, found: Masked, asked: dict, options: dict) -> None:
-    about = {key: options[key] for key in ("condition", "fill", "fraction", "whose") if key in options}
+    about = {key: options[key] for key in ("condition", "fill", "fraction", "whose", ONLY_MASKED) if key in options}
     details = {
         "folder": str(found.folder), "of": asked[PHOTOGRAPHS]["name"], "people": options[PEOPLE]["name"],
         "left_out": len(found.left_out), RUN: job.spec.run_id, **about,
@@ -46,14 +46,18 @@ def _keep(job: Job, found: Masked, asked: dict, options: dict) -> None:
 
 
 def notes(found: Masked, options: dict) -> tuple[str, ...]:
-    """What was masked, and which photographs were left out and why."""
-    share = found.kept["hidden"].mean()
-    photographs = "1 photograph" if len(found.kept) == 1 else f"{len(found.kept):,} photographs"
+    """What was masked, what was kept unmasked, and which photographs were left out and why."""
+    unmasked = found.bare if options["condition"] == "object" else ()
+    masked = found.kept[~found.kept["image_id"].isin(unmasked)]
+    share = masked["hidden"].mean()
+    photographs = "1 photograph" if len(masked) == 1 else f"{len(masked):,} photographs"
     lines = [
         f"{photographs} masked ({options['condition']}, {options['fill']}) by {options[PEOPLE]['name']}; on average "
         f"{share:.1%} of a photograph is hidden."
     ]
-    if found.bare:
+    if unmasked:
+        lines.append(f"{len(unmasked):,} more, kept unmasked: they show none of the correlated objects.")
+    elif found.bare:
         lines.append(f"{len(found.bare):,} of them show none of the correlated objects; only the person is hidden.")
     if found.left_out:
         reasons = Counter(found.left_out.values()).most_common(NAMED)
