@@ -7,6 +7,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from capbias_core.experiments.conditions import original_sets
 from capbias_core.experiments.directions import directions, measures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.known_answer import kept_answers
@@ -28,18 +29,19 @@ def main() -> None:
     held = captions_and_labels(engine, collection)
     if held:
         with errors():
-            _plane(engine, collection, *held)
+            _plane(engine, collection, held[1])
     st.divider()
     _known(engine)
 
 
-def _plane(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> None:
+def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
+    sets = tuple(item.name for item in original_sets(engine.workspace, collection))
     every = attribute_names(tables)
     attribute = st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
     rows = measured_rows(engine.workspace, collection)
-    rows = rows[rows["attribute"] == attribute]
+    rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
-    _measure(engine, collection, tuple(sets), tables, attribute)
+    _measure(engine, collection, sets, tables, attribute)
     found = measures_in(rows)
     if not found:
         note("Nothing is measured in both directions yet.")

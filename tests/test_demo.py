@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,14 @@ import pytest
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.attributes import get_attribute
+from capbias_core.experiments import ingest
+from capbias_core.experiments.conditions import condition_sets, original_sets
+from capbias_core.experiments.store import Workspace
 from capbias_core.load import demo, read_attributes, read_captions
+from capbias_core.load.demo_pictures import outlines
+from capbias_core.load.segments import read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
+from capbias_core.vision.masking import outline_mask
 
 COMMITTED = Path(__file__).resolve().parent.parent / "assets" / "demo"
 GENDER = get_attribute("gender")
@@ -24,6 +31,9 @@ DESIGN = {
     "faithful": (15, 14, 13, 12, 5, 6, 7, 8),
     "amplifier": (17, 16, 16, 15, 3, 4, 4, 5),
     "mitigator": (12, 12, 12, 12, 8, 8, 8, 8),
+    "amplifier_masked_object": (16, 15, 15, 14, 4, 5, 5, 6),
+    "amplifier_masked_person": (14, 13, 13, 12, 6, 7, 7, 8),
+    "amplifier_masked_both": (12, 11, 11, 11, 8, 9, 9, 9),
 }
 FUNCTION_WORDS = tokenize(
     "a an the of on in at to by with for some next near beside across along under over off before behind into front up"
@@ -74,7 +84,7 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
     demo.write(tmp_path)
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
-    assert len(written) == 15
+    assert len(written) == 19
     for name in written:
         if name.suffix == ".png":
             assert np.array_equal(np.asarray(Image.open(tmp_path / name)), np.asarray(Image.open(COMMITTED / name))), (
@@ -85,10 +95,10 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 
 
 def test_files_are_small_and_read_without_a_fault():
-    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 1_500_000
+    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_000_000
     assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
     tables = [read_captions(path) for path in COMMITTED.glob("results/*.json")]
-    assert [table.rows for table in tables] == [1230] * 3
+    assert [table.rows for table in tables] == [1230] * 6
     references = read_captions(COMMITTED / "references.json", kind="reference")
     assert references.rows == 6150
     for table in [*tables, references, read_attributes(COMMITTED / "attributes.csv")]:
@@ -199,6 +209,59 @@ def test_a_picture_for_each_activity_and_half_of_them_for_each_label(made, label
         assert {activity(" ".join(tokenize(caption))) for caption in captions} == {name}
 
 
+# A pixel (x, y) on the person, one on the thing, one of an arm or a handle drawn later (whose it is, last), and one on
+# neither; read off the drawings.
+SPOTS = {
+    "phone": ((160, 116), (186, 110), (190, 176, "person"), (20, 20)),
+    "umbrella": ((226, 158), (270, 100), (270, 218, "umbrella"), (450, 340)),
+    "cake": ((196, 118), (308, 230), (284, 152, "person"), (400, 330)),
+    "horse": ((130, 128), (344, 208), (190, 206, "person"), (30, 340)),
+    "skateboard": ((218, 76), (200, 252), (272, 233, "person"), (460, 20)),
+    "surfboard": ((246, 96), (360, 190), (268, 206, "person"), (20, 20)),
+    "motorcycle": ((126, 158), (340, 208), (200, 234, "person"), (10, 340)),
+    "baseball": ((196, 112), (320, 80), (250, 160, "person"), (20, 350)),
+}
+
+
+@pytest.mark.parametrize("name", NOUNS)
+def test_outlines_are_of_what_the_drawing_shows(name):
+    found = outlines(name)
+    assert "person" in found and len(found) == 2
+    (thing,) = set(found) - {"person"}
+    assert not (found["person"] & found[thing]).any()
+    person, other, (x, y, owner), neither = SPOTS[name]
+    owners = {
+        spot: [own for own, pixels in found.items() if pixels[spot[1], spot[0]]]
+        for spot in (person, other, (x, y), neither)
+    }
+    assert list(owners.values()) == [["person"], [thing], [thing if owner != "person" else owner], []]
+
+
+def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
+    rows = read_segments(COMMITTED / "instances.json")
+    assert set(rows["image_id"]) == set(made.pictures) and len(rows) == 16
+    for row in rows.to_dict("records"):
+        drawn = outlines(made.pictures[row["image_id"]])[row["object"]]
+        assert (outline_mask(row["outline"], 360, 480) == drawn).all()
+        ys, xs = np.nonzero(drawn)
+        assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
+
+
+def test_what_is_loaded_and_measured_first(made, tmp_path):
+    workspace = Workspace(tmp_path)
+    ingest.load_demo(workspace)
+    assert set(ingest.demo_request().captions) == {"amplifier", "faithful", "mitigator"}
+    assert {item.name for item in original_sets(workspace, "demo")} == {"amplifier", "faithful", "mitigator"}
+    own = condition_sets(workspace, "demo")["amplifier"]
+    assert {key: item.name for key, item in own.items()} == {
+        "original": "amplifier", "person": "amplifier_masked_person", "object": "amplifier_masked_object",
+        "both": "amplifier_masked_both",
+    }  # fmt: skip
+    specs = ingest.demo_runs(workspace)
+    assert {spec.model for spec in specs if spec.family == "attack"} == set(made.captioners)
+    assert len({spec.run_id for spec in specs}) == len(specs)
+
+
 def held_out(attacker, captions, classes, split) -> np.ndarray:
     """The score of each test caption: the attacker's confidence where it is right, else 0."""
     corpus = attacker.corpus(captions)
@@ -256,3 +319,6 @@ def test_measuring_finds_the_truth(made, measured):
     assert of_lic["mitigator"][1] < of_lic["faithful"][0]
     assert of_lic["faithful"][1] < of_lic["amplifier"][0]
     assert of_lic["mitigator"][1] < 0 < of_lic["amplifier"][0]
+    masked = [of_lic[f"amplifier_masked_{condition}"] for condition in ("both", "person", "object")]
+    for less, more in pairwise([*masked, of_lic["amplifier"]]):
+        assert less[1] < more[0], "each masking takes something away"

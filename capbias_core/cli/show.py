@@ -13,7 +13,6 @@ from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import plan
 from capbias_core.experiments.read import current_runs
 from capbias_core.experiments.store import Item, RunRow
 from capbias_core.metrics import METRICS, expand_metrics
@@ -79,7 +78,7 @@ def run_demo(args) -> int:
             say("the workspace already holds something; the demo was not loaded")
             return DONE
         ingest.load_demo(workspace)
-        rows = run_all(workspace, plan(workspace, ingest.demo_request()), ingest.DEMO)
+        rows = run_all(workspace, ingest.demo_runs(workspace), ingest.DEMO)
         code = outcome(rows)
         frame = workspace.results([row.run_id for row in rows])
     table = scores_table(frame, metrics=["LIC"])

@@ -78,6 +78,13 @@ def condition_of(item: Item) -> tuple[str, str]:
     return item.details.get(CAPTIONER, item.name), item.details.get(CONDITION, ORIGINAL)
 
 
+def original_sets(workspace: Workspace, collection: str) -> list[Item]:
+    """The caption sets of photographs that nothing is masked on, as captioners are compared by; all where all are of
+    masked ones."""
+    every = workspace.items("captions", collection)
+    return [item for item in every if condition_of(item)[1] == ORIGINAL] or every
+
+
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
     """Say anew which captioner wrote a kept set, and under which condition. What was measured of it stays."""
     details = item.details | condition_details(item.name, captioner, condition)

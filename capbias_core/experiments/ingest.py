@@ -9,11 +9,12 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import find_pictures, picture_files
-from capbias_core.experiments.conditions import condition_details
+from capbias_core.experiments.conditions import ORIGINAL, condition_details, plan_conditions, suggested_condition
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.photographs import KIND, ORIGINALS
 from capbias_core.experiments.plan import (
     Request,
+    RunSpec,
     attribute_from,
     labels_for,
     mapping_details,
@@ -241,22 +242,30 @@ def load_demo(workspace: Workspace) -> None:
     human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame
     workspace.keep("references", "human", human, DEMO, "bundled")
     keep_images(workspace, DEMO_FOLDER / "images", DEMO)
+    outlines = offer(workspace, DEMO_FOLDER / "instances.json", SEGMENTS, DEMO)
+    keep_segments(workspace, outlines, "outlines", DEMO, "bundled")
     for path in sorted((DEMO_FOLDER / "results").glob("*.json")):
-        workspace.keep(
-            "captions", path.stem, read_captions(path).frame, DEMO, "bundled", {"trained_on_references": True}
-        )
+        details = {"trained_on_references": True} | condition_details(path.stem)
+        workspace.keep("captions", path.stem, read_captions(path).frame, DEMO, "bundled", details)
 
 
 def demo_request() -> Request:
     """What the dashboard opens on: the demo's captioners, every metric, scores and words of each caption."""
-    captioners = tuple(sorted(path.stem for path in (DEMO_FOLDER / "results").glob("*.json")))
+    names = sorted(path.stem for path in (DEMO_FOLDER / "results").glob("*.json"))
     return Request(
-        collection=DEMO, captions=captioners, table="labels", attribute="gender",
-        metrics=("lic", "leakage", "ratio", "error"), references="human", words=True,
+        collection=DEMO, captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
+        table="labels", attribute="gender", metrics=("lic", "leakage", "ratio", "error"), references="human",
+        words=True,
     )  # fmt: skip
+
+
+def demo_runs(workspace: Workspace) -> list[RunSpec]:
+    """What is measured of the demo before anything is asked: `demo_request`, and LIC of the masked photographs."""
+    masked = plan_conditions(workspace, DEMO, "amplifier", "gender", metrics=("lic",))
+    return list({spec.run_id: spec for spec in (*plan(workspace, demo_request()), *masked.specs)}.values())
 
 
 def run_demo(engine: Engine) -> list[str]:
     """Load the demo data and start its runs; returns the ids of those that were not finished already."""
     load_demo(engine.workspace)
-    return engine.submit(plan(engine.workspace, demo_request()), DEMO)
+    return engine.submit(demo_runs(engine.workspace), DEMO)

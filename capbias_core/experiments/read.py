@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -181,14 +182,17 @@ class Comparison:
         return tuple(run.run_id for run in self.runs)
 
 
-def comparisons(workspace: Workspace, collection: str) -> list[Comparison]:
+def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
-    Best is: with references, then most captioners, then most seeds, then constant alignment, then newest.
+    sets: the names of the caption sets that count (default: all). Best is: with references, then most captioners, then
+    most seeds, then constant alignment, then newest.
     """
     groups: dict[tuple, list[RunRow]] = {}
     for run in current_runs(workspace, collection, "attack"):
         spec = run.spec
+        if sets is not None and spec["model"] not in sets:
+            continue
         alike = [spec[key] for key in ("attribute", "labels", "attacker", "seeds", "condition", "references")]
         groups.setdefault(repr([*alike, spec["merge_masks"], spec["options"]]), []).append(run)
     found = [_comparison(runs) for runs in groups.values()]

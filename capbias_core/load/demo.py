@@ -16,6 +16,10 @@ of the captions with t. It scores q_t where it is right and 0 elsewhere, hence
 LIC_D is the same sum for the references, and LIC = LIC_M - LIC_D. The images meet the design exactly, by quotas
 within each label, so downsampling to equal numbers of labels keeps it.
 
+Three more sets are what the amplifier writes of masked photographs: with the object masked it is less sure of the
+activity, with the person masked of the label, with both of either; so its captions tell less and less. Their names say
+so (amplifier_masked_person), as a user's would. Their truth follows in the same way.
+
 Ratio and error (masculine over feminine captions, share that names only the wrong gender) are exact too: the
 number of captions that say "person" and that name the wrong gender is a fixed share of each label.
 """
@@ -29,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.demo_pictures import draw
+from capbias_core.load.demo_pictures import CATEGORIES, SIZE, draw, outlines
 
 FIRST_ID = 1001
 REFERENCES = 5
@@ -175,6 +179,9 @@ DESIGN = {
     "faithful": Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong=1, mistakes=0.2),
     "amplifier": Design(((17, 3), (16, 4), (16, 4), (15, 5)), neutral=2, wrong=2, mistakes=0.1),
     "mitigator": Design(((12, 8), (12, 8), (12, 8), (12, 8)), neutral=8, wrong=1, mistakes=0.1),
+    "amplifier_masked_object": Design(((16, 4), (15, 5), (15, 5), (14, 6)), neutral=2, wrong=2, mistakes=0.3),
+    "amplifier_masked_person": Design(((14, 6), (13, 7), (13, 7), (12, 8)), neutral=20, wrong=6, mistakes=0.1),
+    "amplifier_masked_both": Design(((12, 8), (11, 9), (11, 9), (11, 9)), neutral=20, wrong=8, mistakes=0.3),
 }
 
 SENTENCES = ("a {who}{activity} {place}", "a {who}{verb} {activity} {place}", "there is a {who}{activity} {place}")
@@ -370,9 +377,11 @@ it again: `python -m capbias_core.load.demo assets/demo`.
 
 - `attributes.csv`: a label for each image ({labels}; {dropped} rows hold another label or none, to be dropped).
 - `references.json`: five "human" captions an image, in the format of COCO captions.
-- `results/`: captions of three invented captioners, in the format of COCO results.
+- `results/`: captions of three invented captioners, and what one of them writes of masked photographs, in the format
+  of COCO results.
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
+- `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
 
 | captioner | its association of activity and label | LIC_M | LIC_D | LIC |
 |---|---|---|---|---|
@@ -380,7 +389,11 @@ it again: `python -m capbias_core.load.demo assets/demo`.
 
 Licence: CC0 1.0 (public domain), https://creativecommons.org/publicdomain/zero/1.0/
 """
-STORY = {"faithful": "as in the references", "amplifier": "stronger", "mitigator": "weaker"}
+STORY = {
+    "faithful": "as in the references", "amplifier": "stronger", "mitigator": "weaker",
+    "amplifier_masked_object": "stronger, but weaker than unmasked", "amplifier_masked_person": "weaker",
+    "amplifier_masked_both": "hardly any",
+}  # fmt: skip
 HOW = (
     "Nothing in a masked caption depends on the label but the activity, and each label meets the shares below exactly. "
     "With balanced labels, the attacker that knows them answers with q = max(F, M) / (F + M) for an activity shown by "
@@ -402,6 +415,7 @@ def write(folder: Path, seed: int = 0) -> None:
     _write_json(folder / "truth.json", {"how": HOW, "seed": seed, "truth": demo.truth, "shares of 80": _all_shares()})
     for image, name in demo.pictures.items():
         draw(name).save(folder / "images" / f"{image}.png", optimize=True)
+    _write_json(folder / "instances.json", _coco_instances(demo.pictures))
     (folder / "README.md").write_text(_readme(demo), encoding="utf-8", newline="\n")
 
 
@@ -410,6 +424,30 @@ def _coco_records(frame: pd.DataFrame) -> list[dict]:
         {"image_id": int(image), "caption": caption}
         for image, caption in zip(frame["image_id"], frame["caption"], strict=True)
     ]
+
+
+def _coco_instances(pictures: dict[str, str]) -> dict:
+    """The outlines of the figures and things, as run lengths, with COCO's own numbers of the categories."""
+    from pycocotools import mask
+
+    records = []
+    for image, name in pictures.items():
+        for thing, pixels in outlines(name).items():
+            runs = mask.encode(np.asfortranarray(pixels, dtype=np.uint8))
+            records.append(
+                {
+                    "id": len(records) + 1, "image_id": int(image), "category_id": CATEGORIES[thing],
+                    "bbox": mask.toBbox(runs).tolist(), "area": int(pixels.sum()), "iscrowd": 0,
+                    "segmentation": {"size": runs["size"], "counts": runs["counts"].decode("ascii")},
+                }
+            )  # fmt: skip
+    return {
+        "images": [
+            {"id": int(image), "file_name": f"{image}.png", "width": SIZE[0], "height": SIZE[1]} for image in pictures
+        ],
+        "annotations": records,
+        "categories": [{"id": number, "name": name} for name, number in CATEGORIES.items()],
+    }
 
 
 def _coco_captions(references: pd.DataFrame) -> dict:

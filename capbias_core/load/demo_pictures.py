@@ -1,16 +1,26 @@
-"""The demo's pictures: for each activity a plain figure that says nothing of gender, and its things."""
+"""The demo's pictures: for each activity a plain figure that says nothing of gender, and its things; their outlines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+
+import numpy as np
 
 SIZE = (480, 360)
 FINER = 3  # drawn this many times as large, then averaged down
 INK, HEAD, CLOTH, LIMB = "#39424e", "#8492a0", "#56657a", "#6c7b8f"
 CROWD = ("#cfdae2", "#ecdcc6", "#cfe0d3", "#ebd0ca", "#d6d8ea")
 
-# Drawn in order on 480 x 360 points: (kind, colour, numbers...), as the functions below take them.
+PERSON, NOTHING = "person", ""
+# The things that get an outline, with COCO's names and numbers.
+CATEGORIES = {
+    PERSON: 1, "motorcycle": 4, "horse": 19, "umbrella": 28, "baseball bat": 39, "skateboard": 41, "surfboard": 42,
+    "cake": 61, "cell phone": 77,
+}  # fmt: skip
+
+# Drawn in order on 480 x 360 points: (kind, colour, numbers...), as the functions below take them. Of whom or what the
+# shapes after it are, says ("of", name); figures and limbs are of the person anyway.
 SCENES: dict[str, tuple[tuple, ...]] = {
     "phone": (
         ("box", "#dfe9ef", 0, 0, 480, 360, 0),
@@ -30,7 +40,9 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", "#c9cdd1", 416, 276, 11, 11),
         ("figure", 160, 116, 160, 222, 122, 196, 134, 236, 146, 274, 142, 326, 174, 274, 178, 326),
         ("line", LIMB, 17, 174, 166, 206, 176, 190, 126),
+        ("of", "cell phone"),
         ("line", INK, 13, 187, 104, 184, 132),
+        ("of", NOTHING),
     ),
     "umbrella": (
         ("box", "#b9c6d2", 0, 0, 480, 360, 0),
@@ -42,14 +54,18 @@ SCENES: dict[str, tuple[tuple, ...]] = {
             for number, x in enumerate(range(14, 480, 46))
             for y in range(12 + 37 * (number % 3), 280, 84)
         ),
+        ("of", "umbrella"),
         ("line", INK, 6, 270, 92, 270, 214),
         ("slice", "#e0a458", 270, 128, 118, 96, 180, 360),
         ("slice", "#f4ead7", 270, 128, 74, 96, 180, 360),
         ("slice", "#e0a458", 270, 128, 28, 96, 180, 360),
         ("line", INK, 5, 270, 24, 270, 36),
+        ("of", NOTHING),
         ("figure", 226, 158, 222, 246, 184, 226, 172, 262, 196, 288, 176, 330, 244, 288, 262, 328),
         ("line", LIMB, 17, 240, 208, 252, 222, 270, 200),
+        ("of", "umbrella"),
         ("line", INK, 6, 270, 206, 270, 222, 278, 228, 286, 222),
+        ("of", NOTHING),
     ),
     "cake": (
         ("box", "#f3e6d3", 0, 0, 480, 360, 0),
@@ -65,12 +81,14 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("box", "#c9a27a", 0, 284, 480, 360, 0),
         ("line", "#a9825a", 3, 160, 292, 160, 352),
         ("line", "#a9825a", 3, 330, 292, 330, 352),
+        ("of", "cake"),
         ("disc", "#ffffff", 308, 262, 82, 9),
         ("box", "#6b4430", 248, 198, 368, 260, 8),
         ("box", "#f0a6b8", 244, 190, 372, 214, 10),
         *(("disc", "#f0a6b8", x, 216, 10, 10 + x % 7) for x in range(256, 366, 20)),
         *(("disc", "#d9738f", x, 188, 7, 6) for x in (270, 308, 346)),
         ("shape", "#ffffff", 272, 138, 312, 148, 298, 188),
+        ("of", NOTHING),
         ("line", LIMB, 17, 210, 168, 250, 198, 284, 152),
     ),
     "horse": (
@@ -82,6 +100,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         *(("box", "#d9c3a0", x, 190, x + 14, 292, 3) for x in range(20, 480, 106)),
         ("box", "#e4d2b4", 0, 206, 480, 219, 2),
         ("box", "#e4d2b4", 0, 246, 480, 259, 2),
+        ("of", "horse"),
         ("line", "#5f4330", 12, 424, 190, 444, 220, 440, 268),
         *(("line", "#7c5940", 17, x, 230, x + 1, 318) for x in (276, 306, 384, 412)),
         *(("line", "#4a3526", 17, x + 1, 312, x + 1, 318) for x in (276, 306, 384, 412)),
@@ -92,6 +111,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", "#5f4330", 14, 284, 106, 306, 136, 320, 168),
         ("disc", INK, 254, 120, 4, 4),
         ("disc", INK, 210, 158, 3, 3),
+        ("of", NOTHING),
         ("figure", 130, 128, 130, 236, 90, 206, 96, 246, 118, 284, 112, 330, 144, 284, 148, 330),
         ("line", LIMB, 17, 144, 178, 190, 206, 246, 196),
         ("box", "#c98b4e", 244, 182, 262, 210, 4),
@@ -107,9 +127,11 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", "#6f757b", 6, 456, 180, 480, 180),
         ("figure", 218, 76, 226, 166, 160, 126, 122, 104, 190, 198, 186, 240, 272, 190, 272, 232),
         ("line", LIMB, 17, 233, 126, 278, 124, 314, 92),
+        ("of", "skateboard"),
         ("line", "#5a4a7a", 10, 142, 244, 158, 254, 296, 244, 312, 230),
         ("disc", "#e8823a", 176, 266, 10, 10),
         ("disc", "#e8823a", 280, 258, 10, 10),
+        ("of", NOTHING),
         ("disc", "#91969b", 226, 324, 74, 7),
     ),
     "surfboard": (
@@ -123,9 +145,11 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", "#dcc590", 250, 336, 110, 9),
         *(("disc", "#dcc590", x, y, 5, 3) for x, y in ((60, 290), (110, 330), (420, 300), (380, 342), (30, 344))),
         ("figure", 246, 96, 246, 206, 206, 178, 190, 214, 222, 258, 204, 326, 272, 258, 288, 326),
+        ("of", "surfboard"),
         ("disc", "#c7d0d6", 282, 194, 132, 25),
         ("disc", "#fdfdfb", 280, 190, 130, 23),
         ("line", "#e07a5f", 4, 158, 190, 402, 190),
+        ("of", NOTHING),
         ("line", LIMB, 18, 264, 142, 296, 178, 268, 206),
     ),
     "motorcycle": (
@@ -142,6 +166,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", "#77808a", 8, 372, 60, 372, 108),
         ("box", "#a5553f", 358, 44, 386, 62, 3),
         ("line", "#77808a", 7, 412, 50, 430, 108),
+        ("of", "motorcycle"),
         ("disc", INK, 240, 274, 50, 50),
         ("disc", "#cfcac2", 240, 274, 32, 32),
         ("disc", INK, 420, 274, 50, 50),
@@ -158,6 +183,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", INK, 8, 366, 176, 346, 170),
         ("disc", "#8b939b", 240, 274, 8, 8),
         ("disc", "#8b939b", 420, 274, 8, 8),
+        ("of", NOTHING),
         ("figure", 126, 158, 104, 262, 118, 248, 168, 258, 160, 264, 156, 324, 76, 318, 40, 326),
         ("line", LIMB, 17, 138, 208, 178, 232, 236, 238),
         ("line", "#8b939b", 9, 234, 238, 284, 250),
@@ -183,8 +209,10 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("box", "#8fba77", 0, 230, 480, 360, 0),
         ("disc", "#d1a679", 240, 346, 210, 52),
         ("shape", "#ffffff", 262, 326, 306, 326, 306, 338, 284, 348, 262, 338),
+        ("of", "baseball bat"),
         ("line", "#b98545", 9, 244, 166, 292, 112),
         ("line", "#b98545", 15, 276, 130, 330, 70),
+        ("of", NOTHING),
         ("figure", 196, 112, 196, 216, 214, 200, 246, 164, 160, 266, 146, 322, 226, 266, 244, 322),
         ("line", LIMB, 17, 210, 162, 232, 176, 250, 156),
         ("disc", "#ffffff", 410, 214, 11, 11),
@@ -201,9 +229,34 @@ def draw(name: str):
 
     image = Image.new("RGB", (SIZE[0] * FINER, SIZE[1] * FINER))
     canvas = ImageDraw.Draw(image)
-    for kind, *rest in SCENES[name]:
+    for _, (kind, *rest) in _owned(name):
         SHAPES[kind](canvas, *rest)
     return image.reduce(FINER)
+
+
+def outlines(name: str) -> dict[str, np.ndarray]:
+    """What the picture of an activity shows of the person and of the thing: (360, 480) booleans by name, what hides
+    them taken away. A pixel is of whatever is at its middle."""
+    from PIL import Image, ImageDraw
+
+    owners = np.zeros((SIZE[1] * FINER, SIZE[0] * FINER), dtype=np.uint8)
+    for owner, (kind, *rest) in _owned(name):
+        alone = Image.new("L", (SIZE[0] * FINER, SIZE[1] * FINER))
+        SHAPES[kind](ImageDraw.Draw(alone), *rest)  # no colour of a scene is black
+        owners[np.asarray(alone) > 0] = CATEGORIES.get(owner, 0)
+    middles = owners[FINER // 2 :: FINER, FINER // 2 :: FINER]
+    return {thing: middles == number for thing, number in CATEGORIES.items() if (middles == number).any()}
+
+
+def _owned(name: str) -> Iterator[tuple[str, tuple]]:
+    """Each shape of a scene, and of whom or what it is."""
+    owner = NOTHING
+    for kind, *rest in SCENES[name]:
+        if kind == "of":
+            (owner,) = rest
+        else:
+            of_person = kind == "figure" or rest[0] == LIMB
+            yield PERSON if of_person else owner, (kind, *rest)
 
 
 def _fine(numbers: Iterable[float]) -> list[float]:
