@@ -10,18 +10,28 @@ import streamlit as st
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.experiments.conditions import (
     COLUMNS,
+    Plan,
+    all_sets,
     condition_of,
     condition_rows,
     condition_sets,
     describe,
     plan_conditions,
     printed_conditions,
+    taken_of_several,
+    without_value,
 )
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results
-from capbias_core.present.conditions import TITLES, condition_answer, condition_chart, condition_table
+from capbias_core.present.conditions import (
+    TITLES,
+    WHAT,
+    condition_answer,
+    condition_chart,
+    condition_table,
+    missing_line,
+)
 from capbias_core.types import CONDITIONS
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
 from pages.ui.laboratory import laboratory
@@ -42,23 +52,27 @@ def main() -> None:
         return
     with st.container():  # what stands below keeps its place when progress comes and goes, so that nothing closes
         progress(engine)
-    sets = condition_sets(engine.workspace, collection)
+    sets = all_sets(engine.workspace, collection)
     names = attribute_names(engine.workspace.items("attributes", collection))
-    captioner, attributes, attacker, seeds = _choices(sets, names)
-    own = sets.get(captioner, {})
+    captioner, attributes, attacker, seeds, chosen = _choices(sets, names)
+    own = condition_sets(engine.workspace, collection, chosen).get(captioner, {})
     rows = pd.DataFrame(columns=list(COLUMNS))
     whole = len(own) > 1 and bool(attributes)
     with errors():
         if whole:
-            rows = _answers(engine, collection, captioner, attributes, attacker)
+            rows = _answers(engine, collection, captioner, attributes, attacker, chosen)
     if whole:
         st.subheader("A whole set against the condition")
         with errors():
-            _run(engine, collection, captioner, attributes, attacker, seeds)
+            plans = _run(engine, collection, captioner, attributes, attacker, seeds, chosen)
             _chart(rows, attributes, captioner)
+            for line in taken_of_several(engine.workspace, collection, captioner, chosen):
+                note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
+            for name, found in plans.items():
+                _missing_values(engine, name, found, own, rows)
     st.subheader("One photograph")
     with errors():
-        laboratory(engine, collection, own, attributes[0] if attributes else "")
+        laboratory(engine, collection, own, attributes[0] if attributes else "", seeds)
     with errors():
         making_tabs(engine, collection, own, attributes[0] if attributes else "")
         upload(engine, collection)
@@ -69,11 +83,13 @@ def main() -> None:
         _which_is_which(engine, collection)
 
 
-def _answers(engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str) -> pd.DataFrame:
+def _answers(
+    engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, chosen: list[str]
+) -> pd.DataFrame:
     """A sentence for each attribute, and the rows that they rest on."""
     found = []
     for name in attributes:
-        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker))
+        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen))
         text = condition_answer(found[-1], captioner, name)
         st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
@@ -89,7 +105,10 @@ def _missing(collection: str, masked: bool) -> str:
     )
 
 
-def _choices(sets: dict[str, dict[str, Item]], attributes: list[str]) -> tuple[str, list[str], str, int]:
+def _choices(
+    sets: dict[str, dict[str, list[Item]]], attributes: list[str]
+) -> tuple[str, list[str], str, int, list[str]]:
+    """Captioner, attributes, attacker, seeds, and the names of the sets that were chosen where there are several."""
     side = st.sidebar
     captioner = side.selectbox("Captioner", list(sets), key="captioner", bind="query-params") or ""
     first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
@@ -102,18 +121,38 @@ def _choices(sets: dict[str, dict[str, Item]], attributes: list[str]) -> tuple[s
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
     )  # fmt: skip
     seeds = side.number_input("Seeds", 1, 50, SEEDS, key="seeds", bind="query-params", help="The papers use 10.")
-    return captioner, chosen, attacker_entry(attacker).name, int(seeds)
+    taken = [_which(condition, items) for condition, items in sets.get(captioner, {}).items() if len(items) > 1]
+    return captioner, chosen, attacker_entry(attacker).name, int(seeds), taken
 
 
-def _run(engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, seeds: int) -> None:
-    """What is missing, what it costs, and the button."""
-    specs: dict[str, RunSpec] = {}
-    for attribute in attributes:
-        found = plan_conditions(engine.workspace, collection, captioner, attribute, attacker, seeds)
-        specs |= {spec.run_id: spec for spec in found.specs}
-        for line in found.lacking:
-            note(line)
+def _which(condition: str, items: list[Item]) -> str:
+    """The set of a condition that is shown, of several; the newest first."""
+    return st.sidebar.selectbox(
+        f"Set of the condition {condition}", [item.name for item in items], key=f"set_{condition}", bind="query-params",
+        help="This captioner has several sets of this condition, such as one filled with grey and one blurred.",
+    )  # fmt: skip
+
+
+def _run(
+    engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, seeds: int, chosen: list[str]
+) -> dict[str, Plan]:
+    """What is missing, what it costs, and the button; the plan for each attribute."""
+    plans = {
+        name: plan_conditions(engine.workspace, collection, captioner, name, attacker, seeds, chosen=chosen)
+        for name in attributes
+    }
+    specs = {spec.run_id: spec for found in plans.values() for spec in found.specs}
+    for line in dict.fromkeys(line for found in plans.values() for line in found.lacking):
+        note(line)
     start_button(engine, collection, list(specs.values()), "Run", "run_conditions")
+    return plans
+
+
+def _missing_values(engine: Engine, attribute: str, found: Plan, sets: dict[str, Item], rows: pd.DataFrame) -> None:
+    """Which metrics have no value for which conditions, and why."""
+    missing = without_value(engine.workspace, found, sets, rows[rows["attribute"] == attribute])
+    if missing:
+        note(f"{attribute}: {' '.join(map(missing_line, missing))}")
 
 
 def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
@@ -128,7 +167,7 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     note(
         "Dots are measured values with 95% intervals over images; dashed: chance for LIC_M, 0 for the others. Grey: "
         "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
-        "deciding nothing. person*: somebody else's mask of the person, as in LIC."
+        "deciding nothing. Masked: " + "; ".join(f"{name}, {what}" for name, what in WHAT.items()) + "."
     )
     if rows.empty:
         return
@@ -146,7 +185,7 @@ def _which_is_which(engine: Engine, collection: str) -> None:
     with st.expander("Which set is which condition", key="which_is_which", on_change="rerun"):
         note(
             "Suggested from names such as sat_masked_person. What was measured stays when you change it. Of several "
-            "sets of one captioner and condition the newest is shown."
+            "sets of one captioner and condition the newest is shown, or the one chosen on the left."
         )
         described = [condition_of(item) for item in sets]
         table = pd.DataFrame(

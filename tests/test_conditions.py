@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments import conditions, read
 from capbias_core.experiments.conditions import (
     COLUMNS,
+    all_sets,
     condition_of,
     condition_rows,
     condition_sets,
@@ -24,11 +26,20 @@ from capbias_core.experiments.conditions import (
     plan_conditions,
     printed_conditions,
     suggested_condition,
+    taken_of_several,
+    without_value,
 )
 from capbias_core.experiments.families.attack import held_out_from
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
-from capbias_core.present.conditions import condition_answer, condition_chart, condition_table
+from capbias_core.present.conditions import (
+    TITLES,
+    WHAT,
+    condition_answer,
+    condition_chart,
+    condition_table,
+    missing_line,
+)
 from capbias_core.types import CONDITIONS
 
 COLLECTION = "c"
@@ -164,6 +175,75 @@ def test_what_cannot_be_measured_is_said(measured):
             plan_conditions(workspace, COLLECTION, **{"captioner": "m", "attribute": "gender"} | wrong)
 
 
+# several sets of one condition
+
+
+@pytest.fixture
+def two_ways(measured):
+    """The workspace with a further set of the condition person, newer than the first."""
+    workspace, _ = measured
+    frame = workspace.frame(workspace.item("captions", "elsewhere", COLLECTION).hash)
+    details = conditions.condition_details("m blurred", "m", "person")
+    item = workspace.keep("captions", "m blurred", frame.iloc[:-1], COLLECTION, "test", details)
+    yield workspace
+    workspace.delete(item)
+
+
+def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_chosen(two_ways):
+    every = all_sets(two_ways, COLLECTION)["m"]
+    assert [item.name for item in every["person"]] == ["m blurred", "m_masked_person"], "the newest first"
+    taken = condition_sets(two_ways, COLLECTION)["m"]
+    assert [item.name for item in taken.values()] == ["m", "m blurred", "elsewhere"]
+    older = ["m_masked_person"]
+    assert condition_sets(two_ways, COLLECTION, older)["m"]["person"].name == "m_masked_person"
+    assert taken_of_several(two_ways, COLLECTION, "m") == ("person: m blurred is taken, not m_masked_person",)
+    assert taken_of_several(two_ways, COLLECTION, "m", older) == ("person: m_masked_person is taken, not m blurred",)
+    rows = condition_rows(two_ways, COLLECTION, "m", "gender", chosen=older)
+    assert "m_masked_person" in set(rows["model"]) and "m blurred" not in set(rows["model"])
+    planned = plan_conditions(two_ways, COLLECTION, "m", "gender", chosen=older).specs
+    assert {spec.model for spec in planned} == {"m", "m_masked_person", "elsewhere"}
+
+
+def test_the_command_line_says_which_set_it_takes_and_chooses(two_ways, capsys):
+    asked = ["conditions", "--workspace", str(two_ways.folder), "--collection", COLLECTION, "--captioner", "m",
+             "--attribute", "gender", "--measured"]  # fmt: skip
+    assert main(asked) == 0
+    out = capsys.readouterr()
+    assert "note: of several sets of m, person: m blurred is taken, not m_masked_person; choose with --set" in out.err
+    assert "m_masked_person" not in out.out
+    assert main([*asked, "--set", "m_masked_person"]) == 0
+    out = capsys.readouterr()
+    assert "m_masked_person is taken, not m blurred" in out.err and ",m_masked_person," in out.out
+
+
+@pytest.mark.parametrize(("chosen", "said"), [(["m_person"], "caption set"), (["m blurred", "m_masked_person"], "one")])
+def test_a_set_that_is_not_there_or_two_of_one_condition_are_refused(two_ways, chosen, said):
+    with pytest.raises(CapbiasError, match=said):
+        condition_rows(two_ways, COLLECTION, "m", "gender", chosen=chosen)
+
+
+# what has no value
+
+
+def test_what_has_no_value_is_named_with_the_reason(two_ways):
+    """`person` is now a set that nothing was run on; nobody asked for maps; LIC needs human captions."""
+    found = plan_conditions(two_ways, COLLECTION, "m", "gender", seeds=4)
+    rows, sets = condition_rows(two_ways, COLLECTION, "m", "gender"), condition_sets(two_ways, COLLECTION)["m"]
+    lines = [missing_line(own) for own in without_value(two_ways, found, sets, rows)]
+    assert lines == [
+        "LIC_M has no value for person: not run yet.",
+        "LIC has no value for original, person, both: that needs human captions of the same photographs.",
+        "attribution score has no value for original, person, both: no run has made maps of its captions.",
+    ]
+    spec = next(spec for spec in found.specs if spec.model == "m blurred")
+    two_ways.enqueue(spec.run_id, COLLECTION, asdict(spec), "token")
+    assert "under way" in missing_line(without_value(two_ways, found, sets, rows)[0])
+    two_ways.end(spec.run_id, "failed", "Got nothing.")
+    assert missing_line(without_value(two_ways, found, sets, rows)[0]) == (
+        "LIC_M has no value for person: its run failed (Got nothing.)."
+    )
+
+
 def test_one_condition_alone_is_refused(tmp_path):
     workspace = Workspace(tmp_path)
     frame = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
@@ -251,12 +331,12 @@ def rows_of(**values) -> pd.DataFrame:
 def test_the_sentence_says_how_much_is_left_and_how_much_went():
     text = condition_answer(rows_of(original=(45, 1), person=(40, 1), both=(35, 1)), "m", "gender")
     assert text.headline == (
-        "With person and object masked, captions of m still give gender away: LIC_M 35.0 [34.0, 36.0], "
+        "With both masked (person and object), captions of m still give gender away: LIC_M 35.0 [34.0, 36.0], "
         "10.0 [9.0, 11.0] above chance (25.0)."
     )
     # 5 and 10 of the 20 above chance went.
-    assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in text.support
-    assert "person and object by −10.0 [−11.0, −9.0] (50% of what was above chance)" in text.support
+    assert ": person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in text.support
+    assert "; both by −10.0 [−11.0, −9.0] (50% of what was above chance)" in text.support
 
 
 @pytest.mark.parametrize(
@@ -269,7 +349,7 @@ def test_the_sentence_claims_no_leakage_where_the_interval_holds_chance(value, s
 
 def test_a_change_whose_interval_holds_0_has_no_share():
     text = condition_answer(rows_of(original=(45, 1), object=(44.5, 1)), "m", "gender")
-    assert "the object by −0.5 [−1.5, 0.5]." in text.support
+    assert ": object by −0.5 [−1.5, 0.5]." in text.support
 
 
 def test_sets_of_different_images_say_so():
@@ -299,6 +379,25 @@ def test_the_chart_has_a_panel_a_metric_with_measured_and_printed_values():
     assert condition_chart(rows_of(original=(45, 1)).iloc[:0], printed.iloc[:0]) is None
 
 
+def test_a_condition_has_one_name_everywhere():
+    """That of the command line, in the sentence, on the axis, in the table and on hover; what it is, where chosen."""
+    rows = rows_of(original=(45, 1), segment=(40, 1))
+    figure = condition_chart(rows, rows.iloc[:0])
+    assert list(figure.layout.xaxis.ticktext) == ["original", "segment"]
+    assert [text.split(": ")[0] for text in figure.data[0].hovertext] == ["m, gender, original", "m, gender, segment"]
+    assert condition_table(rows)["masked"].tolist() == ["original", "segment"]
+    assert condition_answer(rows, "m", "gender").headline.startswith("With segment masked (the person's outline), ")
+    assert list(WHAT) == list(CONDITIONS) and TITLES["segment"] == "segment (the person's outline)"
+
+
+@pytest.mark.parametrize(("half", "shown"), [(1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")])
+def test_a_metric_has_as_many_digits_as_its_intervals_need(half, shown):
+    """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
+    rows = rows_of(original=(0.512, half)).assign(metric="DPA", direction="T->A")
+    assert condition_table(rows)["value"].tolist() == [shown]
+    assert condition_chart(rows, rows.iloc[:0]).data[0].hovertext[0].endswith(f": {shown} 95% over images")
+
+
 def test_a_name_from_a_file_is_no_markup_in_the_chart():
     rows = rows_of(original=(45, 1)).assign(captioner="<b>m</b>")
     figure = condition_chart(rows, printed_conditions(published_results(), "nothing"))
@@ -309,7 +408,7 @@ def test_the_table_has_both_differences():
     table = condition_table(rows_of(original=(45, 1), both=(35, 1)))
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
-    assert io.StringIO(table.to_csv()).read().count("person and object") == 1
+    assert io.StringIO(table.to_csv()).read().count("both") == 1
 
 
 @pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
@@ -355,12 +454,10 @@ def test_a_share_is_of_what_was_above_chance_on_the_images_of_the_change():
     rows = rows_of(original=(45, 1), object=(43, 1), person=(40, 1))
     rows.loc[rows["masked"] == "object", ["n", "original_there", "value"]] = 331, 33.0, 31.0
     support = condition_answer(rows, "m", "gender").support
-    assert "the object by −2.0 [−3.0, −1.0] (25% of what was above chance)" in support
-    assert "the person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
+    assert ": object by −2.0 [−3.0, −1.0] (25% of what was above chance)" in support
+    assert "; person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
     rows.loc[rows["masked"] == "object", "original_there"] = 24.0
-    assert "the object by −2.0 [−3.0, −1.0];" in condition_answer(rows, "m", "gender").support, (
-        "none was above it there"
-    )
+    assert ": object by −2.0 [−3.0, −1.0];" in condition_answer(rows, "m", "gender").support, "none was above it there"
 
 
 # the metrics that the page compares

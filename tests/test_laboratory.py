@@ -224,3 +224,18 @@ def test_kept_folders_are_known_by_their_condition(tmp_path):
         workspace.keep("images", name, frame, "c", "test", {"folder": "/nowhere", **details})
     assert {key: item.name for key, item in masked_folders(workspace, "c").items()} == {"box": "p (box masked)"}
     assert photographs_of(workspace, "nothing") == {}
+
+
+def test_a_set_that_was_made_here_stands_below_the_photographs_that_it_was_made_from(tmp_path):
+    """Two folders of one condition hold files of the same names, so that only their own names tell them apart."""
+    workspace = Workspace(tmp_path)
+    frame = pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
+    grey, _ = (
+        workspace.keep("images", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"})
+        for fill in ("grey", "blur")
+    )
+    made_by = {"captioner": {}, "photographs": {"name": grey.name, "item": grey.hash, "digest": "x"}}
+    captions = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a dog"]})
+    made = workspace.keep("captions", "m", captions, "c", "test", {"made_by": made_by})
+    assert masked_folders(workspace, "c")["box"].name == "p (box masked, blur)", "the newest"
+    assert masked_folders(workspace, "c", {"box": made})["box"].name == "p (box masked, grey)"

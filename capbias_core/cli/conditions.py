@@ -9,16 +9,24 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.conditions import ASKED, COLUMNS, condition_rows, condition_sets, plan_conditions
+from capbias_core.experiments.conditions import (
+    ASKED,
+    COLUMNS,
+    condition_rows,
+    condition_sets,
+    plan_conditions,
+    taken_of_several,
+)
 
 EXAMPLE = """\
   python -m capbias_core import sat_masked_person.json --kind captions --captioner sat --condition person
   python -m capbias_core conditions --collection "my captions" --captioner sat --attribute gender race
 
-One row a metric and condition. masked: what was masked on the photographs. to_original: the value minus that on the
-originals, paired over the images that both have; original_there: the originals' value on those; to_neutral: the value
-minus the metric's neutral point (chance, for LIC_M); differences with their 95% interval (_low, _high). dba gives
-DBA_G, which is BA→ from T to A. What is not measured yet is measured first."""
+One row a metric and condition. masked: what was masked on the photographs; model: the set whose value it is.
+to_original: the value minus that on the originals, paired over the images that both have; original_there: the
+originals' value on those; to_neutral: the value minus the metric's neutral point (chance, for LIC_M); differences with
+their 95% interval (_low, _high). dba gives DBA_G, which is BA→ from T to A. What is not measured yet is measured
+first."""
 
 
 def add_arguments(command) -> None:
@@ -30,6 +38,8 @@ def add_arguments(command) -> None:
     asked = f"one or more of: {', '.join(ASKED)} (default: all that the collection allows)"
     command.add_argument("--metric", nargs="+", metavar="NAME", default=ASKED, help=asked)
     command.add_argument("--references", metavar="NAME", default="", help="human captions (default: the first)")
+    sets = "of several sets of one captioner and condition, those to measure (default: the newest; it is said which)"
+    command.add_argument("--set", nargs="+", metavar="NAME", default=(), help=sets)
     command.add_argument("--measured", action="store_true", help="print what is measured already, and run nothing")
     command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
 
@@ -40,10 +50,13 @@ def conditions(args) -> int:
     with opened(args) as workspace:
         collection = known_collection(workspace, args.collection)
         captioners = args.captioner or _masked(workspace, collection)
+        for captioner in captioners:
+            for line in taken_of_several(workspace, collection, captioner, args.set):
+                say(f"note: of several sets of {captioner}, {line}; choose with --set")
         code = DONE if args.measured else _measure(workspace, collection, captioners, args)
         attacker = attacker_entry(args.attacker).name
         found = [
-            condition_rows(workspace, collection, captioner, attribute, attacker)
+            condition_rows(workspace, collection, captioner, attribute, attacker, args.set)
             for captioner in captioners
             for attribute in args.attribute
         ]
@@ -72,7 +85,7 @@ def _measure(workspace, collection: str, captioners: list[str], args) -> int:
         for attribute in args.attribute:
             found = plan_conditions(
                 workspace, collection, captioner, attribute, args.attacker, args.seeds, args.metric, args.references,
-                {"device": args.device},
+                {"device": args.device}, args.set,
             )  # fmt: skip
             specs |= {spec.run_id: spec for spec in found.specs}
             for line in found.lacking:

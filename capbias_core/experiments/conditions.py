@@ -12,10 +12,10 @@ import pandas as pd
 
 from capbias_core.aggregate import Pair
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.plan import Request, RunSpec, attribute_of, object_sources, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_of, compares, object_sources, plan
 from capbias_core.experiments.read import current_runs, ranking
-from capbias_core.experiments.store import Item, RunRow, Workspace, checked_name
-from capbias_core.metrics import METRICS
+from capbias_core.experiments.store import ACTIVE, Item, RunRow, Workspace, checked_name
+from capbias_core.metrics import METRICS, run_family
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, Attribute
 
 ORIGINAL = CONDITIONS[0]
@@ -92,25 +92,66 @@ def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -
     return workspace.keep(item.kind, item.name, frame, item.collection, item.source, details)
 
 
-def condition_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, Item]]:
-    """The sets of each captioner by condition, in the order of CONDITIONS; captioners with most conditions first.
-
-    Of several sets of the same captioner and condition the newest.
-    """
-    found: dict[str, dict[str, Item]] = {}
+def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[Item]]]:
+    """Every set of each captioner by condition, the newest first, in the order of CONDITIONS; captioners with most
+    conditions first."""
+    found: dict[str, dict[str, list[Item]]] = {}
     for item in workspace.items("captions", collection):
         captioner, condition = condition_of(item)
-        found.setdefault(captioner, {})[condition] = item
+        found.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
     ordered = {name: {key: own[key] for key in CONDITIONS if key in own} for name, own in found.items()}
     return dict(sorted(ordered.items(), key=lambda pair: -len(pair[1])))
 
 
-def sets_of(workspace: Workspace, collection: str, captioner: str) -> dict[str, Item]:
-    """The sets of one captioner by condition. Raises CapbiasError naming the captioners that there are."""
-    found = condition_sets(workspace, collection)
+def condition_sets(workspace: Workspace, collection: str, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
+    """One set of each captioner and condition, in the order of `all_sets`.
+
+    chosen: names of sets that count where a captioner has several of one condition; where none is chosen the newest
+    does. Raises CapbiasError for a name that no set has, and for two of one captioner and condition.
+    """
+    every = all_sets(workspace, collection)
+    _check_chosen(every, chosen)
+    return {
+        captioner: {key: next((own for own in items if own.name in chosen), items[0]) for key, items in sets.items()}
+        for captioner, sets in every.items()
+    }
+
+
+def _check_chosen(every: dict[str, dict[str, list[Item]]], chosen: Sequence[str]) -> None:
+    groups = [[item.name for item in items] for sets in every.values() for items in sets.values()]
+    known = [name for group in groups for name in group]
+    for name in chosen:
+        if name not in known:
+            raise unknown_name("caption set", name, known)
+    for group in groups:
+        if len(both := [name for name in group if name in chosen]) > 1:
+            raise CapbiasError(
+                f"the sets {' and '.join(both)}, of one captioner and one condition", "one of them", "Leave one out."
+            )
+
+
+def sets_of(workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()) -> dict[str, Item]:
+    """One set of a captioner by condition, as `condition_sets` says. Raises CapbiasError for an unknown captioner."""
+    found = condition_sets(workspace, collection, chosen)
     if captioner not in found:
         raise unknown_name("captioner", captioner, found)
     return found[captioner]
+
+
+def taken_of_several(
+    workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """A line on each condition of which a captioner has several sets: which one counts, and which do not.
+
+    `segment: sat_blurred is taken, not sat_grey`
+    """
+    taken = sets_of(workspace, collection, captioner, chosen)
+    return tuple(
+        f"{condition}: {taken[condition].name} is taken, not "
+        + " or ".join(item.name for item in items if item.name != taken[condition].name)
+        for condition, items in all_sets(workspace, collection)[captioner].items()
+        if len(items) > 1
+    )
 
 
 @dataclass(frozen=True)
@@ -123,13 +164,14 @@ class Plan:
 
 def plan_conditions(
     workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram", seeds: int = 10,
-    metrics: Sequence[str] = ASKED, references: str = "", options: dict | None = None,
+    metrics: Sequence[str] = ASKED, references: str = "", options: dict | None = None, chosen: Sequence[str] = (),
 ) -> Plan:  # fmt: skip
-    """The runs of every set of a captioner: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
+    """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    references: their name, '' for the collection's first. Raises CapbiasError where nothing is masked or labelled.
+    references: their name, '' for the collection's first. chosen: as in `condition_sets`. Raises CapbiasError where
+    nothing is masked or labelled.
     """
-    sets = sets_of(workspace, collection, captioner)
+    sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
         raise CapbiasError(
             f"captioner {captioner!r} with captions under one condition ({', '.join(sets)})",
@@ -176,18 +218,66 @@ def _lack(name: str, attribute: Attribute, human: bool, objects: bool) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class Missing:
+    """Conditions without a value of a metric, and why."""
+
+    metric: str
+    direction: str
+    conditions: tuple[str, ...]
+    reason: str
+
+
+def without_value(workspace: Workspace, found: Plan, sets: dict[str, Item], rows: pd.DataFrame) -> list[Missing]:
+    """Of every metric of PANELS the conditions without a value in these rows, one entry a reason.
+
+    found: the plan of the runs of these sets (by condition). What `found.lacking` says is not said again.
+    """
+    have = set(zip(rows["metric"], rows["direction"], rows["masked"], strict=True))
+    known = workspace.runs_of([spec.run_id for spec in found.specs])
+    entries = []
+    for metric, direction in PANELS:
+        reasons: dict[str, list[str]] = {}
+        for condition, item in sets.items():
+            if (metric, direction, condition) not in have:
+                reasons.setdefault(_reason(metric, item.name, found, known), []).append(condition)
+        entries += [Missing(metric, direction, tuple(own), reason) for reason, own in reasons.items() if reason]
+    return entries
+
+
+def _reason(metric: str, name: str, found: Plan, known: dict[str, RunRow]) -> str:
+    """Why a set has no value of a metric; '' where `Plan.lacking` says so."""
+    family = run_family(metric)
+    if family == "attribution":
+        return "no run has made maps of its captions"
+    planned = [spec for spec in found.specs if spec.family == family]
+    if not planned:
+        return ""
+    own = [spec for spec in planned if spec.model == name and (spec.references or not compares(metric))]
+    if not own:
+        return "that needs human captions of the same photographs"
+    run = known.get(own[0].run_id)
+    if run is None:
+        return "not run yet"
+    if run.status in ACTIVE:
+        return "under way"
+    return "its run gave none" if run.status == "finished" else f"its run {run.status} ({run.message})"
+
+
 def condition_rows(
-    workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram"
-) -> pd.DataFrame:
+    workspace: Workspace, collection: str, captioner: str, attribute: str, attacker: str = "ngram",
+    chosen: Sequence[str] = (),
+) -> pd.DataFrame:  # fmt: skip
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
-    masked: the condition of the photographs. to_original, to_neutral: the value minus that on the originals (paired
-    over the images that both have) and minus the metric's neutral point (chance for LIC_M), with 95% intervals.
-    original_there: the value on the originals of the images that to_original is over. Of what was measured in several
-    ways (seeds, alignment, part of the images) the one with most conditions, on all images before a part, with most
-    seeds.
+    chosen: as in `condition_sets`. masked: the condition of the photographs. to_original, to_neutral: the value minus
+    that on the originals (paired over the images that both have) and minus the metric's neutral point (chance for
+    LIC_M), with 95% intervals. original_there: the value on the originals of the images that to_original is over. Of
+    what was measured in several ways (seeds, alignment, part of the images) the one with most conditions, on all images
+    before a part, with most seeds.
     """
-    names = {item.name: condition for condition, item in sets_of(workspace, collection, captioner).items()}
+    sets = sets_of(workspace, collection, captioner, chosen)
+    names = {item.name: condition for condition, item in sets.items()}
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
     rows = workspace.results([run.run_id for run in runs])
     found = []

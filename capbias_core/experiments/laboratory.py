@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.experiments.browse import PICTURES
 from capbias_core.experiments.conditions import ORIGINAL
 from capbias_core.experiments.ingest import keep_images
-from capbias_core.experiments.photographs import KIND, ORIGINALS
+from capbias_core.experiments.photographs import KIND, ORIGINALS, PHOTOGRAPHS
+from capbias_core.experiments.plan import MADE_BY
 from capbias_core.experiments.read import CaptionScores
 from capbias_core.experiments.store import UPLOADED, Item, Workspace, content_hash
 from capbias_core.explain.what_if import Rescored, StoredAttackers
@@ -36,9 +38,17 @@ def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS)
     return {image: folder / file for image, file in zip(frame["image_id"], frame["file"], strict=True)}
 
 
-def masked_folders(workspace: Workspace, collection: str) -> dict[str, Item]:
-    """The newest kept folder of masked photographs of each condition."""
-    found = {item.details.get("condition", ORIGINAL): item for item in workspace.items(KIND, collection)}
+def masked_folders(
+    workspace: Workspace, collection: str, sets: Mapping[str, Item] = MappingProxyType({})
+) -> dict[str, Item]:
+    """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
+    known and still here, else the newest. sets: caption sets by condition."""
+    kept = workspace.items(KIND, collection)
+    found = {item.details.get("condition", ORIGINAL): item for item in kept}
+    for condition, item in sets.items():
+        read = item.details.get(MADE_BY, {}).get(PHOTOGRAPHS, {})
+        same = [own for own in kept if (own.name, own.hash) == (read.get("name"), read.get("item"))]
+        found |= {condition: same[0]} if same else {}
     return {condition: found[condition] for condition in CONDITIONS if condition in found and condition != ORIGINAL}
 
 

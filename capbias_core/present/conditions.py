@@ -8,28 +8,29 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.experiments.conditions import ORIGINAL, PANELS
+from capbias_core.experiments.conditions import ORIGINAL, PANELS, Missing
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, number
+from capbias_core.present.table import decimals
 from capbias_core.types import CONDITIONS
 
-# What is masked, in words; the strongest last, for the headline.
-MASKED = {
-    "object": "the object", "part": "a part of the person", "person": "the person", "segment": "the person's outline",
-    "box": "the person's box", "both": "person and object",
+# What each condition masks, in words. Everywhere else a condition is called by its name.
+WHAT = {
+    "original": "nothing", "part": "a part of the person", "segment": "the person's outline", "box": "the person's box",
+    "person": "the person, by somebody else's mask", "object": "an object", "both": "person and object",
 }  # fmt: skip
-TITLES = {
-    "original": "original", "part": "part of the person", "segment": "person's outline", "box": "person's box",
-    "person": "person (another's mask)", "object": "object", "both": "person and object",
-}  # fmt: skip
+# Where a condition is chosen: `segment (the person's outline)`.
+TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
+# The strongest last, for the headline.
+BY_STRENGTH = ("object", "part", "person", "segment", "box", "both")
 LEAKAGE = "LIC_M"
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
 SHAPES = ("circle", "square", "diamond", "triangle-up")
 A_ROW = 2
 PANEL = 250
-TICK = {"original": "orig.", "person": "person", "object": "object"}
+MOST_DIGITS = 4
 # Panels that are not called as the metric is: BA→ as DBAC's Table 4 names it, beside the name that it has here.
 NAMED = {"attribution_score": "attribution score", "DBA_G": "BA→ T→A (DBA_G)"}
 
@@ -40,7 +41,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answ
     rows: of one captioner and attribute, as `condition_rows` gives them.
     """
     own = rows[(rows["metric"] == LEAKAGE) & (rows["attribute"] == attribute)].set_index("masked")
-    masked = [condition for condition in MASKED if condition in own.index]
+    masked = [condition for condition in BY_STRENGTH if condition in own.index]
     if ORIGINAL not in own.index or not masked:
         return Answer(
             f"{captioner}: what masking does to {attribute} leakage is not measured yet.",
@@ -48,7 +49,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answ
         )
     strongest = own.loc[masked[-1]]
     left = f"LIC_M {_interval(strongest, 'value', 'ci_low', 'ci_high')}"
-    what = f"With {MASKED[masked[-1]]} masked, captions of {captioner}"
+    what = f"With {masked[-1]} masked ({WHAT[masked[-1]]}), captions of {captioner}"
     chance = number(strongest["value"] - strongest["to_neutral"])
     if strongest["to_neutral_low"] > 0:
         above = _interval(strongest, "to_neutral", "to_neutral_low", "to_neutral_high")
@@ -62,7 +63,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answ
 
 def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
     original = own.loc[ORIGINAL]
-    changes = "; ".join(f"{MASKED[condition]} by {_change(own.loc[condition], original)}" for condition in masked)
+    changes = "; ".join(f"{condition} by {_change(own.loc[condition], original)}" for condition in masked)
     basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
     return (
         f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
@@ -88,30 +89,51 @@ def _change(row: pd.Series, original: pd.Series) -> str:
     return f"{text} ({-row['to_original'] / above:.0%} of what was above chance)" if told else text
 
 
-def _interval(row, value: str, low: str, high: str) -> str:
+def _interval(row, value: str, low: str, high: str, digits: int = 1) -> str:
     if pd.isna(row[low]):
-        return number(row[value])
-    return f"{number(row[value])} [{number(row[low])}, {number(row[high])}]"
+        return number(row[value], digits)
+    return f"{number(row[value], digits)} [{number(row[low], digits)}, {number(row[high], digits)}]"
 
 
 def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a metric, attribute and condition, as text: value, its change from the original, and from chance."""
+    needed = {metric: digits_of(metric, own) for metric, own in rows.groupby("metric")}
+    records = [(row, needed[row["metric"]]) for row in rows.to_dict("records")]
     return pd.DataFrame(
         {
-            "metric": [_title(row["metric"], row["direction"]) for row in rows.to_dict("records")],
+            "metric": [_title(row["metric"], row["direction"]) for row, _ in records],
             "attribute": rows["attribute"],
-            "masked": [TITLES[condition] for condition in rows["masked"]],
-            "value": [_interval(row, "value", "ci_low", "ci_high") for row in rows.to_dict("records")],
-            "± over seeds": ["" if pd.isna(spread) else f"±{number(spread)}" for spread in rows["spread"]],
-            "minus original": [_cell(row, "to_original") for row in rows.to_dict("records")],
-            "minus neutral": [_cell(row, "to_neutral") for row in rows.to_dict("records")],
+            "masked": rows["masked"],
+            "set": rows["model"],
+            "value": [_interval(row, "value", "ci_low", "ci_high", digits) for row, digits in records],
+            "± over seeds": ["" if pd.isna(row["spread"]) else f"±{number(row['spread'], digits)}"
+                             for row, digits in records],
+            "minus original": [_cell(row, "to_original", digits) for row, digits in records],
+            "minus neutral": [_cell(row, "to_neutral", digits) for row, digits in records],
             "n": rows["n"],
         }
-    )
+    )  # fmt: skip
 
 
-def _cell(row: dict, name: str) -> str:
-    return "" if pd.isna(row[name]) else _interval(row, name, f"{name}_low", f"{name}_high")
+def _cell(row: dict, name: str, digits: int) -> str:
+    return "" if pd.isna(row[name]) else _interval(row, name, f"{name}_low", f"{name}_high", digits)
+
+
+def digits_of(metric: str, rows: pd.DataFrame) -> int:
+    """Decimals of a metric: those that Scores gives it, and more where an interval of it is narrower than they show.
+
+    rows: of this metric. Of an interval of 0.03 the second decimal is the first that tells anything.
+    """
+    usual = decimals(metric, METRICS[metric].scale) if metric in METRICS else 1
+    widths = rows["ci_high"] - rows["ci_low"]
+    narrowest = widths[widths > 0].min()
+    return usual if pd.isna(narrowest) else min(MOST_DIGITS, max(usual, math.ceil(-math.log10(narrowest))))
+
+
+def missing_line(missing: Missing) -> str:
+    """`DBAC T→A has no value for box, both: not run yet.`"""
+    name = _title(missing.metric, missing.direction)
+    return f"{name} has no value for {', '.join(missing.conditions)}: {missing.reason}."
 
 
 def _title(metric: str, direction: str) -> str:
@@ -149,7 +171,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
         for neutral in neutrals:
             figure.add_hline(y=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **at)
         figure.update_xaxes(
-            tickmode="array", tickvals=list(range(len(conditions))), ticktext=[_tick(name) for name in conditions],
+            tickmode="array", tickvals=list(range(len(conditions))), ticktext=conditions,
             range=[-0.5, len(conditions) - 0.5], zeroline=False, **at,
         )  # fmt: skip
         figure.update_yaxes(zeroline=False, automargin=True, **at)
@@ -168,10 +190,6 @@ def _of(rows: pd.DataFrame, key: tuple[str, str]) -> pd.DataFrame:
 def _panel_title(key: tuple[str, str]) -> str:
     arrow = {"lower": "↓", "higher": "↑"}.get(METRICS[key[0]].better, "") if key[0] in METRICS else ""
     return f"{_title(*key)} {arrow}".strip()
-
-
-def _tick(condition: str) -> str:
-    return {"original": "none", "person": "person*"}.get(condition, condition)
 
 
 def _lines(rows: pd.DataFrame, attribute: str) -> list[pd.DataFrame]:
@@ -194,7 +212,8 @@ def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, name
     colour = GREY if printed else COLOURS[place % len(COLOURS)]
     name = _name(own.iloc[0], printed)
     low, high = _ends(own)
-    hover = [f"{escape(name)}, {TITLES[row['masked']]}: {number(row['value'])}{_told(row)}"
+    digits = digits_of(own.iloc[0]["metric"], own)
+    hover = [f"{escape(name)}, {row['masked']}: {number(row['value'], digits)}{_told(row, digits)}"
              for row in own.to_dict("records")]  # fmt: skip
     offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
     figure.add_trace(
@@ -225,7 +244,7 @@ def _ends(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     return own["ci_low"].fillna(own["value"] - half), own["ci_high"].fillna(own["value"] + half)
 
 
-def _told(row: dict) -> str:
+def _told(row: dict, digits: int) -> str:
     if pd.notna(row["ci_low"]):
-        return f" [{number(row['ci_low'])}, {number(row['ci_high'])}] 95% over images"
-    return f" ± {number(row['spread'])} ({row['spread_kind']})" if pd.notna(row["spread"]) else ""
+        return f" [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}] 95% over images"
+    return f" ± {number(row['spread'], digits)} ({row['spread_kind']})" if pd.notna(row["spread"]) else ""

@@ -87,11 +87,10 @@ def value_text(row: dict) -> str:
         return "not defined"
     if row["scale"] == 1 and pd.isna(row["ci_low"]) and float(row["value"]).is_integer():
         return f"{row['value']:,.0f}"  # a count, such as the size of a vocabulary
-    fine = row["scale"] != 100 or (row["metric"] in METRICS and METRICS[row["metric"]].family in FINE)
+    digits = decimals(row["metric"], row["scale"])
 
     def rounded(value: float) -> str:
-        decimals = 2 if fine else 1
-        return f"{round(value, decimals) + 0.0:.{decimals}f}"  # + 0.0: no minus before a zero
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
 
     value = rounded(row["value"])
     if not pd.isna(row["spread"]):
@@ -99,6 +98,11 @@ def value_text(row: dict) -> str:
     if pd.isna(row["ci_low"]):
         return value
     return f"{value} [{rounded(row['ci_low'])}, {rounded(row['ci_high'])}]"
+
+
+def decimals(metric: str, scale: float) -> int:
+    """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
+    return 2 if scale != 100 or (metric in METRICS and METRICS[metric].family in FINE) else 1
 
 
 def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:

@@ -32,7 +32,7 @@ from capbias_core.experiments.read import CaptionScores, caption_runs
 from capbias_core.experiments.store import Item, RunRow, Workspace
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare import tokenize
-from capbias_core.present.conditions import TITLES
+from capbias_core.present.conditions import WHAT
 from capbias_core.present.heatmap import heat_legend, heat_over, heat_text
 from capbias_core.present.overlay import layered, photograph_text, reduced
 from capbias_core.present.words import STYLE, legend
@@ -44,7 +44,6 @@ from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
 
 ATTACKER = "ngram"  # the one that scores a caption at once
-SEEDS = 10
 ENOUGH = 1000  # images
 MOST_MAPS = 2  # of one caption
 LISTED = 500
@@ -54,8 +53,9 @@ CELL = 222
 KEPT, LIVE = "as they are kept", "as chosen above"
 
 
-def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
-    """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none."""
+def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
+    """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none. seeds: of
+    LIC_M, where a set is scored here."""
     files = photographs_of(engine.workspace, collection)
     if not files:
         note(
@@ -78,8 +78,8 @@ def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute
         behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
-    pictures = _pictures(engine, collection, image, variants(pixels, hidden, how))
-    _strip(engine, collection, image, pictures, reasons, marks, sets, attribute)
+    pictures = _pictures(engine, collection, image, sets, variants(pixels, hidden, how))
+    _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, seeds)
 
 
 def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> str:
@@ -180,20 +180,24 @@ def _largest_last(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[np.argsort(-sizes.to_numpy(dtype=float))]
 
 
-def _pictures(engine: Engine, collection: str, image: str, made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _pictures(
+    engine: Engine, collection: str, image: str, sets: dict[str, Item], made: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """The photograph under each condition: as it was captioned where that is kept, unless one wants to see others."""
     st.markdown("**The conditions side by side**")
-    kept = _kept_pictures(engine, collection, image)
+    kept = _kept_pictures(engine, collection, image, sets)
     if not kept:
         return made
     which = st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
     return made | kept if which == KEPT else made
 
 
-def _strip(engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str) -> None:
+def _strip(
+    engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str, seeds: int
+) -> None:
     """The conditions side by side, each with its caption, score, words and map."""
     st.html(STYLE)
-    judge = _judge(engine, collection, sets, attribute)
+    judge = _judge(engine, collection, sets, attribute, seeds)
     maps = attribution_runs(engine.workspace, collection, attribute) if attribute else {}
     found = _captions(engine, image, sets, judge)
     largest = max((float(abs(own.words).max(initial=0.0)) for _, own in found.values() if own), default=0.0)
@@ -202,13 +206,13 @@ def _strip(engine: Engine, collection: str, image: str, pictures, reasons, marks
     with st.container(horizontal=True, key="strip", gap="small"):
         for condition in [name for name in CONDITIONS if name in STRIP or name in sets]:
             with st.container(width=CELL, border=True, key=f"cell_{condition}"):
-                st.html(f"<b>{TITLES[condition]}</b>")
+                st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
                 _cell_picture(condition, image, pictures, reasons)
                 _cell_caption(condition, found, judge, largest)
                 _cell_map(engine, condition, image, pictures, marks, sets, maps)
     _what_scores(judge, image)
     masked = {name: own for name, own in sets.items() if name in pictures and name != ORIGINAL}
-    brought = [TITLES[name] for name, own in masked.items() if RUN not in own.details]
+    brought = [name for name, own in masked.items() if RUN not in own.details]
     if brought:
         note(
             f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and "
@@ -218,10 +222,10 @@ def _strip(engine: Engine, collection: str, image: str, pictures, reasons, marks
         st.html(heat_legend())
 
 
-def _kept_pictures(engine: Engine, collection: str, image: str) -> dict[str, np.ndarray]:
+def _kept_pictures(engine: Engine, collection: str, image: str, sets: dict[str, Item]) -> dict[str, np.ndarray]:
     """The photograph as it lies in the kept folders of masked ones."""
     found = {}
-    for condition, item in masked_folders(engine.workspace, collection).items():
+    for condition, item in masked_folders(engine.workspace, collection, sets).items():
         file = photographs_of(engine.workspace, collection, item.name).get(image)
         if file and file.is_file():
             found[condition] = _pixels(str(file), file.stat().st_mtime_ns)
@@ -230,7 +234,7 @@ def _kept_pictures(engine: Engine, collection: str, image: str) -> dict[str, np.
 
 def _cell_picture(condition: str, image: str, pictures: dict[str, np.ndarray], reasons: dict[str, str]) -> None:
     if condition in pictures:
-        st.image(reduced(pictures[condition], 2 * CELL), width="stretch", alt=f"{image}, {TITLES[condition]}")
+        st.image(reduced(pictures[condition], 2 * CELL), width="stretch", alt=f"{image}, {condition}")
     else:
         note(f"No picture: {reasons.get(condition, 'somebody else masked it, and only the captions are here')}.")
 
@@ -269,20 +273,20 @@ def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.Da
         note(said)
 
 
-def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str):
+def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int):
     """Scores and attackers of the captions by which every condition is scored; None where there are none."""
     if not attribute:
         return None
     runs = caption_runs(engine.workspace, collection, attribute, ATTACKER)
     own = [item.name for item in sets.values() if item.name in runs]
     if not runs:
-        _score_button(engine, collection, sets, attribute)
+        _score_button(engine, collection, sets, attribute, seeds)
         return None
     run = runs[own[0] if own else next(iter(runs))]
     return cached.scores(engine.folder, run.run_id), cached.attackers(engine.folder, run.run_id, 0)
 
 
-def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
     tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
     if not sets or not tables:
         return
@@ -290,7 +294,7 @@ def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attrib
     if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
         first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
     note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
-    request = Request(collection, (first.name,), tables[-1].name, attribute, ("LIC_M",), seeds=SEEDS, words=True)
+    request = Request(collection, (first.name,), tables[-1].name, attribute, ("LIC_M",), seeds=seeds, words=True)
     with errors():
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
 

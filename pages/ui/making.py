@@ -64,16 +64,21 @@ def _find(engine: Engine, collection: str) -> None:
         help="A YOLO of ultralytics: a path on the server, or a name, which is downloaded where there is a network.",
     ).strip()  # fmt: skip
     sure = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
-    if not weights:
-        note(_marked(engine, collection))
-        agreement_view(engine.workspace, collection)
-        return
+    if weights:
+        with errors():
+            _look(engine, collection, weights, float(sure))
+    note(_marked(engine, collection))
+    agreement_view(engine.workspace, collection)
+
+
+def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
+    """The run of a detector; weights that are not here are fetched first, when one asks for it."""
     if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
         note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
         return
     with st.spinner("Looking for the weights"):
         option = weights_option(engine.workspace, weights)
-    options = {WEIGHTS: option, "confidence": float(sure)}
+    options = {WEIGHTS: option, "confidence": sure}
     spec = making(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
     start_button(engine, collection, [spec], "Find", "find")
 
