@@ -11,9 +11,14 @@ import pytest
 from capbias_core import cli
 from capbias_core.experiments import ingest
 from capbias_core.experiments.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary, verdicts
+from capbias_core.experiments.conditions import condition_details
+from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.printed import UNNAMED, as_measured, no_counterpart
 from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
+from capbias_core.metrics import METRICS
 from capbias_core.present.published import HOLDS, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.types import RESULT_COLUMNS, Result
 
@@ -114,7 +119,111 @@ def test_a_part_of_the_images_is_shown_and_decides_nothing_and_all_images_come_f
 def test_original_images_are_those_without_a_condition(published):
     rows = table_of(published, "lic", "4", model="sat")
     found = beside_measured(rows, measured({}, {"condition": "masked_person", "value": 39.0})).set_index("condition")
+    assert found["measured_value"].dropna().to_dict() == {"original": 44.0}
+
+
+def masked_sets(*rows: dict) -> pd.DataFrame:
+    """Measured rows of sets with the captioner and the condition that were named: `captioner` and `masked` of a row."""
+    plain = [{key: own for key, own in row.items() if key not in ("captioner", "masked")} for row in rows]
+    return measured(*plain).assign(**{key: [row[key] for row in rows] for key in ("captioner", "masked")})
+
+
+def test_sets_of_masked_photographs_stand_beside_their_condition(published):
+    rows = table_of(published, "lic", "4", model="sat")
+    own = masked_sets(
+        {"captioner": "sat", "masked": "original"},
+        {"model": "sat_masked_person", "captioner": "SAT", "masked": "person", "value": 39.0},
+        {"model": "sat of boxes", "captioner": "sat", "masked": "box", "value": 38.0},
+        {"model": "oscar_masked_both", "captioner": "oscar", "masked": "both", "value": 37.0},
+    )
+    found = beside_measured(rows, own).set_index("condition")
     assert found["measured_value"].dropna().to_dict() == {"original": 44.0, "masked_person": 39.0}
+    assert found.at["masked_person", "captioner"] == "sat_masked_person"
+    plain = sat(published)  # a printed row without a condition is of the originals
+    assert only(beside_measured(plain, own))["measured_value"] == 44.0
+
+
+def test_ba_from_t_to_a_stands_beside_dba_g_under_each_condition(published):
+    """DBAC's Table 4 prints BA→ (Wang & Russakovsky) as BA; the BA here is that of Zhao et al., another quantity."""
+    rows = table_of(published, "dbac", "4", metric="BA", attribute="gender")
+    own = masked_sets(
+        *(
+            {"model": f"blip {masked}", "captioner": "blip", "masked": masked, "metric": name, "value": value,
+             "encoder": "", "ci_low": 0.5, "ci_high": 2.0}
+            for name in ("DBA_G", "BA") for masked, value in (("original", 1.0), ("box", 1.2))
+        )
+    )  # fmt: skip
+    found = beside_measured(rows, own.assign(model=own["model"] + own["metric"])).set_index("condition")
+    assert found["measured_value"].dropna().to_dict() == {"original": 1.0, "bounding_box_masked": 1.2}
+    assert set(found["captioner"]) == {"blip originalDBA_G", "blip boxDBA_G", ""}
+    assert found.at["bounding_box_masked", "holds"] == "another protocol, decides nothing"
+    race = beside_measured(
+        table_of(published, "dbac", "4", metric="BA", attribute="race"), own.assign(attribute="race")
+    )
+    assert set(race["holds"]) == {"no counterpart"} and set(race["reason"]) == {UNNAMED}
+
+
+def test_race_of_dbac_has_three_values_and_decides_nothing(published):
+    rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
+    own = {"attribute": "race", "metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 1.0}
+    assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, decides nothing"
+    whole = measured(own | {"condition": "contextual_glove"})
+    assert only(beside_measured(rows, whole))["holds"] == "another protocol, decides nothing"
+    gender = table_of(published, "dbac", "10", model="sat", encoder="lstm")
+    assert only(beside_measured(gender, whole.assign(attribute="gender")))["holds"] in ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "metric", "model", "own"),
+    [
+        ("dbac", "8a", "DBAC_H", "sat", {"metric": "DBAC_H", "direction": "A->T", "encoder": "lstm", "scale": 1.0}),
+        ("imgcap2", "3", "LIC", "sat", {"metric": "LIC", "encoder": "lstm_bi"}),
+    ],
+)
+def test_encoders_that_the_text_says_decide(published, paper, table, metric, model, own):
+    rows = table_of(published, paper, table, metric=metric, model=model)
+    printed = rows[rows["condition"].isin(["", "constant"])]
+    assert only(beside_measured(printed, measured(own)))["holds"] == "no", "44 [43, 45] is far off"
+    assert only(beside_measured(printed, measured(own | {"encoder": "ngram"})))["holds"].startswith("another encoder")
+
+
+RENAMED = {
+    ("dbac", "BA"): ("DBA_G", ""), ("dbac", "LIC_H"): ("LIC_D", ""), ("dbac", "DBAC_H"): ("DBAC_H", "A->T"),
+    ("dbac", "METEOR"): ("METEOR_aligned", ""), ("dbac", "attribution_score_percent"): ("attribution_score", ""),
+    ("imgcap2", "leakage_score"): ("imagecaptioner2_leakage", ""),
+}  # fmt: skip
+
+
+def test_every_printed_row_has_a_name_here_or_a_reason(published):
+    """Renamed are those that are the same by their papers' text; all others keep their names."""
+    reasons = {}
+    for row in published[published["paper"] != "genderscore"].to_dict("records"):
+        if reason := no_counterpart(row):
+            reasons.setdefault((row["paper"], row["table"]), set()).add(reason)
+            continue
+        expected = RENAMED.get((row["paper"], row["metric"]), (row["metric"], row["direction"]))
+        if (row["paper"], row["table"], row["metric"]) == ("imgcap2", "2", "LIC"):
+            expected = ("imagecaptioner2_lic", "")
+        own = as_measured(row)
+        assert (own["metric"], own["direction"]) == expected and own["metric"] in METRICS
+    assert {key: len(own) for key, own in reasons.items()} == {
+        ("repro", "1"): 1, ("imgcap2", "5"): 1, ("imgcap2", "6"): 1, ("dbac", "3"): 1, ("dbac", "4"): 1,
+        **{("dbac", name): 1 for name in ("5a", "5b", "6a", "6b", "7", "8a", "8b", "16", "17a", "17b")},
+    }  # fmt: skip
+    for row in published[published["paper"] == "genderscore"].to_dict("records"):
+        assert as_measured(row)["metric"] in METRICS and not no_counterpart(row)
+
+
+def test_the_page_says_why_nothing_can_stand_beside(published):
+    found = beside_measured(table_of(published, "dbac", "5a"), measured())
+    assert set(beside_table(found)["measured with"]) == {
+        "it compares encoders: the Encoders page gives it of measured scores"
+    }
+    headline, support = beside_sentence(found, "T")
+    assert headline == "Nothing that is measured here is what this table prints."
+    assert "39 numbers cannot have one: it compares encoders" in support and "0 measured values stand" in support
+    some = beside_measured(table_of(published, "dbac", "8a"), measured())
+    assert "3 numbers cannot have one: a mean over the paper's captioners." in beside_sentence(some, "T")[1]
 
 
 def test_scales_are_converted(published):
@@ -346,6 +455,23 @@ def test_most_seeds_count_and_merged_masks_do_not(home):
     by_metric = rows.set_index("metric")["seeds"]
     assert by_metric["LIC"] == 3 and by_metric["ratio"] == 0
     assert measured_rows(Workspace(home), "no such collection").empty
+
+
+def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    frame = pd.DataFrame({"image_id": list("abcd"), "caption_index": 0, "caption": ["a man"] * 3 + ["a woman"]})
+    labels = pd.DataFrame({"image_id": list("abcd"), "gender": ["Male", "Male", "Female", "Female"]})
+    details = {"attributes": {"gender": suggested_details("gender", labels)}}
+    workspace.keep("attributes", "labels", labels, "c", "f", details)
+    for name in ("sat", "sat_masked_person"):
+        workspace.keep("captions", name, frame, "c", "f", condition_details(name))
+    engine = Engine(workspace.folder)
+    asked = Request("c", ("sat", "sat_masked_person"), "labels", "gender", ("ratio",))
+    engine.wait(engine.submit(plan(workspace, asked), "c"))
+    engine.close()
+    rows = measured_rows(workspace, "c").set_index("model")
+    assert rows["captioner"].to_dict() == {"sat": "sat", "sat_masked_person": "sat"}
+    assert rows["masked"].to_dict() == {"sat": "original", "sat_masked_person": "person"}
 
 
 @pytest.mark.parametrize("loaded", [True, False])

@@ -10,7 +10,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.experiments.claims import AGREE, DISAGREE, SHORT, Claim, Verdict, summary
-from capbias_core.experiments.published import NO, NOT_MEASURED, YES
+from capbias_core.experiments.published import NO, NONE_HERE, NOT_MEASURED, YES
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.sentence import number
 from capbias_core.present.table import counted
@@ -33,8 +33,8 @@ STYLE = f"""<style>
 def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Text for `beside_measured`: captioner, metric, what it was printed for, printed, measured, holds, with what.
 
-    Rows with a measured value come first. Columns that say nothing in this table are left out. A value keeps the
-    decimals that its metric is printed with.
+    Rows with a measured value come first; of a row that can have none the last column says why. Columns that say
+    nothing in this table are left out. A value keeps the decimals that its metric is printed with.
     """
     frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
     decimals = {metric: _decimals(group["value"]) for metric, group in frame.groupby("metric")}
@@ -73,7 +73,7 @@ def _measured_text(row: dict, digits: int) -> str:
 
 def _measured_with(row: dict) -> str:
     if pd.isna(row["measured_value"]):
-        return ""
+        return row["reason"]
     seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
     named = row["captioner"] if row["captioner"] != row["model"] else ""
     parts = (named, row["measured_encoder"], seeds, str(row["measured_condition"]).replace("_", " "))
@@ -90,20 +90,30 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     """Headline and support about one printed table beside measured values."""
     holds = frame["holds"]
     printed = len(frame.drop_duplicates(["model", "attribute", "metric", "encoder", "direction", "condition"]))
-    beside = int((holds != NOT_MEASURED).sum())
+    beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
     inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
     if inside + outside:
         headline = f"{inside} of {counted(inside + outside, 'measured interval')} hold the printed value."
     elif beside:
         headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
+    elif (holds == NONE_HERE).all():
+        headline = "Nothing that is measured here is what this table prints."
     else:
         headline = "Nothing of this table has been measured in this collection."
     support = (
-        f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} stand beside them. "
+        f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
+        f"{'stands' if beside == 1 else 'stand'} beside them.{_without(holds, frame['reason'])} "
         "Captioners are matched by name: whether your captions are those of the paper, only you know. A value of "
         "another encoder is shown and decides nothing."
     )
     return headline, support
+
+
+def _without(holds: pd.Series, reasons: pd.Series) -> str:
+    """How many printed numbers can have no measured one, and why."""
+    count = int((holds == NONE_HERE).sum())
+    said = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+    return f" {counted(count, 'number')} cannot have one: {said}." if count else ""
 
 
 def claim_block(claim: Claim, found: list[Verdict]) -> str:
