@@ -207,6 +207,10 @@ def test_a_picture_for_each_activity_and_half_of_them_for_each_label(made, label
     for image, name in made.pictures.items():
         captions = made.references.loc[made.references["image_id"] == image, "caption"]
         assert {activity(" ".join(tokenize(caption))) for caption in captions} == {name}
+        for captioner in ("amplifier", "faithful", "mitigator"):
+            frame = made.captioners[captioner].set_index("image_id")
+            words = tokenize(frame.loc[image, "caption"])
+            assert activity(" ".join(words)) == name and set(words) & set(GENDER.words[labels[image]])
 
 
 # A pixel (x, y) on the person, one on the thing, one of an arm or a handle drawn later (whose it is, last), and one on

@@ -27,6 +27,7 @@ number of captions that say "person" and that name the wrong gender is a fixed s
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,7 @@ SUBJECTS = {
 }
 PRONOUNS = {"Female": "her", "Male": "his", "person": "their", "both": "their"}
 OTHER = {"Female": "Male", "Male": "Female"}
+MASKED = "_masked_"  # in the names of sets of masked photographs
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def generate(seed: int = 0) -> Demo:
         references=references,
         captioners={name: frame.drop(columns="caption_index") for name, frame in captioners.items()},
         truth=truth(),
-        pictures=_pictured(images),
+        pictures=_pictured(images, [captioners[name] for name in DESIGN if MASKED not in name]),
     )
 
 
@@ -359,12 +361,15 @@ def _pick(rng: np.random.Generator, options: tuple[str, ...]) -> str:
     return options[rng.integers(len(options))]
 
 
-def _pictured(images: pd.DataFrame) -> dict[str, str]:
-    """The first image of each activity with the label and the place that its picture shows."""
+def _pictured(images: pd.DataFrame, captioners: Sequence[pd.DataFrame]) -> dict[str, str]:
+    """The first image of each activity, with the label and the place of its picture, of which all captioners say so."""
     found = {}
     for name, activity in ACTIVITIES.items():
         label, place = activity.pictured
         fits = (images["activity"] == name) & (images["gender"] == label) & (images["place"] == place)
+        named = rf"\b(?:{'|'.join(noun for noun, _ in SUBJECTS[label])})\b"
+        for frame in captioners:
+            fits &= (frame["caption"].str.contains(name) & frame["caption"].str.contains(named)).to_numpy()
         found[images.loc[fits, "image_id"].iloc[0]] = name
     return found
 

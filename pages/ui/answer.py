@@ -143,10 +143,10 @@ def _loaded(engine: Engine, collection: str) -> None:
         kind: ", ".join(item.name for item in engine.workspace.items(kind, collection)) or "none"
         for kind in ("captions", "references")
     }
-    left, right, _ = st.columns([1, 1, 2])
+    buttons = st.container(horizontal=True)
     with st.container():
         note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
-    if left.button("Load captions", icon=":material/upload:", width="stretch"):
+    if buttons.button("Load captions", icon=":material/upload:"):
         st.switch_page("pages/1_Data.py")
-    if right.button("Try a caption", icon=":material/edit:", width="stretch"):
+    if buttons.button("Try a caption", icon=":material/edit:"):
         st.switch_page("pages/3_Captions.py")
