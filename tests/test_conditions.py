@@ -31,6 +31,7 @@ from capbias_core.experiments.conditions import (
 )
 from capbias_core.experiments.families.attack import held_out_from
 from capbias_core.experiments.store import Workspace
+from capbias_core.experiments.within import WITHIN
 from capbias_core.load.published import published_results
 from capbias_core.present.conditions import (
     TITLES,
@@ -416,6 +417,7 @@ def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
     found = Ranking({}, (Pair(*pair, p=0.01),), {"m": 44.0, "n": 41.0})
     monkeypatch.setattr(conditions, "ranking", lambda *_: found)
+    monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
     assert changes == {"n": (-3.0, -4.0, -1.0, 44.0)}
 
@@ -441,6 +443,7 @@ def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_pat
         "object": right_of([1] * 15 + [0] * 5),
     }
     monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec["model"]]})
+    monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
     assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
     there = {name: change[3] for name, change in changes.items()}
@@ -458,6 +461,69 @@ def test_a_share_is_of_what_was_above_chance_on_the_images_of_the_change():
     assert "; person by −5.0 [−6.0, −4.0] (25% of what was above chance)" in support
     rows.loc[rows["masked"] == "object", "original_there"] = 24.0
     assert ": object by −2.0 [−3.0, −1.0];" in condition_answer(rows, "m", "gender").support, "none was above it there"
+
+
+def worth(workspace: Workspace, run_id: str) -> tuple[float, set[str]]:
+    """Mean confidence where right (x100) of a run's held-out answers, and their images; by plain means."""
+    found = correct_confidence(workspace, run_id)
+    total, count = (sum(own[place] for own in found.values()) for place in (0, 1))
+    return 100 * total / count, set(found)
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """Originals of 400 labelled images; two masked sets of the first 120 of them, and one of all."""
+    folder = tmp_path_factory.mktemp("uneven")
+    labels = pd.DataFrame({"image_id": range(400), "gender": ["Female", "Male"] * 200})
+    labels.to_csv(folder / "labels.csv", index=False)
+    home = ["--workspace", str(folder / "home"), "--collection", COLLECTION]
+    assert main(["import", str(folder / "labels.csv"), "--kind", "attributes", *home]) == 0
+    for name, n, seed in (("m", 400, 1), ("m_masked_person", 120, 2), ("m_masked_both", 120, 3),
+                          ("m_masked_object", 400, 4)):  # fmt: skip
+        texts = leaking(400, 0.6, seed)[:n]
+        (folder / f"{name}.json").write_text(
+            json.dumps([{"image_id": place, "caption": text} for place, text in enumerate(texts)])
+        )
+        assert main(["import", str(folder / f"{name}.json"), "--kind", "captions", *home]) == 0
+    out = folder / "rows.csv"
+    asked = ["--attribute", "gender", "--metric", "lic", "--seeds", "3", "--output", str(out), *home]
+    assert main(["conditions", *asked]) == 0
+    return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}).set_index("masked")
+
+
+def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_same(uneven):
+    """One run of the originals serves both sets of 120 images; the set of all 400 is compared as it is."""
+    workspace, rows = uneven
+    (twin,) = [run for run in workspace.runs() if WITHIN in run.spec["options"]]
+    assert twin.spec["model"] == "m" and twin.run_id not in set(rows["run_id"])
+    there, images = worth(workspace, twin.run_id)
+    assert {int(image) for image in images} <= set(range(120))
+    for condition in ("person", "both"):
+        value, own = worth(workspace, rows.at[condition, "run_id"])
+        assert own == images, "the same images, by the same splits"
+        assert rows.at[condition, "original_there"] == pytest.approx(there)
+        assert rows.at[condition, "to_original"] == pytest.approx(value - there)
+    value, _ = worth(workspace, rows.at["object", "run_id"])
+    whole, _ = worth(workspace, rows.at["original", "run_id"])
+    assert whole != pytest.approx(there) and rows.at["object", "to_original"] == pytest.approx(value - whole)
+    # 400 and 120 images, balanced: a tenth of each value is held out.
+    assert rows["n"].to_dict() == {"original": 40, "person": 12, "object": 40, "both": 12}
+
+
+def test_runs_on_shared_images_are_shown_nowhere_else(uneven):
+    workspace, rows = uneven
+    assert {run.run_id for run in read.current_runs(workspace, COLLECTION)} == set(rows["run_id"])
+
+
+def test_without_the_run_on_shared_images_no_difference_is_claimed(uneven):
+    workspace, rows = uneven
+    (twin,) = [run for run in workspace.runs() if WITHIN in run.spec["options"]]
+    workspace.forget(twin.run_id)
+    again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
+    home = ["--workspace", str(workspace.folder), "--collection", COLLECTION]
+    assert main(["conditions", "--attribute", "gender", "--metric", "lic", "--seeds", "3", *home]) == 0, "made anew"
+    assert again["to_original"].isna().to_dict() == {"original": True, "person": True, "object": False, "both": True}
+    assert again["value"].tolist() == pytest.approx(rows["value"].tolist())
 
 
 # the metrics that the page compares

@@ -13,8 +13,9 @@ import pandas as pd
 from capbias_core.aggregate import Pair
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.experiments.plan import Request, RunSpec, attribute_of, compares, object_sources, plan
-from capbias_core.experiments.read import current_runs, ranking
+from capbias_core.experiments.read import current_runs, ranking, spec_of
 from capbias_core.experiments.store import ACTIVE, Item, RunRow, Workspace, checked_name
+from capbias_core.experiments.within import on_shared_images, pairs_of
 from capbias_core.metrics import METRICS, run_family
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, Attribute
 
@@ -191,7 +192,15 @@ def plan_conditions(
     request = Request(
         collection, names, tables[-1].name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
     )
-    return Plan(plan(workspace, request), lacking)
+    specs = plan(workspace, request)
+    if ORIGINAL in sets:
+        specs += pairs_of(workspace, specs, sets[ORIGINAL].hash, _masked_sets(sets))
+    return Plan(specs, lacking)
+
+
+def _masked_sets(sets: dict[str, Item]) -> list[str]:
+    """The content hashes of sets of masked photographs. sets: by condition."""
+    return [item.hash for condition, item in sets.items() if condition != ORIGINAL]
 
 
 def _possible(
@@ -283,7 +292,7 @@ def condition_rows(
     found = []
     for metric, direction in PANELS:
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
-        found += _against(workspace, own, _alike(runs, set(own["run_id"])), names)
+        found += _against(workspace, own, _alike(runs, set(own["run_id"])), sets)
     return pd.DataFrame([{CAPTIONER: captioner} | row for row in found], columns=list(COLUMNS))
 
 
@@ -311,14 +320,15 @@ def _completeness(runs: list[RunRow]) -> tuple:
     return len(runs), not spec["condition"], "alignment" not in spec["options"], len(spec["seeds"]), newest
 
 
-def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], names: dict[str, str]) -> list[dict]:
-    """The rows of these runs by condition, with their differences."""
+def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], sets: dict[str, Item]) -> list[dict]:
+    """The rows of these runs by condition, with their differences. sets: by condition."""
     if not runs:
         return []
+    names = {item.name: condition for condition, item in sets.items()}
     metric, direction = rows.iloc[0][["metric", "direction"]]
     neutral = METRICS[metric].neutral(len(runs[0].spec["attribute"]["values"]))
-    original = next((name for name, condition in names.items() if condition == ORIGINAL), "")
-    changes = _changes(workspace, runs, metric, direction, original)
+    original = sets[ORIGINAL].name if ORIGINAL in sets else ""
+    changes = _changes(workspace, runs, metric, direction, original, _masked_sets(sets))
     found = {}
     for row in rows[rows["run_id"].isin([run.run_id for run in runs])].to_dict("records"):
         above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
@@ -327,20 +337,32 @@ def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], names
     return [{"masked": condition} | found[condition] for condition in CONDITIONS if condition in found]
 
 
-def _changes(workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str) -> dict[str, tuple]:
+def _changes(
+    workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str, masked: Sequence[str] = ()
+) -> dict[str, tuple]:
     """Of each masked set the change of its value from that on the originals, paired over images, with its interval,
     and the value on the originals of these images.
 
-    Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack.
+    Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack; where
+    one of both has more, by attackers that trained on shared images alone (see within.py). masked: the hashes of all.
     """
     by_name = {run.spec["model"]: run for run in runs}
     unmasked = by_name.pop(original, None)
     changes = {}
     for name, run in by_name.items() if unmasked else ():
-        found = ranking(workspace, [unmasked, run], metric, direction)
-        for pair in found.pairs:
+        both = _on_shared(workspace, unmasked, run, masked)
+        for pair in (found := ranking(workspace, both, metric, direction)).pairs:
             changes[name] = (*_masked_minus_original(pair, original), found.values[original])
     return changes
+
+
+def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequence[str]) -> list[RunRow]:
+    """The runs of the originals and of a masked set on the images of both; without those that are not finished."""
+    asked = [
+        on_shared_images(workspace, spec_of(own), other.spec["captions"], masked).run_id
+        for own, other in ((unmasked, run), (run, unmasked))
+    ]
+    return [own for own in workspace.runs_of(asked).values() if own.status == "finished"]
 
 
 def _masked_minus_original(pair: Pair, original: str) -> tuple[float, float, float]:

@@ -15,6 +15,7 @@ from capbias_core.experiments.plan import OBJECTS, PROTOCOL, RunSpec, attribute_
 from capbias_core.experiments.run import estimates
 from capbias_core.experiments.store import RunRow, Workspace, bytes_frame, inputs_of
 from capbias_core.experiments.vectors import alignment_name
+from capbias_core.experiments.within import WITHIN
 from capbias_core.explain.what_if import StoredAttackers
 from capbias_core.types import RESULT_COLUMNS, Attribute
 
@@ -25,7 +26,8 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
     """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
 
     A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
-    earlier protocol do not count, since their numbers are not these.
+    earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
+    (within.py), which stand beside that set alone.
     """
     items = workspace.items(collection=collection)
     sets = {(item.name, item.hash) for item in items}
@@ -44,6 +46,7 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         for run in workspace.runs()
         if run.status == "finished"
         and run.spec["protocol"] == PROTOCOL
+        and WITHIN not in run.spec["options"]
         and (run.spec["model"], run.spec["captions"]) in sets
         and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
         and inputs_of(run.spec) <= held

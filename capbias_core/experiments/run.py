@@ -11,6 +11,7 @@ from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.families.base import Job, Outcome, Progress, of_images
 from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for
 from capbias_core.experiments.store import RunRow, Workspace
+from capbias_core.experiments.within import WITHIN
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -32,6 +33,8 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     attribute = attribute_from(spec.attribute)
     table = workspace.frame(spec.labels["table"])
     labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
+    if WITHIN in spec.options:
+        labels = labels[labels.index.isin(workspace.frame(spec.options[WITHIN]["item"])["image_id"])]
     frame = of_images(workspace.frame(spec.captions), labels.index)
     if frame.empty:
         raise CapbiasError(
