@@ -18,6 +18,7 @@ from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
 from capbias_core.experiments import ingest
+from capbias_core.experiments.plan import plan
 from capbias_core.experiments.read import caption_runs, stored_attackers
 from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
@@ -607,7 +608,7 @@ def test_demo_beside_the_truth(here, capsys, monkeypatch):
         pytest.skip("the demo data are not here")
     whole = ingest.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}
-    monkeypatch.setattr(ingest, "demo_request", lambda: type(whole)(**changed))
+    monkeypatch.setattr(ingest, "demo_runs", lambda workspace: plan(workspace, type(whole)(**changed)))
     assert in_workspace(here / "home", "demo", "--if-empty") == 0
     header, row = capsys.readouterr().out.splitlines()
     truth = json.loads((ingest.DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
