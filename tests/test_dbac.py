@@ -42,6 +42,17 @@ def test_inverse_cross_entropy_by_hand():
     assert inverse_cross_entropy(losses, np.array([2.0])) == pytest.approx(1 / (2 * np.log(2)))
 
 
+def test_an_attacker_that_is_sure_of_every_truth_still_gives_a_number():
+    """Of the first word the loss is 0: Q is 1 / 1e-12 and not infinite. By captions (2 * 1e12 + 2 * 2) / 4, of which
+    DBAC beside w_H = 1 is 1 within rounding; infinite minus 1 over infinite plus 1 would be no number."""
+    pairs = np.array([[1.0, 1.0], [1.0, 1.0]])
+    quality = inverse_cross_entropy(np.array([0.0, 1.0]), pairs.sum(axis=0))
+    assert quality.tolist() == pytest.approx([1e12, 2.0])
+    weight = pair_weight(quality, pairs, np.ones((2, 2)))
+    assert float(weight) == pytest.approx(5e11) and float(dbac(weight, np.array(1.0))) == pytest.approx(1.0)
+    assert np.isnan(inverse_cross_entropy(np.array([0.0]), np.array([0.0]))).all(), "no caption, no quality"
+
+
 def test_a_task_word_that_no_held_out_caption_has_adds_nothing():
     pairs = np.array([[1.0, 0.0], [1.0, 0.0]])
     with np.errstate(all="raise"):

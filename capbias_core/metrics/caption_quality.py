@@ -3,13 +3,14 @@ CIDEr (Vedantam et al., CVPR 2015), as COCO's evaluation computes them; LIC's Ta
 
     BLEU-4  = min(1, exp(1 - r / c)) * (p_1 * p_2 * p_3 * p_4)^(1/4)
     ROUGE-L = (1 + b^2) * P * R / (R + b^2 * P), b = 1.2
-    CIDEr   = 10 * mean over n = 1..4 and references of cos(tf-idf of n-grams) * exp(-(difference of lengths)^2 / 72)
+    CIDEr   = 10 * mean over n = 1..4 and references of min(C, R) . R / (|C| |R|) * exp(-(difference of lengths)^2 / 72)
     METEOR  = P * R / (0.85 * P + 0.15 * R) * (1 - 0.6 * (chunks / matched words)^0.2)
 
-p_n: clipped share of the candidate's n-grams that a reference has; c and r: summed lengths of the candidates and of
-the nearest references. P and R of ROUGE-L: longest common subsequence over the candidate's and a reference's length,
-the best reference for each; of METEOR: weighted words that match (exactly, by stem, as synonym, as paraphrase) over
-those of the candidate and of its best reference, matched by its authors' Java program; chunks: runs of matched words.
+C, R: tf-idf of the n-grams of the candidate and of a reference; the smaller of both counts (CIDEr-D). p_n: clipped
+share of the candidate's n-grams that a reference has; c and r: summed lengths of the candidates and of the nearest
+references. P and R of ROUGE-L: longest common subsequence over the candidate's and a reference's length, the best
+reference for each; of METEOR: weighted words that match (exactly, by stem, as synonym, as paraphrase) over those of the
+candidate and of its best reference, matched by its authors' Java program; chunks: runs of matched words.
 Range [0, 1], CIDEr's Range [0, 10]; all shown x100, higher is better.
 
 BLEU-4 and METEOR belong to a set: their counts are summed over captions before a quotient is taken. The other two are

@@ -48,9 +48,15 @@ def accuracy(right: np.ndarray, captions: np.ndarray) -> np.ndarray:
 
 
 def inverse_cross_entropy(losses: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(..., L) summed -log probabilities of the truth (nats) and captions to (..., L) in (0, inf); nan for none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return captions / losses
+    """(..., L) summed -log probabilities of the truth (nats) and captions to (..., L), above 0; nan for none.
+
+    1 / eps at most: of an attacker that is sure of every truth the loss is 0, and w would be no number.
+
+    >>> inverse_cross_entropy(np.array([2.0, 0.0]), np.array([4.0, 4.0])).tolist()
+    [2.0, 1000000000000.0]
+    """
+    with np.errstate(invalid="ignore"):
+        return captions / np.maximum(losses, captions * EPSILON)
 
 
 def pair_weight(quality: np.ndarray, pairs: np.ndarray, ratio: np.ndarray) -> np.ndarray:
