@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.experiments.encoders import sensitivity_alike
+from capbias_core.experiments.encoders import originals, sensitivity_alike
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.photographs import photograph_sets
 from capbias_core.experiments.plan import (
@@ -17,7 +17,6 @@ from capbias_core.experiments.plan import (
     RunSpec,
     attribute_from,
     compares,
-    expected_seconds,
     object_sources,
     plan,
 )
@@ -28,13 +27,13 @@ from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, duration, measure, named_notes, readings_warning, ties
+from capbias_core.present.sentence import answer, measure, named_notes, readings_warning, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
-from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, forget, gone, note, page
+from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, forget, gone, note, page
 from pages.ui.judging import JUDGED, judge_picker
-from pages.ui.running import progress
+from pages.ui.running import cost, progress
 
 ASKED = {
     "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
@@ -67,9 +66,12 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
     gone("sets", sets, "the captioner")
+    first = originals(engine.workspace.items("captions", collection))
     captions = side.multiselect(
-        "Captioners", sets, default=sets, key="sets", bind="query-params", on_change=forget, args=("sets",)
+        "Captioners", sets, default=first, key="sets", bind="query-params", on_change=forget, args=("sets",)
     )
+    if len(first) < len(sets):
+        side.caption(MASKED_TOO)
     every = attribute_names(tables)
     gone("attribute", every, "the attribute")
     attribute = side.selectbox(
@@ -140,10 +142,9 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     known = {run_id for run_id, row in rows.items() if row.status in ("finished", *ACTIVE)}
     todo = [spec for spec in specs if spec.run_id not in known]
     left, right = st.columns([4, 1])
-    total = sum(expected_seconds(engine.workspace, spec) for spec in todo)
-    cost = f", about {duration(total)} on two cores" if todo else ""
+    takes = f"; {cost(engine, todo)}" if todo else ""
     with left:
-        note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{cost}.")
+        note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{takes}.")
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec['model']} {row.status}: {row.message}")

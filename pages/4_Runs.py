@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import pandas as pd
 import streamlit as st
 
 from capbias_core.attackers.device import AUTO
-from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.engine import Engine, unfinished
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.plan import PROTOCOL
 from capbias_core.experiments.read import spec_of
 from capbias_core.experiments.store import ACTIVE, RunRow
 from pages.ui.base import empty_state, errors, note, page
-from pages.ui.running import EVERY, active_runs, label
+from pages.ui.running import EVERY, active_runs, cost, label
 
 
 def main() -> None:
@@ -27,6 +28,7 @@ def main() -> None:
     else:
         note("No run is under way.")
     st.subheader("All runs")
+    _repeat_all(engine)
     _all_runs(engine)
 
 
@@ -35,6 +37,8 @@ def _under_way(engine: Engine) -> None:
     active = active_runs(engine)
     if not active:
         st.rerun()
+    if len(active) > 1:
+        _cancel_all(engine, active)
     for run in reversed(active):
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
@@ -43,6 +47,31 @@ def _under_way(engine: Engine) -> None:
         if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
+
+
+def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
+    waiting = sum(run.status == "queued" for run in active)
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
+        note(f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be repeated.")
+    if right.button(f"Cancel all {len(active)}", key="cancel_all", width="stretch"):
+        engine.cancel_all()
+        st.rerun()
+
+
+def _repeat_all(engine: Engine) -> None:
+    """All runs that ended without finishing, in one click; what that costs."""
+    runs = unfinished(engine.workspace)
+    if len(runs) < 2:
+        return
+    counts = Counter(run.status for run in runs)
+    what = ", ".join(f"{count} {status}" for status, count in counts.items())
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
+        note(f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, map(spec_of, runs))}.")
+    if right.button(f"Repeat all {len(runs)}", key="repeat_all", width="stretch"):
+        engine.repeat_all()
+        st.rerun()
 
 
 def elapsed(run: RunRow) -> str:

@@ -11,14 +11,13 @@ from capbias_core.experiments.conditions import original_sets
 from capbias_core.experiments.directions import directions, measures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.known_answer import kept_answers
-from capbias_core.experiments.plan import Request, expected_seconds, plan
+from capbias_core.experiments.plan import Request, plan
 from capbias_core.experiments.published import measured_rows
 from capbias_core.experiments.store import Item
 from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.present.sentence import duration
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
-from pages.ui.running import progress
+from pages.ui.running import cost, progress
 
 SEEDS = 5
 
@@ -88,12 +87,11 @@ def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: lis
     known = engine.workspace.runs_of([spec.run_id for spec in specs])
     todo = [spec for spec in specs if spec.run_id not in known]
     if todo:
-        cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
         left, right = st.columns([4, 1], vertical_alignment="center")
         with left:
             note(
-                f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA of {len(sets)} captioners: about {cost} on two "
-                "cores. Other metrics and attackers: on Scores."
+                f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA of {len(sets)} captioners: "
+                f"{cost(engine, todo)}. Other metrics and attackers: on Scores."
             )
         if right.button("Measure", type="primary", width="stretch", key="measure_now"):
             engine.submit(todo, collection)

@@ -9,9 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.experiments import objects
+from capbias_core.experiments.cost import family_seconds
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.models import KINDS
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, family_seconds, plan
+from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.language.files import MINILM
 from capbias_core.metrics import METRICS

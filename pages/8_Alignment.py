@@ -8,8 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.experiments.conditions import original_sets
+from capbias_core.experiments.cost import expected
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, RunSpec, expected_seconds, plan
+from capbias_core.experiments.plan import Request, RunSpec, plan
 from capbias_core.experiments.published import measured_rows
 from capbias_core.experiments.read import sweep_of
 from capbias_core.experiments.store import ACTIVE
@@ -102,10 +103,10 @@ def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: 
     rows = engine.workspace.runs_of([spec.run_id for spec in specs])
     todo = [spec for spec in specs if spec.run_id not in rows or rows[spec.run_id].status not in ("finished", *ACTIVE)]
     active = any(row.status in ACTIVE for row in rows.values())
-    cost = " (under way)" if active else " (measured)"
+    takes = " (under way)" if active else " (measured)"
     if todo:
-        cost = f": about {duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))}"
-    if place.button(f"{text}{cost}", disabled=not todo, width="stretch", key=text):
+        takes = f": about {duration(expected(engine.workspace, todo).seconds)}"
+    if place.button(f"{text}{takes}", disabled=not todo, width="stretch", key=text):
         engine.submit(todo, collection)
         st.rerun()
     with place:

@@ -21,7 +21,7 @@ from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import engine as engine_module
 from capbias_core.experiments import store
-from capbias_core.experiments.engine import Engine, needs_workers
+from capbias_core.experiments.engine import Engine, needs_workers, unfinished
 from capbias_core.experiments.families.base import Outcome
 from capbias_core.experiments.plan import Request, mapping_details, plan
 from capbias_core.experiments.store import SILENCE, Workspace
@@ -176,6 +176,39 @@ def test_a_queued_run_is_cancelled_and_never_starts(tmp_path, engine, gate):
     gate.opened.set()
     assert [row.status for row in engine.wait([first, second, third])] == ["finished", "cancelled", "finished"]
     assert gate.started == ["a", "c"]
+
+
+def test_all_runs_are_cancelled_at_once_and_none_starts_meanwhile(tmp_path, engine, gate):
+    """One under way, three that wait; and one that is queued by another process, as in a terminal."""
+    first, *waiting = submit(engine, fill(tmp_path, models=("a", "b", "c", "d")))
+    until(lambda: status(engine, first) == "running" and engine.workspace.run(first).progress)
+    engine.workspace.enqueue("elsewhere", "c", engine.workspace.run(first).spec, "of another engine")
+    assert engine.cancel_all() == 5 and engine.cancel_all() == 0
+    assert {run.status for run in engine.workspace.runs()} == {"cancelled"}
+    assert gate.stopped.wait(5)
+    engine.wait([first, *waiting])
+    for thread in engine._threads:
+        thread.join(5)
+    assert gate.started == ["a"] and not any(thread.is_alive() for thread in engine._threads)
+
+
+def test_all_that_did_not_finish_are_repeated(tmp_path, engine, gate):
+    """Two cancelled, one failed, one finished; one of an earlier version, which would give other numbers, stays."""
+    runs = submit(engine, fill(tmp_path, models=("a", "b", "c")))
+    until(lambda: engine.workspace.run(runs[0]).progress)
+    engine.cancel_all()
+    gate.stopped.wait(5)
+    gate.opened.set()
+    (finished,) = engine.wait(submit(engine, fill(tmp_path, models=("e",))))
+    old = engine.workspace.run(runs[2])
+    engine.workspace.enqueue("old", "c", old.spec | {"protocol": 1}, "t")
+    engine.workspace.end("old", "failed", "broken", "t")
+    assert [run.run_id for run in unfinished(engine.workspace)] == runs, "the oldest first"
+    assert engine.repeat_all() == 3
+    assert [row.status for row in engine.wait(runs)] == ["finished"] * 3
+    assert status(engine, "old") == "failed" and unfinished(engine.workspace) == []
+    assert engine.workspace.run(finished.run_id).created == finished.created, "what is finished is not run again"
+    assert engine.repeat_all() == 0
 
 
 def test_a_cancelled_run_can_be_repeated(engine, request_, gate):

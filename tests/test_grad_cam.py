@@ -16,11 +16,12 @@ from torch.nn import functional
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.attribution import attribution_runs, kept_maps
+from capbias_core.experiments.cost import expected
 from capbias_core.experiments.families import attribution
 from capbias_core.experiments.ingest import keep_images
 from capbias_core.experiments.people import frozen_people
 from capbias_core.experiments.photographs import frozen_photographs
-from capbias_core.experiments.plan import Request, expected_seconds, plan, suggested_details
+from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.run import estimates, run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
@@ -319,7 +320,7 @@ def test_boxes_stand_for_outlines(workspace):
 def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
     """Images 1 to 3 have maps; 6 and 7 turn out to be broken only when they are read."""
     spec, first = measured(workspace, most_images=4)
-    assert expected_seconds(workspace, spec) == pytest.approx(4 * 2.0)
+    assert expected(workspace, [spec]).seconds == pytest.approx(4 * 2.0)
     assert 2 <= first.results[0].n <= 3 and any("At most 4 images" in note for note in first.notes)
     assert first.results == measured(workspace, most_images=4)[1].results
 

@@ -17,7 +17,7 @@ from capbias_core.attackers.base import silent
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments import engine
 from capbias_core.experiments.families.reading import attention_bytes, attention_from
-from capbias_core.experiments.plan import Request, RunSpec, expected_seconds, plan, suggested_details
+from capbias_core.experiments.plan import Request, RunSpec, plan, suggested_details
 from capbias_core.experiments.read import spec_of
 from capbias_core.experiments.reading import plan_reading, reading, readings
 from capbias_core.experiments.run import run_one
@@ -133,8 +133,6 @@ def test_a_reading_is_planned_once_for_the_same_images(workspace):
     assert one == other != plan_reading(workspace, scored, "lstm", ["1"]).run_id
     assert plan_reading(workspace, scored, "lstm", ["1"], {"device": "cuda"}).options["device"] == "cuda"
     assert "device" not in plan_reading(workspace, scored, "ngram", ["1"], {"device": "cuda"}).options
-    whole = expected_seconds(workspace, replace(scored, attacker="lstm"))
-    assert 4 < whole / expected_seconds(workspace, plan_reading(workspace, scored, "lstm", ["1"])) < 6
 
 
 def test_images_without_a_caption_are_bad_input(workspace):

@@ -9,15 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM, ModelFiles, find_model
 
 
+class Seconds(NamedTuple):
+    """Rough seconds of an attacker on two free cores.
+
+    a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
+    to_read: 1,000 different captions, once, before any training.
+    """
+
+    a_fit: float
+    to_explain: float = 0.0
+    to_read: float = 0.0
+
+
 @dataclass(frozen=True)
 class AttackerEntry:
-    """What is known about an attacker without importing it. seconds_a_fit: rough, two cores, 6,000 captions.
+    """What is known about an attacker without importing it.
 
     model: the pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch.
     """
@@ -27,8 +40,13 @@ class AttackerEntry:
     location: str
     in_process: bool
     folds: int
-    seconds_a_fit: float
+    seconds: Seconds
     model: str = ""
+
+    @property
+    def a_seed_a_thread(self) -> bool:
+        """Whether attackers train side by side on a CPU, each on one core: networks from scratch."""
+        return self.location.startswith(("recurrent:", "transformer:"))
 
     @property
     def attends(self) -> bool:
@@ -40,43 +58,48 @@ class AttackerEntry:
 SENTENCES = "sentence-transformers/"
 BERT = "bert-base-uncased"
 FROZEN = "frozen:FrozenAttacker"
+# Of frozen encoders of twelve layers of 768 and of six, by their size beside MiniLM's, which was measured.
+BASE, HALF = Seconds(1.0, 750.0, 22.0), Seconds(1.0, 400.0, 12.0)
 
 ATTACKERS = {
     entry.name: entry
     for entry in (
-        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, 0.1),
-        AttackerEntry("lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, 150.0),
-        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:lstm", False, 5, 40.0),
-        AttackerEntry("rnn", "one-way RNN (the DBAC paper's)", "recurrent:rnn", False, 5, 20.0),
-        AttackerEntry("rnn_bi", "bidirectional RNN (the DBAC paper's)", "recurrent:rnn_bi", False, 5, 40.0),
+        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, Seconds(0.1)),
         AttackerEntry(
-            "transformer_1h", "Transformer, 1 head (the DBAC paper's)", "transformer:one_head", False, 5, 20.0
+            "lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, Seconds(150.0, 30.0)
+        ),
+        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:lstm", False, 5, Seconds(45.0, 12.0)),
+        AttackerEntry("rnn", "one-way RNN (the DBAC paper's)", "recurrent:rnn", False, 5, Seconds(20.0, 5.0)),
+        AttackerEntry(
+            "rnn_bi", "bidirectional RNN (the DBAC paper's)", "recurrent:rnn_bi", False, 5, Seconds(40.0, 10.0)
         ),
         AttackerEntry(
-            "transformer_5h", "Transformer, 5 heads (the DBAC paper's)", "transformer:five_heads", False, 5, 20.0
-        ),
-        AttackerEntry("minilm", "MiniLM-L6-v2, frozen (the DBAC paper's)", FROZEN, False, 5, 4.0, MINILM),
-        AttackerEntry(
-            "mpnet", "MPNet, frozen (the DBAC paper's)", FROZEN, False, 5, 30.0, f"{SENTENCES}all-mpnet-base-v2"
+            "transformer_1h", "Transformer, 1 head (the DBAC paper's)", "transformer:one_head", False, 5,
+            Seconds(20.0, 6.0),
         ),
         AttackerEntry(
-            "distilroberta",
-            "DistilRoBERTa, frozen (the DBAC paper's)",
-            FROZEN,
-            False,
-            5,
-            15.0,
+            "transformer_5h", "Transformer, 5 heads (the DBAC paper's)", "transformer:five_heads", False, 5,
+            Seconds(20.0, 6.0),
+        ),
+        AttackerEntry(
+            "minilm", "MiniLM-L6-v2, frozen (the DBAC paper's)", FROZEN, False, 5, Seconds(1.0, 100.0, 3.0), MINILM
+        ),
+        AttackerEntry(
+            "mpnet", "MPNet, frozen (the DBAC paper's)", FROZEN, False, 5, BASE, f"{SENTENCES}all-mpnet-base-v2"
+        ),
+        AttackerEntry(
+            "distilroberta", "DistilRoBERTa, frozen (the DBAC paper's)", FROZEN, False, 5, HALF,
             f"{SENTENCES}all-distilroberta-v1",
         ),
         AttackerEntry(
-            "distilbert", "DistilBERT, frozen (the DBAC paper's)", FROZEN, False, 5, 15.0, "distilbert-base-uncased"
+            "distilbert", "DistilBERT, frozen (the DBAC paper's)", FROZEN, False, 5, HALF, "distilbert-base-uncased"
         ),
-        AttackerEntry("bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5, 30.0, BERT),
-        AttackerEntry(
-            "bert_ft", "BERT, fine-tuned (the LIC paper's)", "fine_tuned:FineTunedAttacker", False, 5, 3000.0, BERT
-        ),
+        AttackerEntry("bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5,
+                      BASE._replace(a_fit=3.0), BERT),
+        AttackerEntry("bert_ft", "BERT, fine-tuned (the LIC paper's)", "fine_tuned:FineTunedAttacker", False, 5,
+                      Seconds(3000.0, BASE.to_explain), BERT),
     )
-}
+}  # fmt: skip
 
 PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
 
@@ -93,7 +116,7 @@ def attacker_entry(name: str) -> AttackerEntry:
     if name in ATTACKERS:
         return ATTACKERS[name]
     shown = Path(name.rstrip("/")).name or name
-    return AttackerEntry(shown, f"{shown}, frozen", FROZEN, False, 5, 30.0, name)
+    return AttackerEntry(shown, f"{shown}, frozen", FROZEN, False, 5, BASE, name)
 
 
 def encoder_files(entry: AttackerEntry) -> ModelFiles:

@@ -7,10 +7,11 @@ import sys
 import time
 
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
+from capbias_core.experiments.cost import expected
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import RunSpec, expected_seconds
+from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
-from capbias_core.present.sentence import duration
+from capbias_core.present.sentence import cost_text
 from capbias_core.present.table import counted
 
 BETWEEN_LINES = 60.0
@@ -39,8 +40,8 @@ def run_all(workspace: Workspace, specs: list[RunSpec], collection: str) -> list
 
 def _say_what_is_to_do(workspace: Workspace, todo: list[RunSpec]) -> None:
     if todo:
-        seconds = sum(expected_seconds(workspace, spec) for spec in todo)
-        say(f"{counted(len(todo), 'run')} to do, about {duration(seconds)} on two cores")
+        found = expected(workspace, todo)
+        say(f"{counted(len(todo), 'run')} to do: {cost_text(found.seconds, found.earlier)}")
 
 
 class Progress:

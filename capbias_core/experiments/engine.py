@@ -22,7 +22,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import RunSpec
+from capbias_core.experiments.plan import PROTOCOL, RunSpec
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
 
@@ -215,6 +215,22 @@ class Engine:
             holder.cancel()
         return changed
 
+    def cancel_all(self) -> int:
+        """Stop every run of the workspace that is queued or running, whoever submitted it; returns how many.
+
+        The newest first: those that wait go before the one that runs, so that none starts in between.
+        """
+        active = [run.run_id for run in self.workspace.runs() if run.status in ACTIVE]
+        return sum(self.cancel(run_id) for run_id in active)
+
+    def repeat_all(self) -> int:
+        """Queue every run anew that ended without finishing (see `unfinished`); returns how many."""
+        runs = unfinished(self.workspace)
+        for collection in dict.fromkeys(run.collection for run in runs):
+            specs = [RunSpec.from_dict(run.spec) for run in runs if run.collection == collection]
+            self.submit(specs, collection)
+        return len(runs)
+
     def _watch(self) -> None:
         """Beats for the runs of this process, and notes those whose worker was lost, until none is left."""
         while True:
@@ -271,6 +287,13 @@ def _lost(holder) -> str:
         ended = holder.ident is not None and not holder.is_alive()
         return "the thread that computed it broke; repeat the run" if ended else ""
     return LOST.get(holder.status, "")
+
+
+def unfinished(workspace: Workspace) -> list[RunRow]:
+    """Runs that failed, died or were cancelled, oldest first; those of an earlier version would give other numbers, and
+    are left out."""
+    over = [run for run in workspace.runs() if run.status not in (*ACTIVE, "finished")]
+    return [run for run in reversed(over) if run.spec["protocol"] == PROTOCOL]
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,9 +35,6 @@ MADE_BY = "made_by"
 MOST_IMAGES = "most_images"  # the option that limits how many a run reads
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of objects that a detector found: the name of its boxes
-# Images of the set on which the seconds of a fit were measured (COCO, about 6,000 training captions).
-FULL_SET = 15_000
-USUAL_SEEDS = 10
 
 EMPTY = {"references": "", "attacker": "", "seeds": (0,), "condition": ALL_IMAGES, "merge_masks": False}
 TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
@@ -419,30 +415,7 @@ def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, a
 
 
 def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
-    """Rough seconds that a run will take on two cores, from the size of its set."""
-    seconds = FAMILIES[spec.family].seconds
-    if spec.attacker:
-        entry = attacker_entry(spec.attacker)
-        fits = len(spec.seeds) * (2 if spec.references else 1) if FAMILIES[spec.family].seeded else entry.folds
-        seconds += FAMILIES[spec.family].work * fits * entry.seconds_a_fit
-    elif FAMILIES[spec.family].seeded:
-        seconds *= len(spec.seeds) / USUAL_SEEDS
-    return seconds * _images_of(workspace, spec) / FULL_SET
+    """As `cost.expected` says of one run."""
+    from capbias_core.experiments.cost import expected
 
-
-def family_seconds(workspace: Workspace, captions: str, families: Iterable[str]) -> float:
-    """Rough seconds of families that train nothing on the set with this hash, before a run can be planned."""
-    return sum(FAMILIES[name].seconds for name in families) * _share_of_full_set(workspace, captions)
-
-
-def _images_of(workspace: Workspace, spec: RunSpec) -> int:
-    """How many images a run reads at most: of the captions and the photographs, whichever are fewer."""
-    sizes = {item.hash: item.images for item in workspace.items()}
-    read = (spec.captions, spec.options.get(PHOTOGRAPHS, {}).get("item", ""))
-    limit = [spec.options[MOST_IMAGES]] if MOST_IMAGES in spec.options else []
-    return min([*limit, *(sizes.get(digest, FULL_SET) for digest in read if digest)])
-
-
-def _share_of_full_set(workspace: Workspace, captions: str) -> float:
-    images = next((item.images for item in workspace.items() if item.hash == captions), FULL_SET)
-    return images / FULL_SET
+    return expected(workspace, [spec]).seconds

@@ -393,6 +393,15 @@ class Workspace:
         found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: _run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
+    def times(self, family: str, attacker: str, most: int = 50) -> list[tuple[dict, float]]:
+        """The newest finished runs of a family by an attacker, newest first: what was asked for, and seconds taken."""
+        rows = self._all(
+            "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND"
+            " json_extract(spec, '$.family')=? AND json_extract(spec, '$.attacker')=? ORDER BY finished DESC LIMIT ?",
+            family, attacker, most,
+        )  # fmt: skip
+        return [(json.loads(row["spec"]), row["seconds"]) for row in rows]
+
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
         rows = self._all("SELECT at, message FROM log WHERE run_id=? ORDER BY rowid", run_id)

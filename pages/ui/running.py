@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
+from capbias_core.experiments.cost import expected
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import RunSpec, expected_seconds
+from capbias_core.experiments.plan import RunSpec
 from capbias_core.experiments.store import ACTIVE, RunRow
 from capbias_core.experiments.vectors import alignment_name
-from capbias_core.present.sentence import duration
+from capbias_core.present.sentence import cost_text
 from capbias_core.present.table import counted
 from pages.ui.base import note, plain
 
@@ -34,13 +37,18 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
     for run in known.values():
         if run.status in ("failed", "died"):
             note(f"⚠ {run.spec['model']} ({FAMILIES[run.spec['family']].title}) {run.status}: {run.message}")
-    cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
-        note(state_of(known, len(specs), len(todo)) + (f", about {cost} on two cores." if todo else "."))
+        note(state_of(known, len(specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
     if right.button(label, type="primary", disabled=not todo, width="stretch", key=key):
         engine.submit(todo, collection)
         st.rerun()
+
+
+def cost(engine: Engine, specs: Iterable[RunSpec]) -> str:
+    """What runs will take, in words."""
+    found = expected(engine.workspace, specs)
+    return cost_text(found.seconds, found.earlier)
 
 
 def under_way(run: RunRow | None) -> bool:

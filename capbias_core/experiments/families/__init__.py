@@ -20,8 +20,8 @@ class Family:
     ATTACKERS). photographs: it reads the photographs of images. people: it reads where people are on them. makes: the
     kind of item that it makes, for a run that leaves no numbers (see experiments/making.py). options: the keys of
     `Request.options` that its numbers depend on. freezes: `freeze` of its file turns options that name files into ones
-    that name their content. seconds: rough, two cores, a set of 15,000 captions, ten seeds where it is seeded; the fits
-    of an attacker come on top, `work` times those of LIC.
+    that name their content. seconds: rough, two cores, a set of 15,000 captions, ten seeds where it is seeded; the
+    attackers come on top, each fit `work` times one of LIC (see experiments/cost.py).
     """
 
     name: str
@@ -79,7 +79,7 @@ FAMILIES = {
             objects=True,
             compares=True,
             options=("alignment", "device", "deterministic"),
-            work=12.0,
+            work=4.0,
         ),
         Family("alignment", "vocabulary alignment", compares=True, options=("alignment",), seconds=40.0),
         Family(
@@ -180,14 +180,12 @@ FAMILIES = {
             seconds=30_000.0,
         ),
         Family("captions", "scores and words of each caption", attacked=True, options=("device", "deterministic")),
-        # One fit where 'captions' has five.
         Family(
             "reading",
             "how an encoder reads some captions",
             attacked=True,
             options=("device", "deterministic", "images"),
             seconds=0.5,
-            work=0.2,
         ),
     )
 }

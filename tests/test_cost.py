@@ -1,0 +1,140 @@
+"""What runs will take: from tables, by how much is read, and corrected by earlier runs of the same kind."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import asdict, replace
+
+import pandas as pd
+import pytest
+
+from capbias_core.attackers import ATTACKERS, Seconds
+from capbias_core.cli.running import _say_what_is_to_do
+from capbias_core.experiments.cost import START, TRAINED, expected
+from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.experiments.reading import plan_reading
+from capbias_core.experiments.store import Workspace
+
+COLLECTION = "c"
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    """300 images of women, 700 of men, 200 without a label; `m` has one caption of each, every other one the same; `n`
+    only of the first 500. Two people wrote of the first 400."""
+    found = Workspace(tmp_path)
+    labels = pd.DataFrame({"image_id": list(map(str, range(1000))), "gender": ["Female"] * 300 + ["Male"] * 700})
+    details = {"attributes": {"gender": suggested_details("gender", labels)}}
+    found.keep("attributes", "labels", labels, COLLECTION, "x", details)
+    for name, images in (("m", range(1200)), ("n", range(500))):
+        said = [f"a caption {place if place % 2 else ''}" for place in images]
+        frame = pd.DataFrame({"image_id": list(map(str, images)), "caption_index": 0, "caption": said})
+        found.keep("captions", name, frame, COLLECTION, "x")
+    human = [(str(place), index, f"{place} {index}") for place in range(400) for index in range(2)]
+    frame = pd.DataFrame(human, columns=["image_id", "caption_index", "caption"])
+    found.keep("references", "human", frame, COLLECTION, "x")
+    return found
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Attackers whose seconds are easy to work with."""
+    slow = replace(ATTACKERS["lstm"], seconds=Seconds(a_fit=TRAINED, to_explain=1000.0))
+    frozen = replace(ATTACKERS["minilm"], name="lstm_bi", seconds=Seconds(TRAINED, 1000.0, 1000.0), model="")
+    monkeypatch.setitem(ATTACKERS, "lstm", slow)  # a second a caption that it trains on, and one that it explains
+    monkeypatch.setitem(ATTACKERS, "lstm_bi", frozen)  # and one that it reads first
+
+
+def specs(workspace, attacker="lstm", references="", words=False, seeds=3, models=("m",)) -> list:
+    asked = ("LIC_M",)
+    request = Request(COLLECTION, models, "labels", "gender", asked, references, attacker, seeds, words=words)
+    return plan(workspace, request)
+
+
+def seconds(workspace, found) -> float:
+    return expected(workspace, found).seconds
+
+
+def base(images: int, own: float = 0.5) -> float:
+    """A family's own seconds, as its row says them of 15,000 images."""
+    return own * images / 15_000
+
+
+def test_networks_train_two_at_a_time_on_as_many_images_of_either_value(workspace, measured):
+    """300 women and 300 of the men: 600 s a fit. Three seeds are two turns; four are two as well, and one is one."""
+    for seeds, turns in ((1, 1), (2, 1), (3, 2), (4, 2)):
+        took = seconds(workspace, specs(workspace, seeds=seeds))
+        assert took == pytest.approx(base(1200) + START + 600 * turns)
+
+
+def test_human_captions_are_read_by_an_attacker_for_each_of_an_image(workspace, measured):
+    """Two people wrote of 300 women and 100 men: 200 s a fit, and three fits a seed, one of them of the model's."""
+    whole, part = specs(workspace, references="human", seeds=2)
+    assert (whole.condition, part.condition) == ("", "with_references")
+    assert seconds(workspace, [part]) == pytest.approx(base(1200) + START + 200 * (2 * 3) / 2)
+    assert seconds(workspace, [whole, part]) == pytest.approx(seconds(workspace, [whole]) + seconds(workspace, [part]))
+
+
+def test_a_frozen_encoder_reads_different_captions_once_and_its_heads_one_after_another(workspace, measured):
+    """Of 1,000 labelled captions 501 differ: 500 with a number, and the others."""
+    (spec,) = specs(workspace, attacker="lstm_bi", seeds=3)
+    assert seconds(workspace, [spec]) == pytest.approx(base(1200) + START + 501 + 3 * 600)
+
+
+def test_words_of_a_whole_set_and_of_a_few_captions(workspace, measured):
+    """Five fits in three turns; captions that are the same in one fold are explained once: between 501 and 1,000."""
+    scored = next(spec for spec in specs(workspace, words=True) if spec.family == "captions")
+    assert seconds(workspace, [scored]) == pytest.approx(base(1200, 1.0) + START + 3 * 600 + 750.5)
+    few = plan_reading(workspace, scored, "lstm", ["1", "2", "3"])
+    assert seconds(workspace, [few]) == pytest.approx(base(1200) + START + 600 + 3)
+
+
+def finish(workspace, spec, took: float) -> None:
+    """A finished run of so many seconds."""
+    workspace.enqueue(spec.run_id, COLLECTION, asdict(spec), "t")
+    assert workspace.claim(spec.run_id, "t") and workspace.finish(spec.run_id, "t", [], {}, [])
+    with sqlite3.connect(workspace.database) as db:
+        db.execute("UPDATE runs SET started = finished - ? WHERE run_id = ?", (took, spec.run_id))
+    db.close()
+
+
+def test_earlier_runs_of_the_kind_correct_what_is_expected(workspace, measured):
+    """Three runs took 3, 2 and 10 times what the tables say of them: 3 times as much is expected of another set."""
+    (other,) = specs(workspace, models=("n",))
+    before = expected(workspace, [other])
+    assert not before.earlier
+    for seeds, times in ((1, 3), (2, 2), (4, 10)):
+        (spec,) = specs(workspace, seeds=seeds)
+        finish(workspace, spec, times * (base(1200) + START + 600 * -(-seeds // 2)))
+    after = expected(workspace, [other])
+    assert after.earlier and after.seconds == pytest.approx(3 * before.seconds)
+
+
+def test_runs_of_another_kind_correct_nothing(workspace, measured):
+    """Another family, attacker or device; and a run that did not finish."""
+    (spec,) = specs(workspace)
+    scored = next(own for own in specs(workspace, words=True) if own.family == "captions")
+    for own in (scored, replace(spec, attacker="lstm_bi"), replace(spec, options={"device": "cuda"})):
+        finish(workspace, own, 1e6)
+    workspace.enqueue(spec.run_id, COLLECTION, asdict(spec), "t")
+    workspace.claim(spec.run_id, "t"), workspace.end(spec.run_id, "failed", "broken")
+    found = expected(workspace, [spec])
+    assert not found.earlier and found.seconds == pytest.approx(base(1200) + START + 1200)
+    assert not expected(workspace, [scored, spec]).earlier, "not all of them were run before"
+
+
+def test_models_of_another_name_are_of_another_kind(workspace):
+    (spec,) = specs(workspace, attacker="ngram")
+    judged = replace(spec, family="judge", attacker="", options={"judge": {"name": "small", "digest": "1"}})
+    finish(workspace, judged, 1e6)
+    assert expected(workspace, [replace(judged, seeds=(1, 2))]).earlier
+    assert not expected(workspace, [replace(judged, options={"judge": {"name": "large", "digest": "2"}})]).earlier
+
+
+def test_the_terminal_says_what_it_rests_on(workspace, measured, capsys):
+    (spec,) = specs(workspace)
+    _say_what_is_to_do(workspace, [spec])
+    assert "1 run to do: about 20 min on two free cores, longer beside other work" in capsys.readouterr().err
+    finish(workspace, replace(spec, seeds=(0,)), 2 * (base(1200) + START + 600))
+    _say_what_is_to_do(workspace, [spec])
+    assert "1 run to do: about 40 min, going by earlier runs here" in capsys.readouterr().err
