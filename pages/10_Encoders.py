@@ -18,6 +18,7 @@ from capbias_core.experiments.encoders import (
     answering,
     like_named,
     measures_of,
+    originals,
     plan_sweep,
     printed_scores,
     printed_variation,
@@ -44,9 +45,19 @@ from capbias_core.present.encoders import (
     ranks_note,
     scores_by_encoder,
 )
+from capbias_core.present.looks import Look, captioner_looks
 from capbias_core.present.sentence import duration, measure
 from capbias_core.present.table import to_csv
-from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.base import (
+    MASKED_TOO,
+    attribute_names,
+    collection_picker,
+    empty_state,
+    errors,
+    note,
+    page,
+    show_error,
+)
 from pages.ui.running import progress, state_of, under_way
 from pages.ui.uploads import uploaded_path
 
@@ -107,6 +118,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     published = published_results()
     rows = measured if own else printed_scores(published, source)
     beside = _beside(published, attribute) if own else NONE
+    looks = captioner_looks(rows["model"])
     rows = _chosen_encoders(rows)
     if rows.empty:
         note("No encoder is chosen.")
@@ -120,11 +132,11 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     shown = rows_of(rows, key)
     grey = _grey(published, beside, shown, key)
     said = sensitivity_of(engine.workspace, shown, values)
-    _scores(shown, grey, key, values, said)
+    _scores(shown, grey, key, values, said, looks)
     if own and beside != NONE and grey.empty:
         note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
-    _variation(rows, source, published, beside)
-    _ranks(shown, said, named(key))
+    _variation(rows, source, published, beside, looks)
+    _ranks(shown, said, named(key), looks)
     _judges(engine, shown, named(key))
     st.download_button(
         "CSV", to_csv(pd.concat([rows, variation(rows), agreement(rows)])), "encoders.csv", "text/csv", key="csv"
@@ -158,13 +170,16 @@ def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Measur
     return like_named(printed[same], list(shown["model"]))
 
 
-def _scores(shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, said: Sensitivity) -> None:
+def _scores(
+    shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, said: Sensitivity, looks: dict[str, Look]
+) -> None:
     st.subheader(f"{named(key)} by encoder and captioner")
-    figure = scores_by_encoder(shown, grey, key, values)
+    figure = scores_by_encoder(shown, grey, key, values, looks)
     st.plotly_chart(figure, key="scores", config=NO_BAR, alt=f"{named(key)} of each captioner by each encoder")
     lines = "Lines are 95% intervals over images. " if (shown["paper"] == "measured").any() else ""
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
-    note(f"{lines}{printed}{METRICS[key[0]].explanation}")
+    colours = "A captioner has one colour in every chart here, an encoder one shape. "
+    note(f"{colours}{lines}{printed}{METRICS[key[0]].explanation}")
     st.dataframe(encoders_table(shown, said), hide_index=True, alt="Every captioner by every encoder")
     note(
         "Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers. "
@@ -172,7 +187,7 @@ def _scores(shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, 
     )
 
 
-def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str) -> None:
+def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]) -> None:
     """CVs of LIC beside those of DBAC."""
     st.subheader("How far each metric depends on the encoder: CV of LIC beside DBAC")
     keys = answering(rows)
@@ -183,7 +198,7 @@ def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside:
     grey = printed if source == MEASURED else cvs if printed.empty else printed
     colour = cvs if source == MEASURED else cvs.iloc[:0]
     if len(grey) or len(colour):
-        figure = cv_chart(colour, grey)
+        figure = cv_chart(colour, grey, looks)
         st.plotly_chart(figure, key="cvs", config=NO_BAR, alt="Coefficient of variation across encoders")
     for reason in cv_reasons(found):
         note(reason)
@@ -201,9 +216,9 @@ def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.D
     return like_named(printed_variation(published, name), list(rows["model"]))
 
 
-def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str) -> None:
+def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look]) -> None:
     st.subheader(f"Ranks by {name}, encoder by encoder")
-    figure = rank_chart(shown, said)
+    figure = rank_chart(shown, said, looks)
     if figure is None:
         note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
         return
@@ -233,7 +248,8 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
 def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) -> None:
     """Choose encoders, captioners, metric, seeds and device; see what it will cost; start it."""
     workspace = engine.workspace
-    sets = [item.name for item in workspace.items("captions", collection)]
+    items = workspace.items("captions", collection)
+    sets, first = [item.name for item in items], originals(items)
     human = [item.name for item in workspace.items("references", collection)]
     if not sets or not human:
         note("LIC and DBAC compare with human captions: load captions and references on the Data page.")
@@ -243,7 +259,9 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         "Encoders", list(ATTACKERS), default=BY_DEFAULT, key="sweep_encoders", accept_new_options=True,
         help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
     )  # fmt: skip
-    captions = left.multiselect("Captioners", sets, default=sets, key="sweep_sets")
+    captions = left.multiselect("Captioners", sets, default=first, key="sweep_sets")
+    if len(first) < len(sets):
+        left.caption(MASKED_TOO)
     metric = right.segmented_control(
         "Metric", list(SWEPT), default="lic", format_func=SWEPT.get, key="sweep_metric", required=True
     )

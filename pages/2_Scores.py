@@ -31,7 +31,17 @@ from capbias_core.present.sentence import answer, measure, named_notes, readings
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
-from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, forget, gone, note, page
+from pages.ui.base import (
+    MASKED_TOO,
+    attribute_names,
+    captions_and_labels,
+    collection_picker,
+    errors,
+    forget,
+    gone,
+    note,
+    page,
+)
 from pages.ui.judging import JUDGED, judge_picker
 from pages.ui.running import cost, progress
 

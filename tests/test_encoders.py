@@ -37,6 +37,7 @@ from capbias_core.experiments.encoders import (
     like_named,
     measured_alike,
     measures_of,
+    originals,
     plan_sweep,
     printed_scores,
     printed_variation,
@@ -51,6 +52,7 @@ from capbias_core.experiments.read import comparisons
 from capbias_core.experiments.run import run_one
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
+from capbias_core.present.colour import GREY
 from capbias_core.present.encoders import (
     LARGEST_BAR,
     alignment_table,
@@ -65,6 +67,7 @@ from capbias_core.present.encoders import (
     rank_chart,
     scores_by_encoder,
 )
+from capbias_core.present.looks import captioner_looks
 from capbias_core.types import RESULT_COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,6 +94,7 @@ ROWS = frame(
     row("stays", "a", 9, 8, 10), row("stays", "b", 9, 7, 11), row("stays", "c", 5, 4, 6),
     row("lonely", "a", 9, 8, 10),
 )  # fmt: skip
+LOOKS = captioner_looks(ROWS["model"])
 # a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
 ORDERS = [
     {("turns", "opens"): ABOVE, ("turns", "stays"): BELOW, ("opens", "stays"): BELOW},
@@ -242,33 +246,68 @@ def test_notes_warn_where_sign_or_order_changes(found):
 
 def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     grey = like_named(rows_of(printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]).assign(model="stays")
-    figure = scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2)
-    drawn = {trace.name: trace for trace in figure.data}
-    assert set(drawn) == {"a", "b", "c", "lstm_bi, printed", "bert_ft, printed", "bert_pre, printed"}
-    assert list(drawn["b"].x) == [-4, 1, 9] and list(drawn["b"].error_x.array) == [2, 2, 2]
-    assert len({trace.marker.color for name, trace in drawn.items() if "printed" in name}) == 1
-    assert len({(trace.marker.color, trace.marker.symbol) for trace in figure.data}) == 6
+    figure = scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
+    drawn = [trace for trace in figure.data if not trace.showlegend and trace.x[0] is not None]
+    assert [trace.name for trace in drawn] == ["stays", "turns", "opens", "stays", "lonely"]
+    beside, turns = drawn[:2]
+    assert list(turns.x) == [4, -4, 1] and list(turns.error_x.array) == [2, 2, 2]
+    assert list(turns.marker.symbol) == ["circle", "square", "diamond"]
+    assert set(beside.marker.symbol) == {"triangle-up-open", "x-open", "triangle-down-open"}
+    assert (beside.marker.color, turns.marker.color) == (GREY, LOOKS["turns"].colour)
+    named = [trace for trace in figure.data if trace.x[0] is None]
+    assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, printed" for name in grey["encoder"])]
+    assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
+
+
+def test_each_of_thirteen_printed_captioners_has_one_look_in_all_charts(published):
+    rows = rows_of(printed_scores(published, "dbac_gender"), ("LIC", "", ""))
+    looks = captioner_looks(rows["model"])
+    assert len(set(looks.values())) == len(looks) == 13
+    dots = scores_by_encoder(rows, rows.iloc[:0], ("LIC", "", ""), 2, looks).data
+    assert {trace.name: trace.marker.color for trace in dots if trace.x[0] is not None} == {
+        name: look.colour for name, look in looks.items()
+    }
+    assert sum(trace.x[0] is None for trace in dots) == 6
+    assert all(symbol.endswith("-open") for trace in dots for symbol in np.ravel(trace.marker.symbol))
+    lines = rank_chart(rows, sensitivity(rows, []), looks).data
+    assert {(trace.line.color, trace.line.dash) for trace in lines} == set(looks.values())
+    bars = cv_chart(variation(rows).assign(measure="LIC"), rows.iloc[:0].assign(measure=""), looks).data
+    assert list(bars[0].marker.color) == [looks[name].colour for name in bars[0].y]
 
 
 def test_cv_bars_are_cut_and_the_reason_stands_where_one_is_blank():
     cvs = pd.DataFrame({"model": ["m", "k"], "measure": "LIC", "direction": "", "value": [0.5, 40.0]})
-    bars = cv_chart(cvs, cvs.iloc[:0]).data
+    bars = cv_chart(cvs, cvs.iloc[:0], captioner_looks("mk")).data
     assert list(bars[0].x) == [0.5, LARGEST_BAR] and list(bars[0].text) == ["0.50", "40.00"]
     reasons = cv_reasons(variation(frame(row("m", "a", 1), row("k", "a", 2))))
     assert reasons == ["CV of LIC is blank: needs at least two encoders, got one (a) (m, k)."]
 
 
-def test_ranks_are_lines_and_colour_is_for_those_that_change_places(found):
-    figure = rank_chart(ROWS, found)
+def test_ranks_are_lines_and_thick_are_those_that_change_places(found):
+    figure = rank_chart(ROWS, found, LOOKS)
     lines = {trace.name: trace for trace in figure.data}
     assert list(lines["turns"].y) == [2, 1, 2] and set(lines) == {"turns", "opens", "stays"}
-    assert lines["stays"].line.color not in {lines["turns"].line.color, lines["opens"].line.color}
-    assert rank_chart(ROWS[ROWS["encoder"] == "a"], found) is None
+    assert lines["stays"].line.width < lines["turns"].line.width == lines["opens"].line.width
+    assert [note.text for note in figure.layout.annotations] == [
+        "1  opens", "2  turns", "3  stays", "1  opens", "2  turns", "3  stays"
+    ]  # fmt: skip
+    assert rank_chart(ROWS[ROWS["encoder"] == "a"], found, LOOKS) is None
+
+
+def test_equal_ranks_are_named_one_below_the_other_and_long_names_are_cut():
+    long = "a captioner with a name of many words"
+    rows = frame(*(row(model, name, 1) for model in ("m", long) for name in "ab"), row("z", "a", 2), row("z", "b", 2))
+    notes = rank_chart(rows, sensitivity(rows, []), captioner_looks(rows["model"])).layout.annotations
+    # Both have rank 1, so rank 2 is free for the name of the second.
+    assert [(note.y, note.text) for note in notes[:3]] == [
+        (1, "1  a captioner with a name …"), (2, "1  m"), (3, "3  z"),
+    ]  # fmt: skip
 
 
 def test_a_name_cannot_bring_markup_into_a_figure(found):
     rows = ROWS.assign(model="<b>" + ROWS["model"], encoder="<i>" + ROWS["encoder"])
-    figures = [scores_by_encoder(rows, rows.iloc[:0], ("LIC", "", ""), 2), rank_chart(rows, found)]
+    looks = captioner_looks(rows["model"])
+    figures = [scores_by_encoder(rows, rows.iloc[:0], ("LIC", "", ""), 2, looks), rank_chart(rows, found, looks)]
     assert all("<b>turns" not in json.dumps(figure.to_dict(), default=list) for figure in figures)
     assert all("<i>a" not in json.dumps(figure.to_dict(), default=list) for figure in figures)
 
@@ -378,6 +417,17 @@ def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monke
     runs = measured.workspace.runs()
     assert len(runs) == before + 3
     measured.wait([run.run_id for run in runs])
+
+
+def test_a_comparison_starts_with_the_captions_of_photographs_as_they_are(page, measured):
+    sets = measured.workspace.items("captions", DEMO)
+    own = ["amplifier", "faithful", "mitigator"]
+    assert originals(sets) == own and {item.name for item in sets} > set(own)
+    masked = [item for item in sets if item.name not in own]
+    assert originals(masked) == [item.name for item in masked]
+    for place, key in (("pages/10_Encoders.py", "sweep_sets"), ("pages/2_Scores.py", "sets")):
+        box = page.run().switch_page(place).run().multiselect(key=key)
+        assert box.value == own and set(box.options) == {item.name for item in sets}
 
 
 def refusing(name: str):

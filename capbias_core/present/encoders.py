@@ -1,6 +1,7 @@
 """Scores by encoder: a sentence, a note for each captioner, dots, bars of CVs, ranks, and the tables behind them.
 
-What was measured is drawn in colour, what papers printed in grey.
+A captioner has one look in all charts (see `looks`). What was measured is filled; what papers printed is open, and grey
+where it stands beside measured values.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ import pandas as pd
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
 from capbias_core.experiments.encoders import Measure
 from capbias_core.metrics import GUESSED, METRICS
-from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.present.colour import GREY
 from capbias_core.present.figures import MARGINS, neutral_line
+from capbias_core.present.looks import Look, encoder_shapes, opened
 from capbias_core.present.sentence import BETTER, Answer, measure, number
 from capbias_core.present.table import counted, value_text
 
-# One colour and one shape an encoder, so that neither is needed alone. Readable on both themes.
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#B08900", "#8C6BC8", "#7A8B99")
-SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down")
 FEW = 2
 ROW = 17
 BAR = 15
+# Of the legend, whose marks stand for all captioners.
+LEGEND = "#6F7782"
 # CVs grow without bound near a mean of 0; longer bars would hide all others.
 LARGEST_BAR = 8.0
-BAR_COLOURS = (ORANGE_MARK, BLUE_MARK, "#2A9D8F")
-PRINTED_COLOURS = ("#A9B0BA", "#6F7782")
+# Of bars, a metric and direction each: solid, then hatched.
+HATCHES = ("", "/", "x", ".")
+# A line's name beside it: this wide a character, and cut where longer.
+LETTER = 7.5
+LONGEST_NAME = 24
+THICK, THIN = 4, 1.5
 WARNING = "⚠"
 
 
@@ -130,47 +135,62 @@ def encoders_warning(own: Sensitivity, metric: str) -> str:
     return f"{WARNING} The choice of encoder changes {' and '.join(told)} ({', '.join(own.encoders)}). See Encoders."
 
 
-def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int):
+def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, looks: dict[str, Look]):
     """A dot and its 95% interval for each captioner and encoder, with the neutral point as a line.
 
-    rows: of one measure, one a captioner and encoder; printed ones (paper not `measured`) are drawn in grey, as are
-    those of `grey`, which stand beside captioners of the same name.
+    rows: of one measure, one a captioner and encoder, in the captioner's colour; printed ones (paper not `measured`)
+    are open. Those of `grey` stand beside captioners of the same name, open and grey.
     """
     import plotly.graph_objects as go
 
     order = list(rows.groupby("model")["value"].mean().sort_values().index)
-    encoders = list(dict.fromkeys([*rows["encoder"], *grey["encoder"]]))
+    shapes = encoder_shapes([*rows["encoder"], *grey["encoder"]])
     figure = go.Figure()
-    for place, encoder in enumerate(encoders):
-        for part, name in ((rows, encoder), (grey, f"{encoder}, printed")):
-            own = part[part["encoder"] == encoder]
-            if len(own):
-                offset = 0.7 * ((place + 0.5) / len(encoders) - 0.5)
-                figure.add_trace(_dots(go, own, name, place, [order.index(model) - offset for model in own["model"]]))
+    for model, own in grey.groupby("model", sort=False):
+        figure.add_trace(_dots(go, own, order.index(model), shapes, GREY))
+    for model, own in rows.groupby("model", sort=False):
+        figure.add_trace(_dots(go, own, order.index(model), shapes, looks[model].colour))
+    for part, colour, suffix in ((rows, LEGEND, ""), (grey, GREY, ", printed")):
+        for encoder in dict.fromkeys(part["encoder"]):
+            figure.add_trace(_key(go, f"{encoder}{suffix}", _shape(part, shapes[encoder]), colour))
     neutral = METRICS[key[0]].neutral(values)
     if math.isfinite(neutral):
         neutral_line(figure, neutral, "chance" if METRICS[key[0]].family in GUESSED else "neutral")
     ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
+    entries = rows["encoder"].nunique() + grey["encoder"].nunique()
     figure.update_layout(
-        **_layout(len(order) * max(2, len(encoders) * 0.75), ROW, len(figure.data)),
+        **_layout(len(order) * max(2, len(shapes) * 0.75), ROW, entries),
         xaxis={"title": {"text": f"{named(key)} ({BETTER[METRICS[key[0]].better]})"}, "zeroline": False},
         yaxis={"automargin": True, "range": [-0.6, len(order) - 0.4], "zeroline": False} | ticks,
     )
+    figure.update_layout(legend={"itemclick": False, "itemdoubleclick": False})
     return figure
 
 
-def _dots(go, own: pd.DataFrame, name: str, place: int, heights: list[float]):
-    printed = not (own["paper"] == "measured").all()
-    colour = GREY if printed else COLOURS[place % len(COLOURS)]
-    shape = SHAPES[(place + place // len(COLOURS)) % len(SHAPES)] + ("-open" if printed else "")
+def _dots(go, own: pd.DataFrame, row: int, shapes: dict[str, str], colour: str):
+    """The dots of one captioner, one below the other in the order of the encoders."""
     low, high = own["ci_low"].fillna(own["value"]), own["ci_high"].fillna(own["value"])
-    hover = [f"{escape(row['model'])}, {escape(name)}: {value_text(row)}" for row in own.to_dict("records")]
+    places = [list(shapes).index(encoder) for encoder in own["encoder"]]
     return go.Scatter(
-        x=own["value"], y=heights, mode="markers", name=escape(name), hovertext=hover, hoverinfo="text",
-        marker={"size": 9, "color": colour, "symbol": shape},
+        x=own["value"], y=[row - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for place in places], mode="markers",
+        name=escape(own["model"].iloc[0]), showlegend=False, hoverinfo="text",
+        hovertext=[f"{escape(row['model'])}, {escape(row['encoder'])}: {value_text(row)}"
+                   + ("" if row["paper"] == "measured" else " (printed)") for row in own.to_dict("records")],
+        marker={"size": 10, "color": colour, "symbol": [_shape(own, shapes[encoder]) for encoder in own["encoder"]]},
         error_x={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
                  "color": colour, "thickness": 2, "width": 0},
     )  # fmt: skip
+
+
+def _shape(rows: pd.DataFrame, shape: str) -> str:
+    """Filled where the rows were measured, open where a paper printed them."""
+    return shape if (rows["paper"] == "measured").all() else opened(shape)
+
+
+def _key(go, name: str, shape: str, colour: str):
+    """An entry of the legend alone."""
+    marker = {"size": 10, "color": colour, "symbol": shape}
+    return go.Scatter(x=[None], y=[None], mode="markers", name=escape(name), marker=marker, hoverinfo="skip")
 
 
 def _layout(rows: float, height: int, entries: int) -> dict:
@@ -183,40 +203,47 @@ def _layout(rows: float, height: int, entries: int) -> dict:
     }  # fmt: skip
 
 
-def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
+def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Look]):
     """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
 
-    Both: model, measure, direction, value (not blank). Measured bars are in colour, printed ones in grey. A bar ends
-    at LARGEST_BAR; the number beside it is the value.
+    Both: model, measure, direction, value (not blank). Measured bars are in the captioner's colour, printed ones grey;
+    the metric is in the hatching. A bar ends at LARGEST_BAR; the number beside it is the value.
     """
     import plotly.graph_objects as go
 
-    figure = go.Figure()
     models = list(dict.fromkeys([*measured["model"], *printed["model"]]))[::-1]
-    bars = 0
-    for frame, colours, suffix in ((printed, PRINTED_COLOURS, ", printed"), (measured, BAR_COLOURS, "")):
-        groups = list(frame.groupby(["measure", "direction"], sort=False))
-        groups = sorted(groups, key=lambda item: item[0], reverse=True)  # the first is drawn lowest
-        for place, ((metric, direction), own) in reversed(list(enumerate(groups))):
+    keys = sorted({*_measures(measured), *_measures(printed)}, reverse=True)
+    hatches = dict(zip(keys, HATCHES, strict=False))
+    figure, bars = go.Figure(), 0
+    for frame, suffix in ((printed, ", printed"), (measured, "")):
+        for key, own in sorted(frame.groupby(["measure", "direction"])):  # the first is drawn lowest
             bars += 1
-            name = f"{measure(metric, direction)}{suffix}"
-            colour = colours[place % len(colours)]
-            figure.add_trace(
-                go.Bar(
-                    x=own["value"].clip(upper=LARGEST_BAR), y=[escape(model) for model in own["model"]],
-                    orientation="h", name=name,
-                    marker={"color": colour}, text=[f"{value:.2f}" for value in own["value"]], textposition="outside",
-                    cliponaxis=False, hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}"
-                                                 for row in own.itertuples()], hoverinfo="text",
-                )
-            )  # fmt: skip
+            name = f"{measure(*key)}{suffix}"
+            colours = GREY if suffix else [looks[model].colour for model in own["model"]]
+            figure.add_trace(_bars(go, own, name, colours, hatches[key]).update(showlegend=False))
+            of_all = own.iloc[:1].assign(value=math.nan)  # the legend's
+            figure.add_trace(_bars(go, of_all, name, GREY if suffix else LEGEND, hatches[key]))
     figure.update_layout(
         **_layout(len(models) * (bars + 0.6), BAR, bars), barmode="group", bargap=0.25,
         xaxis={"title": {"text": "coefficient of variation across encoders (← lower is more consistent)"}},
         yaxis={"automargin": True, "categoryorder": "array", "categoryarray": [escape(model) for model in models]},
     )  # fmt: skip
-    figure.update_layout(legend_traceorder="reversed")
+    figure.update_layout(legend={"traceorder": "reversed", "itemclick": False, "itemdoubleclick": False})
     return figure
+
+
+def _measures(frame: pd.DataFrame) -> set[tuple[str, str]]:
+    return set(zip(frame["measure"], frame["direction"], strict=True))
+
+
+def _bars(go, own: pd.DataFrame, name: str, colours, hatch: str):
+    """The bars of one metric and direction, which stand in a place of their own beside the others."""
+    return go.Bar(
+        x=own["value"].clip(upper=LARGEST_BAR), y=[escape(model) for model in own["model"]], orientation="h", name=name,
+        marker={"color": colours, "pattern": {"shape": hatch, "fillmode": "replace", "size": 6, "solidity": 0.5}},
+        text=[f"{value:.2f}" for value in own["value"]], textposition="outside", cliponaxis=False, offsetgroup=name,
+        hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}" for row in own.itertuples()], hoverinfo="text",
+    )  # fmt: skip
 
 
 def cv_reasons(variation: pd.DataFrame) -> list[str]:
@@ -229,39 +256,50 @@ def cv_reasons(variation: pd.DataFrame) -> list[str]:
     return [f"{reason} ({', '.join(dict.fromkeys(models))})." for reason, models in found.items()]
 
 
-def rank_chart(rows: pd.DataFrame, own: Sensitivity):
-    """Each captioner's rank by encoder as a line, 1 (lowest value) at the top; lines of those that change places in
-    colour. None where fewer than two captioners or encoders can be compared."""
+def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look]):
+    """Each captioner's rank by encoder as a line, 1 (lowest value) at the top, named at both ends; lines of those that
+    change places are thick. None where fewer than two captioners or encoders can be compared."""
     import plotly.graph_objects as go
 
     ranks = ranks_by_encoder(rows)
     if min(ranks.shape) < LEAST_ENCODERS:
         return None
-    figure, moved = go.Figure(), list(own.moved)
-    names = [escape(encoder) for encoder in ranks.columns]
+    figure, names = go.Figure(), [escape(encoder) for encoder in ranks.columns]
     for model, line in ranks.sort_values(ranks.columns[0]).iterrows():
-        colour = COLOURS[moved.index(model) % len(COLOURS)] if model in moved else GREY
-        name = escape(str(model))
+        name, moved = escape(str(model)), model in own.moved
         hover = [f"{name}, {encoder}: rank {rank}" for encoder, rank in zip(names, line, strict=True)]
+        look = {"color": looks[model].colour, "dash": looks[model].dash, "width": THICK if moved else THIN}
         figure.add_trace(
             go.Scatter(
-                x=names, y=line, mode="lines+markers", hovertext=hover, hoverinfo="text", name=name,
-                line={"color": colour, "width": 3 if model in moved else 2}, marker={"size": 8, "color": colour},
+                x=names, y=line, mode="lines+markers", hovertext=hover, hoverinfo="text", name=name, line=look,
+                marker={"size": 10 if moved else 7, "color": looks[model].colour},
             )
         )  # fmt: skip
-    for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
-        for rank, alike in ranks.groupby(ranks.columns[place]):
-            text = f"{rank}  {', '.join(escape(str(model)) for model in alike.index)}"
-            figure.add_annotation(
-                x=names[place], y=rank, text=text, showarrow=False, xanchor=anchor, xshift=shift, align=anchor
-            )
+    _name_ends(figure, ranks, names)
+    widest = LETTER * min(LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     figure.update_layout(
-        **_layout(len(ranks), 30, entries=0) | {"margin": {"l": 10, "r": 130, "t": 34, "b": 46}},
-        xaxis={"type": "category", "range": [-0.6, len(names) - 0.4]},
+        **_layout(len(ranks), 30, entries=0) | {"margin": {"l": widest, "r": widest, "t": 34, "b": 46}},
+        xaxis={"type": "category", "range": [-0.05, len(names) - 0.95]},
         yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "showticklabels": False,
                "showgrid": False, "zeroline": False},
     )  # fmt: skip
     return figure
+
+
+def _name_ends(figure, ranks: pd.DataFrame, names: list[str]) -> None:
+    """Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free."""
+    for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
+        for rank, alike in ranks.groupby(ranks.columns[place]):
+            for number_of, model in enumerate(alike.index):
+                text = f"{rank}  {escape(_cut(str(model)))}"
+                figure.add_annotation(
+                    x=names[place], y=rank + number_of, text=text, showarrow=False, xanchor=anchor, xshift=shift
+                )
+
+
+def _cut(name: str) -> str:
+    """Only as much of a name as there is room for; the whole stands in the table."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def ranks_note(rows: pd.DataFrame) -> str:
@@ -269,8 +307,8 @@ def ranks_note(rows: pd.DataFrame) -> str:
     ranked, every = len(ranks_by_encoder(rows)), rows["model"].nunique()
     among = f"the {ranked} of {every} captioners that every encoder has scored" if ranked < every else "all captioners"
     return (
-        f"Ranks by value among {among}. Values that lie close together change ranks easily: in colour are only "
-        "captioners that surely change places."
+        f"Ranks by value among {among}. Values that lie close together change ranks easily: thick are only the lines "
+        "of captioners that surely change places."
     )
 
 

@@ -15,6 +15,9 @@ from capbias_core.experiments.ingest import DEMO, run_demo
 from capbias_core.experiments.store import Item, Workspace, default_folder
 from pages.ui.frame import frame
 
+# Under a choice of captioners of which the masked are not chosen at first.
+MASKED_TOO = "Sets of masked photographs are in the list too."
+
 
 def page(title: str) -> Engine:
     """Draw the frame and hand the page the engine of the workspace. The first call of every page."""
