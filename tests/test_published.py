@@ -157,6 +157,7 @@ def test_ba_from_t_to_a_stands_beside_dba_g_under_each_condition(published):
     assert found["measured_value"].dropna().to_dict() == {"original": 1.0, "bounding_box_masked": 1.2}
     assert set(found["captioner"]) == {"blip originalDBA_G", "blip boxDBA_G", ""}
     assert found.at["bounding_box_masked", "holds"] == "another protocol, decides nothing"
+    assert beside_table(found.reset_index())["measured with"].tolist()[0] == "blip originalDBA_G, DBA_G, 3 seeds"
     race = beside_measured(
         table_of(published, "dbac", "4", metric="BA", attribute="race"), own.assign(attribute="race")
     )
@@ -221,9 +222,15 @@ def test_the_page_says_why_nothing_can_stand_beside(published):
     }
     headline, support = beside_sentence(found, "T")
     assert headline == "Nothing that is measured here is what this table prints."
-    assert "39 numbers cannot have one: it compares encoders" in support and "0 measured values stand" in support
+    assert (
+        "39 numbers (CV_LIC, CV_DBAC, CV_reduction_percent; gender) cannot have one: it compares" in support
+        and "0 measured values stand" in support
+    )
     some = beside_measured(table_of(published, "dbac", "8a"), measured())
-    assert "3 numbers cannot have one: a mean over the paper's captioners." in beside_sentence(some, "T")[1]
+    assert (
+        "3 numbers (DBAC_H; gender) cannot have one: a mean over the paper's captioners."
+        in beside_sentence(some, "T")[1]
+    )
 
 
 def test_scales_are_converted(published):

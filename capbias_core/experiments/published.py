@@ -28,7 +28,7 @@ WITH_REFERENCES = "with_references"
 YES, NO, NOT_MEASURED = "yes", "no", "not measured"
 NOTHING = "decides nothing"
 NONE_HERE = "no counterpart"
-MEASURED = ("encoder", "condition", "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
+MEASURED = ("metric", "encoder", "condition", "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
 KEYS = ("model", "attribute", "metric", "direction", "condition")
 
 
@@ -58,9 +58,9 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     Same: attribute, metric and direction as printed.py translates them, what is masked of the photographs, the
     captioner by name (see `name_key`), and the condition, where LIC with references for a part of the images stands
     beside LIC. Where a value of the printed encoder and condition was measured, others are left out. Further columns:
-    captioner, measured_encoder, measured_condition, measured_value, measured_ci_low.. (in the printed row's scale),
-    holds: whether the measured 95% interval holds the printed value, `yes` or `no`, or why that is not decided, and
-    reason: why nothing measured here can stand beside it.
+    captioner, measured_metric, measured_encoder, measured_condition, measured_value, measured_ci_low.. (in the printed
+    row's scale), holds: whether the measured 95% interval holds the printed value, `yes` or `no`, or why that is not
+    decided, and reason: why nothing measured here can stand beside it.
     """
     by_key: dict[tuple, list[dict]] = {}
     for row in measured[measured["value"].notna()].to_dict("records"):

@@ -76,7 +76,8 @@ def _measured_with(row: dict) -> str:
         return row["reason"]
     seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
     named = row["captioner"] if row["captioner"] != row["model"] else ""
-    parts = (named, row["measured_encoder"], seeds, str(row["measured_condition"]).replace("_", " "))
+    metric = row["measured_metric"] if row["measured_metric"] != row["metric"] else ""
+    parts = (named, metric, row["measured_encoder"], seeds, str(row["measured_condition"]).replace("_", " "))
     return ", ".join(part for part in parts if part)
 
 
@@ -102,18 +103,21 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
         headline = "Nothing of this table has been measured in this collection."
     support = (
         f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
-        f"{'stands' if beside == 1 else 'stand'} beside them.{_without(holds, frame['reason'])} "
+        f"{'stands' if beside == 1 else 'stand'} beside them.{_without(frame[holds == NONE_HERE])} "
         "Captioners are matched by name: whether your captions are those of the paper, only you know. A value of "
         "another encoder is shown and decides nothing."
     )
     return headline, support
 
 
-def _without(holds: pd.Series, reasons: pd.Series) -> str:
-    """How many printed numbers can have no measured one, and why."""
-    count = int((holds == NONE_HERE).sum())
-    said = "; ".join(dict.fromkeys(reason for reason in reasons if reason))
-    return f" {counted(count, 'number')} cannot have one: {said}." if count else ""
+def _without(frame: pd.DataFrame) -> str:
+    """How many printed numbers can have no measured one, which, and why."""
+    said = (
+        f" {counted(len(rows), 'number')} ({', '.join(dict.fromkeys(rows['metric']))}; {attribute}) cannot have one: "
+        f"{reason}."
+        for (reason, attribute), rows in frame.groupby(["reason", "attribute"], sort=False)
+    )
+    return "".join(said)
 
 
 def claim_block(claim: Claim, found: list[Verdict]) -> str:
