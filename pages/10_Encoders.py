@@ -59,6 +59,7 @@ from pages.ui.base import (
     show_error,
 )
 from pages.ui.running import progress, state_of, under_way
+from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
 MEASURED, NONE = "measured here", "none"
@@ -180,7 +181,7 @@ def _scores(
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     colours = "A captioner has one colour in every chart here, an encoder one shape. "
     note(f"{colours}{lines}{printed}{METRICS[key[0]].explanation}")
-    st.dataframe(encoders_table(shown, said), hide_index=True, alt="Every captioner by every encoder")
+    draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
     note(
         "Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers. "
         + devices_note(shown)
@@ -233,7 +234,7 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     if table.empty:
         note("That takes two encoders.")
     else:
-        st.dataframe(table, hide_index=True, alt="Agreement of pairs of encoders")
+        draw_table(table, alt="Agreement of pairs of encoders")
         note(
             "Conflict score: share of captioners that only one of the two puts above 0, by the values alone. Ranking "
             "consistency: Pearson's correlation over captioners."
@@ -242,7 +243,7 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     if upload is not None:
         with errors():
             human = read_human_scores(uploaded_path(engine.folder, upload))
-            st.dataframe(alignment_table(alignment(shown, human)), hide_index=True, alt="Alignment with human scores")
+            draw_table(alignment_table(alignment(shown, human)), alt="Alignment with human scores")
 
 
 def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) -> None:

@@ -38,21 +38,21 @@ from capbias_core.present.conditions import TITLES
 from capbias_core.types import CONDITIONS, Attribute
 from pages.ui import cached
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
+from pages.ui.table import draw_table
 from pages.ui.uploads import discard, server_path, uploaded_path
 
 KINDS = {
     "captions": "Captions of a model",
     "references": "Human captions (references)",
     "attributes": "Attribute table (labels of images)",
+    "images": "Photographs (a folder)",
     "objects": "Objects in the images (COCO instances, or a table)",
     SEGMENTS: "Outlines in the photographs (COCO instances)",
 }
 KEPT = {
-    **KINDS,
-    "boxes": "Boxes in the photographs, by a detector",
-    "images": "Photographs (their place)",
-    VECTORS: "Word vectors (their place)",
-}
+    "captions": "captions", "references": "human captions", "attributes": "labels", "objects": "objects",
+    SEGMENTS: "outlines", "boxes": "boxes, by a detector", "images": "photographs", VECTORS: "word vectors",
+}  # fmt: skip
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
@@ -68,7 +68,6 @@ def main() -> None:
         message.success(plain(said))
     _load(engine)
     if st.session_state["into"] in engine.workspace.collections():
-        _photographs(engine, st.session_state["into"])
         _vectors(engine, st.session_state["into"])
     _derive(engine)
     st.divider()
@@ -87,6 +86,9 @@ def _load(engine: Engine) -> None:
             "the same images. Type a new name to start one.",
         )  # fmt: skip
     with right:
+        if kind == "images":
+            _photographs(engine, collection)
+            return
         round_ = st.session_state.setdefault("round", 0)
         upload = st.file_uploader(
             "Drop a file", key=f"file_{round_}",
@@ -117,14 +119,18 @@ def _stacking(key: str):
 
 
 def _photographs(engine: Engine, collection: str) -> None:
-    with st.expander("Photographs of this collection (optional)"):
-        folder = st.text_input("Folder on the server", key="folder", help="Files are named by image id.")
-        if folder.strip() and st.button("Use these photographs", key="photographs"):
-            with errors():
-                item = keep_images(engine.workspace, Path(folder.strip()), collection)
-                found = f"{item.rows:,} photographs found for the collection {collection}. {twins_text(item)}"
-                st.session_state["said"] = found.strip()
-                st.rerun()
+    """Where the photographs are: only their place is kept."""
+    folder = st.text_input("Folder on the server", key="folder")
+    note(
+        "A folder of JPEG or PNG files named by image id, such as 000000109313.jpg, on the computer that runs the "
+        "dashboard. The photographs stay there. Captions shows them; Masking needs them; scores do without."
+    )
+    if st.button("Use these photographs", type="primary", key="photographs", disabled=not folder.strip()):
+        with errors():
+            item = keep_images(engine.workspace, Path(folder.strip()), collection)
+            found = f"{item.rows:,} photographs found for the collection {collection}. {twins_text(item)}"
+            st.session_state["said"] = found.strip()
+            st.rerun()
 
 
 def _vectors(engine: Engine, collection: str) -> None:
@@ -165,8 +171,8 @@ def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     st.subheader("3 · Report")
     left, right = _stacking("report").columns([3, 2], gap="large")
     lines = pd.DataFrame(offered.report.lines(), columns=["", "what the file holds"])
-    left.dataframe(lines, hide_index=True, alt="Report on the file")
-    right.dataframe(offered.frame.head(8), hide_index=True, alt="First rows as they will be kept")
+    draw_table(lines, left, alt="Report on the file")
+    draw_table(offered.frame.head(8), right, alt="First rows as they will be kept")
     for warning in offered.report.warnings:
         note(f"⚠ {warning}")
     mapped = _mapping(offered, own_attributes.known(engine.workspace)) if kind == "attributes" else {}
@@ -324,7 +330,7 @@ def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
     table = pd.DataFrame({"label": list(counts), "images": list(counts.values())})
     table["share"] = [f"{count / max(len(found.frame), 1):.0%}" for count in counts.values()]
     with left:
-        st.dataframe(table, hide_index=True, alt=f"Images by {name}, as derived from the captions")
+        draw_table(table, alt=f"Images by {name}, as derived from the captions")
         note("Images without a label are left out.")
     with right:
         note(found.attribute.note)
@@ -347,22 +353,22 @@ def _kept(engine: Engine) -> None:
     uses = [len(engine.workspace.using(item)) for item in items]
     table = pd.DataFrame(
         {
-            "collection": [item.collection for item in items],
             "name": [item.name for item in items],
             "kind": [KEPT[item.kind] for item in items],
+            "collection": [item.collection for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
-            "kB": [round(item.bytes / 1000) for item in items],
-            "runs that read it": uses,
+            "runs": uses,
             "from": [item.source for item in items],
             "kept at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
+            "kB": [round(item.bytes / 1000) for item in items],
             "content hash": [item.hash for item in items],
         }
     )
-    event = st.dataframe(
-        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="kept", alt="What is kept"
+    event = draw_table(
+        table, on_select="rerun", selection_mode="single-row", key="kept", alt="What is kept", row_height=None
     )
-    note("Select a row to delete it.")
+    note("Runs: those that read it. Select a row to delete it.")
     for item in items:
         if outdated(engine.workspace, item):
             note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")

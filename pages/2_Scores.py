@@ -44,6 +44,7 @@ from pages.ui.base import (
 )
 from pages.ui.judging import JUDGED, judge_picker
 from pages.ui.running import cost, progress
+from pages.ui.table import draw_table
 
 ASKED = {
     "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
@@ -209,7 +210,7 @@ def _gaps(rows: pd.DataFrame) -> None:
     if table.empty:
         return
     st.subheader("Caption quality by group")
-    st.dataframe(table, hide_index=True, alt="Caption quality of each group, and the difference")
+    draw_table(table, alt="Caption quality of each group, and the difference")
     note(
         "Higher is better; a difference of 0 means that captions of both groups' images resemble the human ones alike. "
         "The groups' images differ too, so a difference alone does not show where it comes from."
@@ -222,8 +223,8 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
     if said:
         after = 1 + list(table.columns).index("rank" if ranks else "captioner")
         table.insert(after, "encoders", [encoder_note(said, model) for model in table["captioner"]])
-    event = st.dataframe(
-        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="scores_table",
+    event = draw_table(
+        table, on_select="rerun", selection_mode="single-row", key="scores_table",
         alt="Scores of each captioner",
     )  # fmt: skip
     note(

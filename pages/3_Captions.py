@@ -22,6 +22,7 @@ from pages.ui.base import collection_picker, empty_state, errors, forget, gone, 
 from pages.ui.coloured import coloured_caption
 from pages.ui.reading import other_encoders
 from pages.ui.running import progress
+from pages.ui.table import draw_table
 
 PAGE = 50
 NOBODY = "nobody"
@@ -107,22 +108,20 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str
     part = chosen.iloc[(number - 1) * PAGE : number * PAGE]
     shown = pd.DataFrame(
         {
-            "image": part["image_id"],
-            "labelled": part["labelled"],
+            "caption": part["caption"],
             "bias score": [f"{score:.2f} {to}" for score, to in zip(part["score"], part["predicted"], strict=True)],
             "difference": part["difference"].round(2),
-            "caption": part["caption"],
+            "labelled": part["labelled"],
+            "image": part["image_id"],
         }
     )
     if against == NOBODY:
         shown = shown.drop(columns="difference")
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
-    st.dataframe(
-        shown, hide_index=True, height=320, selection_mode="single-row", key=key, alt=f"Captions of {name}",
+    draw_table(
+        shown, height=320, selection_mode="single-row", key=key, alt=f"Captions of {name}",
         on_select=partial(_pick, key, "image", list(part["image_id"])),
         column_config={
-            "image": st.column_config.TextColumn(width="small"),
-            "caption": st.column_config.TextColumn(width="large"),
             "difference": st.column_config.NumberColumn(
                 format="%+.2f", help=f"Probability of the labelled value, {name} minus {against}."
             ),
@@ -272,8 +271,8 @@ def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
     ).sort_values("mean", ascending=False, ignore_index=True)
     formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
     key = f"words_{run.run_id}_{smallest}"
-    st.dataframe(
-        shown, hide_index=True, height=360, selection_mode="single-row", key=key,
+    draw_table(
+        shown, height=360, selection_mode="single-row", key=key,
         on_select=partial(_pick, key, "word", list(shown["word"])),
         column_config={"mean": st.column_config.NumberColumn(format="%.3f"), **formats},
         alt=f"Words of {name} and what they add",

@@ -18,6 +18,7 @@ from capbias_core.present.directions import basis, directions_answer, directions
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.running import cost, progress
+from pages.ui.table import draw_table
 
 SEEDS = 5
 
@@ -50,7 +51,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     text = directions_answer(frame, name, attribute)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     st.plotly_chart(plane(frame, name), key="plane", config={"displayModeBar": False}, alt=f"{name} in both directions")
-    st.dataframe(directions_table(frame, rows, name), hide_index=True, alt="Both directions of each captioner")
+    draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(
         f"{basis(frame)} Value [95% interval over images]; LIC also ± standard deviation over attacker seeds. Images "
         "to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
@@ -113,7 +114,7 @@ def _known(engine: Engine) -> None:
             st.rerun()
         return
     st.markdown(f"**{known_sentence(rows)}**")
-    st.dataframe(known_table(rows), hide_index=True, alt="Metrics of the controlled sets beside what they tend to")
+    draw_table(known_table(rows), alt="Metrics of the controlled sets beside what they tend to")
     note(known_basis(rows))
 
 

@@ -28,6 +28,7 @@ from capbias_core.present.sentence import duration
 from capbias_core.types import Attribute
 from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.running import progress
+from pages.ui.table import draw_table
 
 NOBODY = "none"
 NAMED = "an attribute that captions name (such as gender)"
@@ -116,8 +117,8 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         name: st.column_config.NumberColumn(format="%.2f") for name in shown if name.startswith(("share", "humans"))
     }
     numbers |= {name: st.column_config.NumberColumn(format="%+.2f") for name in shown if name.startswith("difference")}
-    event = st.dataframe(
-        shown, hide_index=True, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
+    event = draw_table(
+        shown, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
         key=f"objects_{spec.run_id}", alt=f"Objects in captions of {spec.model}",
     )  # fmt: skip
     part = ""
@@ -131,9 +132,9 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         name = str(table["object"].iloc[event.selection.rows[0]])
         found = _captions(engine.folder, spec, name)
         st.subheader(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
-        st.dataframe(
-            found.rename(columns={"image_id": "image"}), hide_index=True, height=280, alt=f"Captions with {name}",
-            column_config={"caption": st.column_config.TextColumn(width="large")}, key=f"captions_{spec.run_id}_{name}",
+        draw_table(
+            found.rename(columns={"image_id": "image"}), height=280, alt=f"Captions with {name}",
+            key=f"captions_{spec.run_id}_{name}",
         )  # fmt: skip
 
 
@@ -176,14 +177,12 @@ def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
         rows = engine.workspace.results([run.run_id])
         shown = rows[["metric", "direction", "value", "ci_low", "ci_high", "n"]]
         names = {"direction": "value of the attribute", "ci_low": "95% from", "ci_high": "to"}
-        st.dataframe(shown.rename(columns=names), hide_index=True, alt=f"{name} over the set", key=f"set_{run.run_id}")
+        draw_table(shown.rename(columns=names), alt=f"{name} over the set", key=f"set_{run.run_id}")
         by_object = objects.scores_by_object(engine.workspace, run)
         metric = "gender_score" if family == "gender_score" else "gender_object_distance"
         figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
         st.plotly_chart(figure, key=f"chart_{run.run_id}", config={"displayModeBar": False}, alt=f"{name} by object")
-        st.dataframe(
-            short_names(by_object, metric), hide_index=True, alt=f"{name} of each object", key=f"by_{run.run_id}"
-        )
+        draw_table(short_names(by_object, metric), alt=f"{name} of each object", key=f"by_{run.run_id}")
         note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")
 
 

@@ -21,6 +21,7 @@ from capbias_core.present.sentence import duration
 from pages.ui.alignment import chosen_alignment
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
+from pages.ui.table import draw_table
 
 WHAT = (
     "People use more words than a captioner does. Before an attacker reads human captions, words that the captioner "
@@ -136,7 +137,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
         f"alignment.{others} Words are counted as often as they occur."
     )
     with st.expander("The numbers of the chart, x100"):
-        st.dataframe(tables[primary].round(2), hide_index=True, alt=f"The sweep of {primary}")
+        draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
         whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
         st.download_button(
             "CSV", whole.to_csv(index=False), f"{request.collection} alignment.csv", "text/csv", key="csv"
@@ -156,7 +157,7 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
         if table.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")
             continue
-        st.dataframe(grey_printed(table), hide_index=True, alt=title)
+        draw_table(grey_printed(table), alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval over images], all x100. Printed "
         "values, in grey, are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "

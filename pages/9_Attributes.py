@@ -15,6 +15,7 @@ from capbias_core.present.attribute import attribute_lines, examples_table, line
 from capbias_core.types import Attribute
 from pages.ui import cached
 from pages.ui.base import errors, note, page, plain, show_error
+from pages.ui.table import draw_table
 
 NEW = "a new one"
 EMPTY = """\
@@ -110,7 +111,7 @@ def _tried(engine: Engine, attribute: Attribute) -> None:
         return
     found = [(item, cached.trial(str(engine.folder), item, attribute)) for item in items]
     rows = [{"captions of": item.name, "collection": item.collection} | trial_row(trial) for item, trial in found]
-    st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Captions that name each value")
+    draw_table(pd.DataFrame(rows), alt="Captions that name each value")
     left, _ = st.columns([1, 2])
     place = left.selectbox(
         "Words and examples of", range(len(found)), key="tried",
@@ -118,7 +119,7 @@ def _tried(engine: Engine, attribute: Attribute) -> None:
     )  # fmt: skip
     trial = found[place][1]
     note(f"Words found, with the number of captions: {words_text(trial)}.")
-    st.dataframe(examples_table(trial), hide_index=True, alt="Captions as written and as an attacker reads them")
+    draw_table(examples_table(trial), alt="Captions as written and as an attacker reads them")
 
 
 def _kept(engine: Engine, chosen: AttributeFile | None) -> None:

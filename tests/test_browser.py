@@ -79,7 +79,7 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         upload(page, "Captions of a model", coco_bias / "results" / "sat.json")
         page.get_by_text("COCO results (JSON)").wait_for()
         keep(page)
-        page.get_by_text("Photographs of this collection").click()
+        page.get_by_test_id("stRadioGroup").get_by_text("Photographs (a folder)", exact=True).click()
         page.get_by_role("textbox", name="Folder on the server").fill(str(coco_bias / "images"))
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Use these photographs").click()

@@ -69,6 +69,12 @@ def test_no_two_of_25_captioners_look_alike_and_names_decide():
     assert len({look.colour for look in captioner_looks(names[:5]).values()}) == 5
 
 
+def test_captioners_with_most_values_have_colours_that_no_other_has():
+    looks = captioner_looks([*"abcdefg", *"cdefg"])
+    assert [looks[name].dash for name in "cdefg"] == ["solid"] * 5
+    assert len({looks[name].colour for name in "cdefg"}) == 5
+
+
 def test_every_shape_is_plotlys_and_none_comes_twice():
     shapes = encoder_shapes(map(str, range(2 * len(SHAPES))))
     every = [*shapes.values(), *map(opened, shapes.values())]

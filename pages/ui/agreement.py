@@ -9,6 +9,7 @@ from capbias_core.experiments.people import SEGMENTS
 from capbias_core.experiments.store import Item, Workspace
 from capbias_core.present.detection import agreement_line
 from capbias_core.vision.agreement import PERSON, Agreement
+from pages.ui.table import draw_table
 
 
 def agreement_view(workspace: Workspace, collection: str) -> None:
@@ -22,8 +23,8 @@ def agreement_view(workspace: Workspace, collection: str) -> None:
     found = _agreement(str(workspace.folder), collection, own.name, theirs.name, (own.hash, theirs.hash))
     st.text(agreement_line(found, PERSON))
     with st.expander("Photograph by photograph"):
-        st.dataframe(
-            found.rows, hide_index=True,
+        draw_table(
+            found.rows,
             column_config={
                 "image_id": "image", "annotated": st.column_config.NumberColumn("people", help="annotated, no crowds"),
                 "recall": st.column_config.NumberColumn("recall", format="%.2f", help="found, of the people"),

@@ -27,9 +27,12 @@ PAGES = (
 )
 
 CSS = """<style>
-.block-container {padding-top: 3rem; max-width: 1500px}
+.block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
 h3 {font-size: 1.3rem !important}
+@media (min-width: 768px) and (max-width: 1000px) {
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 15rem !important}
+}
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
   [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}

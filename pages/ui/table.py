@@ -1,0 +1,55 @@
+"""Tables in which names and captions can be read, however narrow the window."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+# The grid fits a column to its first rows only, and cuts the others. Pixels of a letter at its size of type, of a
+# narrow one, and beside the text.
+LETTER, NARROW, BESIDE = 7.2, 4.0, 20
+NARROW_LETTERS = " .,:;'|!()[]fijltrI-"
+# Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
+WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
+# A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
+# tables that are scrolled even in a window of 1280 pixels have one.
+WIDEST_PINNED, SCROLLED = 240, 860
+
+
+def draw_table(shown, place=st, **settings):
+    """A dataframe at a place of the page: each column of text as wide as its longest text, or over several lines.
+
+    shown: a frame, or a styled one. The first column of a wide table stays in view. What column_config says of a column
+    comes before that. Returns what st.dataframe does.
+    """
+    frame = shown if isinstance(shown, pd.DataFrame) else shown.data
+    widths = {name: _width(frame[name]) for name in frame}
+    first = next(iter(widths), "")
+    pinned = {first} if sum(widths.values()) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
+    given = settings.pop("column_config", {})
+    columns = {
+        name: st.column_config.Column(
+            width=width if width <= WIDEST else OF_THREE_LINES, pinned=name in pinned or None
+        ) | _given(given.get(name))
+        for name, width in widths.items()
+        if name in pinned or pd.api.types.is_string_dtype(frame[name])
+    }  # fmt: skip
+    if max(widths.values(), default=0) > WIDEST:
+        settings.setdefault("row_height", THREE_LINES)
+    return place.dataframe(shown, hide_index=True, column_config=given | columns, **settings)
+
+
+def _width(column: pd.Series) -> int:
+    """Pixels that the longest text of a column takes, or its name."""
+    return round(max(map(_pixels, [column.name, *column]))) + BESIDE
+
+
+def _pixels(text: object) -> float:
+    narrow = sum(map(str(text).count, NARROW_LETTERS))
+    return LETTER * (len(str(text)) - narrow) + NARROW * narrow
+
+
+def _given(config: str | dict | None) -> dict:
+    """What a column_config says of one column, whether in full or as its name alone."""
+    full = {"label": config} if isinstance(config, str) else config or {}
+    return {key: value for key, value in full.items() if value is not None}
