@@ -515,6 +515,14 @@ def test_runs_on_shared_images_are_shown_nowhere_else(uneven):
     assert {run.run_id for run in read.current_runs(workspace, COLLECTION)} == set(rows["run_id"])
 
 
+def test_a_run_on_shared_images_says_so(uneven, capsys):
+    workspace, rows = uneven
+    assert main(["list", "--json", "--workspace", str(workspace.folder)]) == 0
+    listed = {run["run_id"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
+    (twin,) = [own for own in listed.values() if own["condition"] == "shared_images"]
+    assert twin["run_id"] not in set(rows["run_id"]) and twin["notes"][0].startswith("Only on images that the set has")
+
+
 def test_without_the_run_on_shared_images_no_difference_is_claimed(uneven):
     workspace, rows = uneven
     (twin,) = [run for run in workspace.runs() if WITHIN in run.spec["options"]]

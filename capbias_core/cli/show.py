@@ -15,9 +15,11 @@ from capbias_core.experiments import ingest
 from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.read import current_runs
 from capbias_core.experiments.store import Item, RunRow
+from capbias_core.experiments.within import WITHIN
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.present.table import scores_table, to_csv, to_json, to_latex, to_text
 
+SHARED = "shared_images"  # the condition of a run on the images that another set has too
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 
 
@@ -49,7 +51,8 @@ def _run_row(run: RunRow) -> dict:
         "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
         "attribute": spec["attribute"].get("name", ""), "attacker": spec["attacker"],
         "seeds": len(spec["seeds"]) if FAMILIES[spec["family"]].seeded else 0,
-        "condition": spec["condition"], "status": run.status, "progress": run.progress,
+        "condition": " ".join(filter(None, (spec["condition"], SHARED if WITHIN in spec["options"] else ""))),
+        "status": run.status, "progress": run.progress,
         "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),
     }  # fmt: skip
 

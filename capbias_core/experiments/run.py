@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
@@ -11,7 +13,7 @@ from capbias_core.experiments.families import FAMILIES
 from capbias_core.experiments.families.base import Job, Outcome, Progress, of_images
 from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for
 from capbias_core.experiments.store import RunRow, Workspace
-from capbias_core.experiments.within import WITHIN
+from capbias_core.experiments.within import NOTE, WITHIN
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -19,7 +21,8 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     family = FAMILIES[spec.family]
     job = _bare(workspace, spec, progress) if family.makes else job_of(workspace, spec, progress)
     with deterministic(bool(spec.options.get(DETERMINISTIC))):
-        return family.module.run(job)
+        outcome = family.module.run(job)
+    return replace(outcome, notes=(NOTE, *outcome.notes)) if WITHIN in spec.options else outcome
 
 
 def _bare(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:

@@ -19,6 +19,8 @@ from capbias_core.experiments.store import Workspace
 
 WITHIN = "within"  # the key of a run's option for the set (its content hash) whose images are read alone
 
+NOTE = "Only on images that the set has too which this one is compared with under another condition (Masking page)."
+
 
 def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Sequence[str] = ()) -> RunSpec:
     """The run on the images that another set has too; the run itself where that is all, or nothing is trained.
