@@ -64,9 +64,9 @@ BASE, HALF = Seconds(1.0, 750.0, 22.0), Seconds(1.0, 400.0, 12.0)
 ATTACKERS = {
     entry.name: entry
     for entry in (
-        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, Seconds(0.1)),
+        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, Seconds(0.1, 0.2)),
         AttackerEntry(
-            "lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, Seconds(150.0, 30.0)
+            "lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, Seconds(250.0, 30.0)
         ),
         AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:lstm", False, 5, Seconds(45.0, 12.0)),
         AttackerEntry("rnn", "one-way RNN (the DBAC paper's)", "recurrent:rnn", False, 5, Seconds(20.0, 5.0)),

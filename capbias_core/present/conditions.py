@@ -18,8 +18,9 @@ from capbias_core.types import CONDITIONS
 
 # What each condition masks, in words. Everywhere else a condition is called by its name.
 WHAT = {
-    "original": "nothing", "part": "a part of the person", "segment": "the person's outline", "box": "the person's box",
-    "person": "the person, by somebody else's mask", "object": "an object", "both": "person and object",
+    "original": "the photograph as it is", "part": "a part of the person", "segment": "the person's outline",
+    "box": "the person's box", "person": "somebody else's mask of the person", "object": "an object",
+    "both": "person and object",
 }  # fmt: skip
 # Where a condition is chosen: `segment (the person's outline)`.
 TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
@@ -96,10 +97,13 @@ def _interval(row, value: str, low: str, high: str, digits: int = 1) -> str:
 
 
 def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric, attribute and condition, as text: value, its change from the original, and from chance."""
+    """One row a metric, attribute and condition, as text: value, its change from the original, and from chance.
+
+    The attribute is left out where there is one.
+    """
     needed = {metric: digits_of(metric, own) for metric, own in rows.groupby("metric")}
     records = [(row, needed[row["metric"]]) for row in rows.to_dict("records")]
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "metric": [_title(row["metric"], row["direction"]) for row, _ in records],
             "attribute": rows["attribute"],
@@ -113,6 +117,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
             "n": rows["n"],
         }
     )  # fmt: skip
+    return table if table["attribute"].nunique() > 1 else table.drop(columns="attribute")
 
 
 def _cell(row: dict, name: str, digits: int) -> str:
