@@ -16,6 +16,7 @@ from capbias_core.experiments.read import spec_of
 from capbias_core.experiments.store import ACTIVE, RunRow
 from pages.ui.base import empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost, label
+from pages.ui.table import draw_table
 
 
 def main() -> None:
@@ -51,7 +52,7 @@ def _under_way(engine: Engine) -> None:
 
 def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
     waiting = sum(run.status == "queued" for run in active)
-    left, right = st.columns([5, 1], vertical_alignment="center")
+    left, right = st.columns([2, 1], vertical_alignment="center")
     with left:
         note(f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be repeated.")
     if right.button(f"Cancel all {len(active)}", key="cancel_all", width="stretch"):
@@ -66,7 +67,7 @@ def _repeat_all(engine: Engine) -> None:
         return
     counts = Counter(run.status for run in runs)
     what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    left, right = st.columns([5, 1], vertical_alignment="center")
+    left, right = st.columns([2, 1], vertical_alignment="center")
     with left:
         note(f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, map(spec_of, runs))}.")
     if right.button(f"Repeat all {len(runs)}", key="repeat_all", width="stretch"):
@@ -94,9 +95,7 @@ def _all_runs(engine: Engine) -> None:
             "asked at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
         }
     )
-    event = st.dataframe(
-        table, hide_index=True, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run"
-    )
+    event = draw_table(table, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run")
     if event.selection.rows:
         st.session_state["run"] = table.iloc[event.selection.rows[0]]["run"]
     ids = list(table["run"])
@@ -127,11 +126,11 @@ def _details(engine: Engine, run: RunRow) -> None:
         engine.submit([spec_of(run)], run.collection)
         st.rerun()
     settings = _settings_of_making(spec) if FAMILIES[spec["family"]].makes else _settings(spec)
-    st.dataframe(pd.DataFrame(settings.items(), columns=["setting", "value"]), hide_index=True, alt="How it was made")
+    draw_table(pd.DataFrame(settings.items(), columns=["setting", "value"]), alt="How it was made", row_height=None)
     results = engine.workspace.results(run_ids=[run.run_id])
     if len(results):
         shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
-        st.dataframe(shown, hide_index=True, alt="Results of this run")
+        draw_table(shown, alt="Results of this run")
     log = "\n".join(
         f"{pd.Timestamp(at, unit='s'):%H:%M:%S}  {message}" for at, message in engine.workspace.log_of(run.run_id)
     )

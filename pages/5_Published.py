@@ -16,6 +16,7 @@ from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from pages.ui.base import collection_picker, errors, note, page
 from pages.ui.running import progress
+from pages.ui.table import draw_table
 
 WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
 
@@ -52,8 +53,8 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")
     st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
     shown = beside_table(beside)
-    st.dataframe(
-        shown.style.map(cell_style, subset=[HOLDS]), hide_index=True,
+    draw_table(
+        shown.style.map(cell_style, subset=[HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
         alt="Printed and measured values",
     )  # fmt: skip

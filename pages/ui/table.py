@@ -20,22 +20,22 @@ def draw_table(shown, place=st, **settings):
     """A dataframe at a place of the page: each column of text as wide as its longest text, or over several lines.
 
     shown: a frame, or a styled one. The first column of a wide table stays in view. What column_config says of a column
-    comes before that. Returns what st.dataframe does.
+    comes before that; row_height=None keeps every text on one line. Returns what st.dataframe does.
     """
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
     widths = {name: _width(frame[name]) for name in frame}
     first = next(iter(widths), "")
     pinned = {first} if sum(widths.values()) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     given = settings.pop("column_config", {})
+    lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
+    longest = OF_THREE_LINES if lines else WIDEST
     columns = {
         name: st.column_config.Column(
-            width=width if width <= WIDEST else OF_THREE_LINES, pinned=name in pinned or None
+            width=width if width <= WIDEST else longest, pinned=name in pinned or None
         ) | _given(given.get(name))
         for name, width in widths.items()
         if name in pinned or pd.api.types.is_string_dtype(frame[name])
     }  # fmt: skip
-    if max(widths.values(), default=0) > WIDEST:
-        settings.setdefault("row_height", THREE_LINES)
     return place.dataframe(shown, hide_index=True, column_config=given | columns, **settings)
 
 
