@@ -207,6 +207,8 @@ def test_every_printed_row_has_a_name_here_or_a_reason(published):
             expected = ("imagecaptioner2_lic", "")
         own = as_measured(row)
         assert (own["metric"], own["direction"]) == expected and own["metric"] in METRICS
+    unnamed = table_of(published, "dbac", "4", attribute="race").to_dict("records")
+    assert {row["metric"] for row in unnamed if no_counterpart(row)} == {"attribution_score_percent", "DPA", "BA"}
     assert {key: len(own) for key, own in reasons.items()} == {
         ("repro", "1"): 1, ("imgcap2", "5"): 1, ("imgcap2", "6"): 1, ("dbac", "3"): 1, ("dbac", "4"): 1,
         **{("dbac", name): 1 for name in ("5a", "5b", "6a", "6b", "7", "8a", "8b", "16", "17a", "17b")},

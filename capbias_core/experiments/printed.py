@@ -47,6 +47,8 @@ NO_COUNTERPART = (
     ),
     ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
 )  # fmt: skip
+# What is of the value that captions name.
+OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A), ("attribution_score_percent", "")}
 UNNAMED = "captions do not name skin, so that nothing can tell its value from them"
 
 
@@ -88,8 +90,7 @@ def no_counterpart(row: dict) -> str:
     for paper, column, begins, reason in NO_COUNTERPART:
         if row["paper"] == paper and row[column].startswith(begins):
             return reason
-    named = (row["metric"], row["direction"])
-    return UNNAMED if row["attribute"] == "race" and named in {("BA", T_TO_A), ("DPA", T_TO_A)} else ""
+    return UNNAMED if row["attribute"] == "race" and (row["metric"], row["direction"]) in OF_NAMED else ""
 
 
 def other_protocol(row: dict) -> bool:
