@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.experiments.claims import CLAIMS, verdicts
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.published import PAPERS, beside_measured, fullest_table, measured_rows
+from capbias_core.experiments.published import PAPERS, beside_measured, fullest_table, measured_rows, of_originals
 from capbias_core.experiments.tradeoff import AGAINST, measured_points, printed_points
 from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
@@ -27,8 +27,9 @@ def main() -> None:
         printed = published_results()
         measured = _measured(engine)
         _table(printed, measured)
-        _tradeoff(printed, measured)
-        _claims(printed, measured)
+        own = of_originals(measured)
+        _tradeoff(printed, own)
+        _claims(printed, own)
 
 
 def _measured(engine: Engine) -> pd.DataFrame:

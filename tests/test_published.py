@@ -15,7 +15,7 @@ from capbias_core.experiments.conditions import condition_details
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import Request, plan, suggested_details
 from capbias_core.experiments.printed import UNNAMED, as_measured, no_counterpart
-from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows
+from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows, of_originals
 from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
 from capbias_core.metrics import METRICS
@@ -481,6 +481,7 @@ def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
     rows = measured_rows(workspace, "c").set_index("model")
     assert rows["captioner"].to_dict() == {"sat": "sat", "sat_masked_person": "sat"}
     assert rows["masked"].to_dict() == {"sat": "original", "sat_masked_person": "person"}
+    assert set(of_originals(rows).index) == {"sat"}, "a masked set is no captioner more"
 
 
 @pytest.mark.parametrize("loaded", [True, False])

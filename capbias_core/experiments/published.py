@@ -52,6 +52,11 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
 
 
+def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `measured_rows` by which captioners are compared: of photographs that nothing is masked on."""
+    return measured[measured["masked"] == ORIGINAL]
+
+
 def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
 
