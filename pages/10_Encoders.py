@@ -26,7 +26,7 @@ from capbias_core.experiments.encoders import (
     sensitivity_of,
 )
 from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, attribute_of, expected_seconds
+from capbias_core.experiments.plan import Request, attribute_of
 from capbias_core.experiments.published import measured_rows
 from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results, read_human_scores
@@ -46,7 +46,7 @@ from capbias_core.present.encoders import (
     scores_by_encoder,
 )
 from capbias_core.present.looks import Look, captioner_looks
-from capbias_core.present.sentence import duration, measure
+from capbias_core.present.sentence import measure
 from capbias_core.present.table import to_csv
 from pages.ui.base import (
     MASKED_TOO,
@@ -58,7 +58,7 @@ from pages.ui.base import (
     page,
     show_error,
 )
-from pages.ui.running import progress, state_of, under_way
+from pages.ui.running import cost, progress, state_of, under_way
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
@@ -297,10 +297,9 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         note(f"⚠ {name} is left out: {error}")
     known = engine.workspace.runs_of([spec.run_id for spec in sweep.specs])
     todo = [spec for spec in sweep.specs if not under_way(known.get(spec.run_id))]
-    cost = duration(sum(expected_seconds(engine.workspace, spec) for spec in todo))
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
-        note(state_of(known, len(sweep.specs), len(todo)) + (f", about {cost} on two cores." if todo else "."))
+        note(state_of(known, len(sweep.specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
         for run in known.values():
             if run.status in ("failed", "died"):
                 note(f"⚠ {run.spec['model']} with {run.spec['attacker']} {run.status}: {run.message}")

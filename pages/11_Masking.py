@@ -37,6 +37,7 @@ from pages.ui.base import attribute_names, collection_picker, empty_state, error
 from pages.ui.laboratory import laboratory
 from pages.ui.making import making_tabs, upload
 from pages.ui.running import progress, start_button
+from pages.ui.table import draw_table
 
 BY_DEFAULT = ("gender",)
 SEEDS = 10
@@ -65,9 +66,9 @@ def main() -> None:
         st.subheader("A whole set against the condition")
         with errors():
             plans = _run(engine, collection, captioner, attributes, attacker, seeds, chosen)
-            _chart(rows, attributes, captioner)
             for line in taken_of_several(engine.workspace, collection, captioner, chosen):
                 note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
+            _chart(rows, attributes, captioner)
             for name, found in plans.items():
                 _missing_values(engine, name, found, own, rows)
     st.subheader("One photograph")
@@ -164,14 +165,15 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
         note("Nothing is measured yet.")
         return
     st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
+    masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
     note(
         "Dots are measured values with 95% intervals over images; dashed: chance for LIC_M, 0 for the others. Grey: "
         "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
-        "deciding nothing. Masked: " + "; ".join(f"{name}, {what}" for name, what in WHAT.items()) + "."
+        f"deciding nothing. Conditions: {masked}."
     )
     if rows.empty:
         return
-    st.dataframe(condition_table(rows), hide_index=True, alt="Each metric and condition")
+    draw_table(condition_table(rows), alt="Each metric and condition")
     note("Value [95% interval over images]. Minus original: over the images that the set shares with the "
          "originals, paired. Minus neutral: above chance for LIC_M, the value itself for the others.")  # fmt: skip
     st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")

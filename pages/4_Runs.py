@@ -87,12 +87,12 @@ def _all_runs(engine: Engine) -> None:
     runs = engine.workspace.runs()
     table = pd.DataFrame(
         {
-            "run": [run.run_id for run in runs],
-            "collection": [run.collection for run in runs],
             "what": [label(run) for run in runs],
             "state": [_state(run) for run in runs],
             "took": [elapsed(run) for run in runs],
+            "collection": [run.collection for run in runs],
             "asked at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
+            "run": [run.run_id for run in runs],
         }
     )
     event = draw_table(table, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run")

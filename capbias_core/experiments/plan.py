@@ -412,10 +412,3 @@ def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, a
         return [len(captioned), len(captioned & set(workspace.frame(references.hash)["image_id"]))]
 
     return workspace.derived(f"coverage {item.hash} {references.hash} {json.dumps(where, sort_keys=True)}", count)
-
-
-def expected_seconds(workspace: Workspace, spec: RunSpec) -> float:
-    """As `cost.expected` says of one run."""
-    from capbias_core.experiments.cost import expected
-
-    return expected(workspace, [spec]).seconds
