@@ -176,7 +176,8 @@ def _dots(go, own: pd.DataFrame, row: int, shapes: dict[str, str], colour: str):
         name=escape(own["model"].iloc[0]), showlegend=False, hoverinfo="text",
         hovertext=[f"{escape(row['model'])}, {escape(row['encoder'])}: {value_text(row)}"
                    + ("" if row["paper"] == "measured" else " (printed)") for row in own.to_dict("records")],
-        marker={"size": 10, "color": colour, "symbol": [_shape(own, shapes[encoder]) for encoder in own["encoder"]]},
+        marker={"size": 10, "color": colour, "line": {"width": 1.5, "color": colour},
+                "symbol": [_shape(own, shapes[encoder]) for encoder in own["encoder"]]},
         error_x={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
                  "color": colour, "thickness": 2, "width": 0},
     )  # fmt: skip
@@ -275,23 +276,24 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look]):
                 marker={"size": 10 if moved else 7, "color": looks[model].colour},
             )
         )  # fmt: skip
-    _name_ends(figure, ranks, names)
+    _name_ends(figure, ranks, names, looks)
     widest = LETTER * min(LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     figure.update_layout(
         **_layout(len(ranks), 30, entries=0) | {"margin": {"l": widest, "r": widest, "t": 34, "b": 46}},
         xaxis={"type": "category", "range": [-0.05, len(names) - 0.95]},
-        yaxis={"title": {"text": "rank (1 = lowest)"}, "range": [len(ranks) + 0.6, 0.4], "showticklabels": False,
-               "showgrid": False, "zeroline": False},
+        yaxis={"range": [len(ranks) + 0.6, 0.4], "showticklabels": False, "showgrid": False, "zeroline": False},
     )  # fmt: skip
     return figure
 
 
-def _name_ends(figure, ranks: pd.DataFrame, names: list[str]) -> None:
-    """Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free."""
+def _name_ends(figure, ranks: pd.DataFrame, names: list[str], looks: dict[str, Look]) -> None:
+    """Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free, each
+    with a dot in its colour, since the lines end at one point."""
     for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
         for rank, alike in ranks.groupby(ranks.columns[place]):
             for number_of, model in enumerate(alike.index):
-                text = f"{rank}  {escape(_cut(str(model)))}"
+                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(alike) > 1 else ""
+                text = f"{dot}{rank}  {escape(_cut(str(model)))}"
                 figure.add_annotation(
                     x=names[place], y=rank + number_of, text=text, showarrow=False, xanchor=anchor, xshift=shift
                 )
@@ -308,7 +310,7 @@ def ranks_note(rows: pd.DataFrame) -> str:
     among = f"the {ranked} of {every} captioners that every encoder has scored" if ranked < every else "all captioners"
     return (
         f"Ranks by value among {among}. Values that lie close together change ranks easily: thick are only the lines "
-        "of captioners that surely change places."
+        "of captioners that surely change places. Rank 1 is the lowest value."
     )
 
 
