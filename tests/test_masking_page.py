@@ -77,6 +77,8 @@ def test_what_masking_does_to_a_set_and_to_one_photograph(page, address):
     expect(boxed.get_by_alt_text(f"{IMAGE}, box")).to_be_visible()
     expect(boxed.get_by_text("No caption under this condition yet.")).to_be_visible()
     expect(page.locator(".st-key-cell_segment").get_by_text("no outlines")).to_be_visible()
+    # Scored with as many seeds as are asked for on the left, with which LIC_M is measured already.
+    expect(page.get_by_text("2 runs: 1 done, 1 to do")).to_be_visible()
     for condition in ("original", "person"):
         expect(page.locator(f".st-key-cell_{condition}").get_by_text("skateboard")).to_be_visible()
     page.get_by_role("button", name="boxes", exact=True).click()
@@ -89,6 +91,11 @@ def test_what_masking_does_to_a_set_and_to_one_photograph(page, address):
 def test_boxes_are_masked_and_photographs_uploaded_from_the_page(page, home, address, tmp_path):
     open_page(page, f"{address}/Masking?collection={COLLECTION}&photograph={IMAGE}&seeds=2")
     page.get_by_text("Find people, mask, caption, map").click()
+    settled(page)
+    page.get_by_role("textbox", name="Weights of a detector").fill("yolov8n")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("These weights are not on this machine yet.")).to_be_visible()
+    expect(page.get_by_text("People are marked by: by hand (1 photographs).")).to_be_visible()
     settled(page)
     page.get_by_role("tab", name="2 Mask").click()
     settled(page)
