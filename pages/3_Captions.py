@@ -119,7 +119,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str
         shown = shown.drop(columns="difference")
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
     draw_table(
-        shown, height=320, selection_mode="single-row", key=key, alt=f"Captions of {name}",
+        shown, height=400, selection_mode="single-row", key=key, alt=f"Captions of {name}",
         on_select=partial(_pick, key, "image", list(part["image_id"])),
         column_config={
             "difference": st.column_config.NumberColumn(
