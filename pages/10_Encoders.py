@@ -12,13 +12,13 @@ from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.device import DETERMINISTIC, DEVICES
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.conditions import originals
 from capbias_core.experiments.encoders import (
     PRINTED,
     Measure,
     answering,
     like_named,
     measures_of,
-    originals,
     plan_sweep,
     printed_scores,
     printed_variation,

@@ -9,7 +9,8 @@ import streamlit as st
 
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.experiments.encoders import originals, sensitivity_alike
+from capbias_core.experiments.conditions import originals
+from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.photographs import photograph_sets
 from capbias_core.experiments.plan import (

@@ -7,7 +7,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments.conditions import original_sets
+from capbias_core.experiments.conditions import originals
 from capbias_core.experiments.directions import directions, measures_in
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.known_answer import kept_answers
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
-    sets = tuple(item.name for item in original_sets(engine.workspace, collection))
+    sets = tuple(originals(engine.workspace.items("captions", collection)))
     every = attribute_names(tables)
     attribute = st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
     rows = measured_rows(engine.workspace, collection)

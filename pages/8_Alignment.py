@@ -7,7 +7,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments.conditions import original_sets
+from capbias_core.experiments.conditions import originals
 from capbias_core.experiments.cost import expected
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.plan import Request, RunSpec, plan
@@ -66,9 +66,9 @@ def _missing(engine: Engine, collection: str | None) -> str:
 def _request(engine: Engine, collection: str) -> Request:
     """The sweep of every chosen captioner, by the filters; every choice is in the URL."""
     side, workspace = st.sidebar, engine.workspace
-    sets = [item.name for item in workspace.items("captions", collection)]
-    own = [item.name for item in original_sets(workspace, collection)]
-    captions = side.multiselect("Captioners", sets, default=own, key="sets", bind="query-params")
+    items = workspace.items("captions", collection)
+    sets = [item.name for item in items]
+    captions = side.multiselect("Captioners", sets, default=originals(items), key="sets", bind="query-params")
     kept = workspace.items("attributes", collection)
     tables = {name: item.name for item in kept for name in item.details["attributes"]}
     attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")

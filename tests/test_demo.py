@@ -13,7 +13,7 @@ from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.attributes import get_attribute
 from capbias_core.experiments import ingest
-from capbias_core.experiments.conditions import condition_sets, original_sets
+from capbias_core.experiments.conditions import condition_sets, originals
 from capbias_core.experiments.store import Workspace
 from capbias_core.load import demo, read_attributes, read_captions
 from capbias_core.load.demo_pictures import outlines
@@ -255,7 +255,7 @@ def test_what_is_loaded_and_measured_first(made, tmp_path):
     workspace = Workspace(tmp_path)
     ingest.load_demo(workspace)
     assert set(ingest.demo_request().captions) == {"amplifier", "faithful", "mitigator"}
-    assert {item.name for item in original_sets(workspace, "demo")} == {"amplifier", "faithful", "mitigator"}
+    assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator"}
     own = condition_sets(workspace, "demo")["amplifier"]
     assert {key: item.name for key, item in own.items()} == {
         "original": "amplifier", "person": "amplifier_masked_person", "object": "amplifier_masked_object",

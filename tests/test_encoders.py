@@ -31,13 +31,13 @@ from capbias_core.attackers.base import silent
 from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
 from capbias_core.cli.score import ordered
 from capbias_core.errors import CapbiasError
+from capbias_core.experiments.conditions import originals
 from capbias_core.experiments.encoders import (
     PRINTED,
     answering,
     like_named,
     measured_alike,
     measures_of,
-    originals,
     plan_sweep,
     printed_scores,
     printed_variation,

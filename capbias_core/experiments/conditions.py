@@ -79,11 +79,10 @@ def condition_of(item: Item) -> tuple[str, str]:
     return item.details.get(CAPTIONER, item.name), item.details.get(CONDITION, ORIGINAL)
 
 
-def original_sets(workspace: Workspace, collection: str) -> list[Item]:
-    """The caption sets of photographs that nothing is masked on, as captioners are compared by; all where all are of
-    masked ones."""
-    every = workspace.items("captions", collection)
-    return [item for item in every if condition_of(item)[1] == ORIGINAL] or every
+def originals(sets: Sequence[Item]) -> list[str]:
+    """Names of the caption sets of photographs that nothing is masked on, as captioners are compared by; of all where
+    all are of masked ones."""
+    return [item.name for item in sets if condition_of(item)[1] == ORIGINAL] or [item.name for item in sets]
 
 
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:

@@ -11,10 +11,9 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.conditions import ORIGINAL, condition_of
 from capbias_core.experiments.plan import Request, RunSpec, plan
 from capbias_core.experiments.read import Comparison, ranking
-from capbias_core.experiments.store import Item, Workspace
+from capbias_core.experiments.store import Workspace
 from capbias_core.metrics import METRICS
 
 # A metric with its direction and condition.
@@ -150,11 +149,6 @@ def _protocol(item: Comparison) -> tuple:
     """What must be the same for two encoders' numbers to be compared."""
     spec = item.runs[0].spec
     return item.attribute, spec["labels"], item.condition, item.references, item.alignment, spec["merge_masks"]
-
-
-def originals(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets of photographs as they are: what one compares first. All names where all are masked."""
-    return [item.name for item in sets if condition_of(item)[1] == ORIGINAL] or [item.name for item in sets]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from html import escape
 import streamlit as st
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.experiments.conditions import original_sets
+from capbias_core.experiments.conditions import originals
 from capbias_core.experiments.encoders import sensitivity_alike
 from capbias_core.experiments.engine import Engine
 from capbias_core.experiments.read import (
@@ -49,7 +49,7 @@ def answer_page() -> None:
             "gender or race with every such word masked, how sure that is, and which words carry it.",
         )
         return
-    found = comparisons(workspace, collection, {item.name for item in original_sets(workspace, collection)})
+    found = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
     if not found and active_runs(engine, collection):
         st.html(
             '<div class="cb-answer"><b>Being measured.</b><p>The answer appears here by itself when the runs above are '
