@@ -73,12 +73,13 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
 
 
 def _pairing(own: pd.DataFrame) -> str:
-    """What changes rest on: where a set lacks images, its attackers were not trained on quite the same ones."""
+    """What changes rest on; see experiments/within.py."""
     if own["n"].nunique() == 1:
         return "Changes are paired over the images that a set and the originals both held out"
     return (
         f"The sets hold different images (from {int(own['n'].min()):,} to {int(own['n'].max()):,} test images a seed): "
-        "each change, and what it is a share of, is over the images that its set and the originals both held out"
+        "each change, and what it is a share of, is by attackers trained on the images that its set and the originals "
+        "share, and over those that both held out"
     )
 
 
