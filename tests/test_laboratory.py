@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ from PIL import Image
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.experiments.engine import execute
-from capbias_core.experiments.ingest import keep_images, load_demo
+from capbias_core.experiments.ingest import DEMO_FOLDER, keep_images, load_demo
 from capbias_core.experiments.laboratory import (
     hidden_of,
     image_captions,
@@ -198,6 +200,22 @@ def test_files_of_one_image_are_counted(tmp_path, capsys):
     home = ["--workspace", str(tmp_path / "home"), "--collection", "mine"]
     assert main(["import", str(tmp_path / "own"), "--kind", "images", *home]) == 0
     assert "note: 1 file was left out: another has the same image id" in capsys.readouterr().err
+
+
+def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    workspace = Workspace(tmp_path / "home")
+    load_demo(workspace)
+    shutil.copytree(DEMO_FOLDER / "images", tmp_path / "images")
+    keep_images(workspace, tmp_path / "images", "demo")
+    first = sorted((tmp_path / "images").iterdir())[0]
+    first.unlink()
+    page = testing.AppTest.from_file(str(Path(__file__).parent.parent / "app.py"), default_timeout=60).run()
+    page = page.switch_page("pages/11_Masking.py").run()
+    assert not page.exception
+    (box,) = [body for each in page.get("html") if 'role="alert"' in (body := each.proto.body)]
+    assert first.name in box
 
 
 def test_nothing_is_kept_where_no_upload_can_be_read(tmp_path):

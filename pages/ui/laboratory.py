@@ -69,7 +69,7 @@ def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute
     if image not in files:
         note(f"There is no photograph {image!r} in this collection.")
         return
-    pixels = _pixels(str(files[image]), files[image].stat().st_mtime_ns)
+    pixels = _pixels(str(files[image]), _changed(files[image]))
     with right:
         marks = _marks(engine, collection, image)
     left, right = st.container(key="stacks_laboratory").columns([3, 2], gap="large")
@@ -97,6 +97,11 @@ def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> st
 @st.cache_data(show_spinner=False, max_entries=16)
 def _pixels(path: str, changed: int) -> np.ndarray:
     return read_photograph(Path(path))
+
+
+def _changed(file: Path) -> int:
+    """When a file was changed; 0 where it is gone, which reading it will say."""
+    return file.stat().st_mtime_ns if file.is_file() else 0
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
@@ -228,7 +233,7 @@ def _kept_pictures(engine: Engine, collection: str, image: str, sets: dict[str, 
     for condition, item in masked_folders(engine.workspace, collection, sets).items():
         file = photographs_of(engine.workspace, collection, item.name).get(image)
         if file and file.is_file():
-            found[condition] = _pixels(str(file), file.stat().st_mtime_ns)
+            found[condition] = _pixels(str(file), _changed(file))
     return found
 
 
