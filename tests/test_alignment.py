@@ -508,7 +508,8 @@ def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same()
     ]  # fmt: skip
     measured = pd.DataFrame([
         Result(attribute="gender", model="sat", metric=metric, value=value, condition=condition, scale=scale,
-               ci_low=value - 1, ci_high=value + 1, spread=1.0).row() for metric, condition, value, scale in rows
+               ci_low=value - 1, ci_high=value + 1, spread=1.0, encoder="lstm").row()
+            for metric, condition, value, scale in rows
     ])  # fmt: skip
     own = printed[(printed["paper"] == "dbac") & (printed["model"] == "sat") & printed["table"].isin(["7", "8b"])]
     beside = beside_measured(own, measured).set_index(["metric", "condition"])
