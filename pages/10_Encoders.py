@@ -44,6 +44,7 @@ from capbias_core.present.encoders import (
     rank_chart,
     ranks_note,
     scores_by_encoder,
+    seeds_note,
 )
 from capbias_core.present.looks import Look, captioner_looks
 from capbias_core.present.sentence import measure
@@ -110,9 +111,10 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
 def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
     sources = [*([MEASURED] if measures_of(measured) else []), *PRINTED]
-    first = sources.index(MEASURED if measured["encoder"].nunique() > 1 else next(iter(PRINTED)))
+    several = measured["encoder"].nunique() > 1
     source = st.sidebar.selectbox(
-        "Values", sources, index=first, format_func=_title, key="values", bind="query-params",
+        "Values", sources, index=sources.index(MEASURED if several else next(iter(PRINTED))), format_func=_title,
+        key="values" if several else "printed_values", bind="query-params",  # a sweep that ends shows what it measured
         help="What was measured in this collection, or what a paper printed.",
     )  # fmt: skip
     own = source == MEASURED
@@ -184,7 +186,7 @@ def _scores(
     draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
     note(
         "Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers. "
-        + devices_note(shown)
+        + " ".join(filter(None, (seeds_note(shown), devices_note(shown))))
     )
 
 

@@ -36,7 +36,7 @@ from capbias_core.types import CONDITIONS
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
 from pages.ui.laboratory import laboratory
 from pages.ui.making import making_tabs, upload
-from pages.ui.running import progress, start_button
+from pages.ui.running import active_runs, progress, start_button
 from pages.ui.table import draw_table
 
 BY_DEFAULT = ("gender",)
@@ -91,7 +91,7 @@ def _answers(
     found = []
     for name in attributes:
         found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen))
-        text = condition_answer(found[-1], captioner, name)
+        text = condition_answer(found[-1], captioner, name, bool(active_runs(engine, collection)))
         st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
 
@@ -174,9 +174,20 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     if rows.empty:
         return
     draw_table(condition_table(rows), alt="Each metric and condition")
-    note("Value [95% interval over images]. Minus original: over the images that the set shares with the "
-         "originals, paired. Minus neutral: above chance for LIC_M, the value itself for the others.")  # fmt: skip
+    part = " LIC_M is on all images, LIC on those that have human captions." if _parted(rows) else ""
+    note(
+        "Value [95% interval over images]. Minus original: over the images that the set shares with the originals, "
+        "paired, and from the held-out images of all seeds together, so it need not be the difference of the two "
+        "values (the CSV has the originals' value that it is against). Minus neutral: above chance for LIC_M, the "
+        f"value itself for the others.{part}"
+    )
     st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+
+
+def _parted(rows: pd.DataFrame) -> bool:
+    """Whether LIC rests on fewer images than LIC_M."""
+    counts = rows.groupby("metric")["n"].max()
+    return {"LIC", "LIC_M"} <= set(counts.index) and counts["LIC"] < counts["LIC_M"]
 
 
 def _which_is_which(engine: Engine, collection: str) -> None:

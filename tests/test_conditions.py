@@ -341,6 +341,27 @@ def test_the_sentence_says_how_much_is_left_and_how_much_went():
 
 
 @pytest.mark.parametrize(
+    ("half", "said"), [(2, "no more, as far as can be told, than human"), (0.3, "less than human"), (-1, "")]
+)
+def test_the_sentence_sets_what_is_left_beside_human_captions(half, said):
+    rows = rows_of(original=(45, 1), both=(35, 1))
+    lic = rows.assign(metric="LIC", value=[4.7, -0.6], ci_low=[3.4, -0.6 - half], ci_high=[6.0, -0.6 + half])
+    support = condition_answer(pd.concat([rows, lic]) if said else rows, "m", "gender").support
+    assert said in support and ("LIC" in support.replace("LIC_M", "")) == bool(said)
+    if said:
+        assert (
+            f"LIC −0.6 [{-0.6 - half:.1f}, ".replace("-", "−") in support
+            and "4.7 [3.4, 6.0] on the originals" in support
+        )
+
+
+def test_while_runs_are_under_way_nobody_is_asked_to_press_run():
+    rows = rows_of(original=(45, 1), person=(40, 1)).iloc[:0]
+    text = condition_answer(rows, "m", "gender", under_way=True)
+    assert "is being measured" in text.headline and "Run" not in text.support
+
+
+@pytest.mark.parametrize(
     ("value", "said"), [((25.5, 1), "no more than chance (25.0) as far as can be told"), ((22, 1), "less than chance")]
 )
 def test_the_sentence_claims_no_leakage_where_the_interval_holds_chance(value, said):

@@ -66,6 +66,7 @@ from capbias_core.present.encoders import (
     judges_table,
     rank_chart,
     scores_by_encoder,
+    seeds_note,
 )
 from capbias_core.present.looks import captioner_looks
 from capbias_core.types import RESULT_COLUMNS
@@ -321,6 +322,13 @@ def test_where_networks_were_trained_is_said():
     )  # fmt: skip
     assert devices_note(rows) == "Trained on cpu: lstm, rnn. Trained on cuda, deterministic algorithms: gru."
     assert devices_note(rows.tail(2)) == ""
+    assert devices_note(frame(row("m", "a", 1, method="; trained on cuda, TF32"))) == "Trained on cuda, TF32: a."
+
+
+def test_unequally_many_seeds_are_said():
+    rows = frame(row("m", "ngram", 1), row("m", "rnn", 1)).assign(seeds=[10, 2])
+    assert seeds_note(rows) == "Seeds: ngram 10, rnn 2." and seeds_note(rows.assign(seeds=2)) == ""
+    assert seeds_note(rows.assign(seeds=float("nan"))) == ""
 
 
 def test_the_tables_say_what_each_encoder_says(found):

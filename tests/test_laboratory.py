@@ -218,6 +218,23 @@ def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     assert first.name in box
 
 
+def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch):
+    """One without captions leaves no captioner chosen; the next has some."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    workspace = Workspace(tmp_path / "home")
+    load_demo(workspace)
+    keep_images(workspace, DEMO_FOLDER / "images", "pictures")
+    page = testing.AppTest.from_file(str(Path(__file__).parent.parent / "app.py"), default_timeout=60).run()
+    page = page.switch_page("pages/11_Masking.py").run()
+    assert page.selectbox(key="collection").value == "pictures" and page.selectbox(key="captioner").value is None
+    page = page.selectbox(key="collection").set_value("demo").run()
+    assert not page.exception
+    assert page.selectbox(key="captioner").value == "amplifier" and page.multiselect(key="attributes").value == [
+        "gender"
+    ]
+
+
 def test_nothing_is_kept_where_no_upload_can_be_read(tmp_path):
     workspace = Workspace(tmp_path / "home")
     (tmp_path / "1.jpg").write_bytes(b"no picture")

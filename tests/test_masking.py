@@ -202,7 +202,7 @@ def test_boxes_stand_for_outlines_under_object_and_both():
     ("rows", "condition", "said"),
     [
         (SHOWN[SHOWN["object"] != "person"], "segment", "without a person"),
-        (SHOWN.iloc[:0], "segment", "without a person"),
+        (SHOWN.iloc[:0], "segment", "without an outline or box of anything"),
         (SHOWN.iloc[:0], "object", "without an outline or box of anything"),
         (SHOWN.iloc[:0], "both", "without an outline or box of anything"),
         (SHOWN[SHOWN["object"] != "person"], "both", "without a person"),

@@ -3,7 +3,9 @@
 import doctest
 
 import pandas as pd
+import pytest
 
+from capbias_core.attributes import get_attribute
 from capbias_core.present import sentence
 from capbias_core.present.sentence import named_notes, readings_warning
 
@@ -19,6 +21,18 @@ def test_examples():
 def test_a_note_of_some_captioners_names_them():
     notes = [("a", ("same", "1 image")), ("b", ("same", "2 images")), ("c", ("same", "2 images"))]
     assert named_notes(notes) == ["same", "a: 1 image", "b, c: 2 images"]
+
+
+@pytest.mark.parametrize(("spread", "low", "warned"), [(6.8, 2.3, True), (4.3, 2.3, False), (6.8, -0.1, False)])
+def test_seeds_that_differ_by_more_than_the_score_are_warned_of(spread, low, warned):
+    own = pd.DataFrame(
+        {
+            "model": "updn", "metric": ["LIC", "LIC_M", "LIC_D"], "value": [4.4, 50.0, 45.6], "spread": spread,
+            "ci_low": [low, 49, 44], "ci_high": [6.5, 51, 47], "seeds": 2, "n": 316,
+        }
+    )  # fmt: skip
+    said = sentence.answer(own, "updn", get_attribute("gender"), "MiniLM", True)
+    assert ("⚠ LIC differs more between seeds (±6.8)" in said.support) == warned
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():

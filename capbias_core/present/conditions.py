@@ -36,13 +36,19 @@ MOST_DIGITS = 4
 NAMED = {"attribution_score": "attribution score", "DBA_G": "BA→ T→A (DBA_G)"}
 
 
-def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answer:
-    """Does masking take the leakage away, by how much, and is what is left above chance? Of LIC_M, with intervals.
+def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_way: bool = False) -> Answer:
+    """Does masking take the leakage away, by how much, and is what is left above chance? Of LIC_M, with intervals;
+    and what human captions of the originals say (LIC).
 
-    rows: of one captioner and attribute, as `condition_rows` gives them.
+    rows: of one captioner and attribute, as `condition_rows` gives them. under_way: whether runs are.
     """
     own = rows[(rows["metric"] == LEAKAGE) & (rows["attribute"] == attribute)].set_index("masked")
     masked = [condition for condition in BY_STRENGTH if condition in own.index]
+    if (ORIGINAL not in own.index or not masked) and under_way:
+        return Answer(
+            f"{captioner}: what masking does to {attribute} leakage is being measured.",
+            "The answer appears here by itself when the runs above are done.",
+        )
     if ORIGINAL not in own.index or not masked:
         return Answer(
             f"{captioner}: what masking does to {attribute} leakage is not measured yet.",
@@ -59,7 +65,20 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str) -> Answ
         headline = f"{what} give {attribute} away less than chance ({chance}): {left}."
     else:
         headline = f"{what} give {attribute} away no more than chance ({chance}) as far as can be told: {left}."
-    return Answer(headline, _support(own, masked))
+    support = (_beside_humans(rows, attribute, masked[-1]), _support(own, masked))
+    return Answer(headline, " ".join(filter(None, support)))
+
+
+def _beside_humans(rows: pd.DataFrame, attribute: str, strongest: str) -> str:
+    """Whether captions of masked photographs give more away than human captions of the originals; '' without LIC."""
+    own = rows[(rows["metric"] == "LIC") & (rows["attribute"] == attribute)].set_index("masked")
+    if not {ORIGINAL, strongest} <= set(own.index):
+        return ""
+    row = own.loc[strongest]
+    side = int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
+    said = {1: "more than", -1: "less than", 0: "no more, as far as can be told, than"}[side]
+    after, before = (_interval(own.loc[condition], "value", "ci_low", "ci_high") for condition in (strongest, ORIGINAL))
+    return f"That is {said} human captions of the photographs as they are: LIC {after}, and {before} on the originals."
 
 
 def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ where it stands beside measured values.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 
 import pandas as pd
@@ -91,9 +92,22 @@ def _rule(printed: str) -> str:
 
 def devices_note(rows: pd.DataFrame) -> str:
     """`Trained on cpu: lstm, rnn.`, from the methods of measured rows; '' where no network was trained."""
-    where = rows["method"].fillna("").str.extract(r"; trained on (\w+(?:, deterministic algorithms)?)")[0]
+    how = r"; trained on (\w+(?:, TF32)?(?:, deterministic algorithms)?)"
+    where = rows["method"].fillna("").str.extract(how)[0]
     told = [f"Trained on {device}: {', '.join(sorted(set(own['encoder'])))}." for device, own in rows.groupby(where)]
     return " ".join(told)
+
+
+def seeds_note(rows: pd.DataFrame) -> str:
+    """`Seeds: minilm 2, ngram 10.`, of measured rows with unequally many; '' where all have as many."""
+    seeds = rows.dropna(subset="seeds").groupby("encoder")["seeds"].agg(lambda own: sorted({int(each) for each in own}))
+    if len({tuple(own) for own in seeds}) < 2:
+        return ""
+    return f"Seeds: {', '.join(_counted(name, own) for name, own in seeds.items())}."
+
+
+def _counted(name: str, seeds: Sequence[int]) -> str:
+    return f"{name} {' or '.join(map(str, seeds))}"
 
 
 def encoder_note(own: Sensitivity, model: str) -> str:

@@ -55,7 +55,17 @@ def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title:
         _headline(own.loc["LIC"], model, attribute, trained),
         f"From its captions, {masked}an attacker still names the labelled {attribute.name}: LIC_M "
         f"{number(own.loc['LIC_M', 'value'])}, against LIC_D {number(own.loc['LIC_D', 'value'])} from the human "
-        f"captions of the same images; chance is {number(attribute.chance)}. {basis}",
+        f"captions of the same images; chance is {number(attribute.chance)}. {basis}{_unsteady(own.loc['LIC'])}",
+    )
+
+
+def _unsteady(row: pd.Series) -> str:
+    """A warning where seeds differ by more than the score itself, which an interval over images leaves out."""
+    if pd.isna(row["spread"]) or row["spread"] <= abs(row["value"]) or row["ci_low"] <= 0 <= row["ci_high"]:
+        return ""
+    return (
+        f" ⚠ LIC differs more between seeds (±{number(row['spread'])}) than it is from 0, which the interval over "
+        "images leaves out: measure with more seeds."
     )
 
 

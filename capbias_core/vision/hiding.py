@@ -65,7 +65,7 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding, labell
         return region("object", size, object_mask=thing)
     people = _people(rows, how.whose, labelled)
     if not people:
-        raise NothingToHide(NO_PERSON if labelled is None else NOT_LABELLED)
+        raise NothingToHide(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
     of = _drawn(rows, size) if how.condition != "box" else lambda person: None
     parts = (region(how.condition, size, of(person), person[CORNERS], thing, how.fraction) for person in people)
     return np.logical_or.reduce(list(parts))

@@ -23,7 +23,7 @@ from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
 from pages.ui import cached
-from pages.ui.base import collection_picker, empty_state, note, workspace_engine
+from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
 
 WORDS_A_SIDE = 6
@@ -57,6 +57,9 @@ def answer_page() -> None:
         )
         return
     if not found:
+        if not workspace.items("captions", collection):
+            lacking(engine, collection, "captions of a model")
+            return
         earlier = earlier_runs(workspace, collection)
         said = f"{earlier:,} results by an earlier version are not shown; run them again. " if earlier else ""
         empty_state(
@@ -72,7 +75,8 @@ def answer_page() -> None:
 def _describe(comparison: Comparison) -> str:
     sets = f"{len(comparison.runs)} captioner{'s' if len(comparison.runs) > 1 else ''}"
     alignment = f", {comparison.alignment}" if comparison.alignment else ""
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {sets}{alignment}"
+    seeds = f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
+    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}, {sets}{alignment}"
 
 
 def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
@@ -81,7 +85,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
-    model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params")
+    model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params") or names[0]
     text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker).title, trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     said = sensitivity_alike(workspace, found, chosen)

@@ -61,6 +61,13 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:])", r"\\\1", text)
 
 
+# Keys of boxes whose choices are of the collection, on whatever page.
+CHOICES = {
+    "against", "alignment", "attribute", "attributes", "by", "captioner", "group", "image", "judge", "marked_by",
+    "objects", "page", "photograph", "primary", "references", "set", "sets", "table", "vectors", "word",
+}  # fmt: skip
+
+
 def collection_picker(workspace: Workspace) -> str | None:
     """Which data the page is about; None where nothing is loaded."""
     names = workspace.collections()
@@ -68,8 +75,16 @@ def collection_picker(workspace: Workspace) -> str | None:
         return None
     gone("collection", names, "the collection")
     return st.sidebar.selectbox(
-        "Collection", names, key="collection", bind="query-params", on_change=forget, args=("collection",)
+        "Collection", names, key="collection", bind="query-params", on_change=_another_collection
     )
+
+
+def _another_collection() -> None:
+    """What was chosen of the last one, such as no captioner where it had none, says nothing of this one."""
+    for key in list(st.session_state):
+        if key in CHOICES:
+            del st.session_state[key]
+    forget("collection")
 
 
 def gone(key: str, options: Iterable[str], what: str) -> None:
@@ -117,9 +132,9 @@ def lacking(engine: Engine, collection: str, what: str) -> None:
 def empty_state(engine: Engine, text: str) -> None:
     """What to do next where there is nothing to show, and the demo in one click."""
     st.html(f'<div class="cb-answer"><b>Nothing to show yet.</b><p>{escape(text)}</p></div>')
-    left, right, _ = st.columns([1, 1, 2])
-    demo_button(left, engine)
-    if right.button("Load my captions", width="stretch"):
+    buttons = st.container(horizontal=True)
+    demo_button(buttons, engine)
+    if buttons.button("Load my captions"):
         st.switch_page("pages/1_Data.py")
 
 
