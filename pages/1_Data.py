@@ -345,7 +345,7 @@ def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
 
 def _kept(engine: Engine) -> None:
     st.subheader("What is kept")
-    items = engine.workspace.items()
+    items = engine.workspace.items()[::-1]  # what was just kept comes first
     if not items:
         note("Nothing yet.")
         demo_button(st.columns(3)[0], engine)

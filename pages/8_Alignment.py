@@ -48,7 +48,9 @@ def main() -> None:
             '<div class="cb-answer"><b>No word vectors are kept yet.</b><p>Name a file of GloVe, word2vec or fastText '
             "on the Data page; it stays where it is.</p></div>"
         )
-        st.page_link("pages/1_Data.py", label="Keep word vectors", icon=":material/upload_file:")
+        if st.button("Keep word vectors", icon=":material/upload_file:"):
+            st.session_state["into"] = collection
+            st.switch_page("pages/1_Data.py")
         return
     with errors():
         request = _request(engine, collection)

@@ -596,3 +596,16 @@ def test_the_page(tools, monkeypatch, with_vectors):
         (leakage,) = [item.value for item in page.dataframe if "constant" in item.value]
         assert leakage["captioner"].tolist() == ["m"] and leakage["constant"].iloc[0].startswith("25.0")
         assert family.NO_JAVA in text
+
+
+def test_vectors_are_asked_for_where_they_are_missing(tmp_path, monkeypatch):
+    """The button leads to the Data page of the same collection, not of the one that is usual there."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    ingest.load_demo(Workspace(tmp_path))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    page = page.switch_page("pages/8_Alignment.py").run()
+    (button,) = [each for each in page.button if each.label == "Keep word vectors"]
+    page = button.click().run()
+    assert not page.exception and page.selectbox(key="into").value == "demo"
+    assert any("Word vectors of this collection" in each.label for each in page.expander)
