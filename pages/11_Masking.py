@@ -17,11 +17,11 @@ from capbias_core.experiments.conditions import (
     condition_sets,
     describe,
     plan_conditions,
-    printed_conditions,
     taken_of_several,
     without_value,
 )
 from capbias_core.experiments.engine import Engine
+from capbias_core.experiments.printed import printed_conditions
 from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results
 from capbias_core.present.conditions import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import pandas as pd
 import streamlit as st
@@ -52,11 +53,17 @@ def _under_way(engine: Engine) -> None:
 
 def _cancel_all(engine: Engine, active: list[RunRow]) -> None:
     waiting = sum(run.status == "queued" for run in active)
+    told = f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be repeated."
+    _of_all(told, f"Cancel all {len(active)}", "cancel_all", engine.cancel_all)
+
+
+def _of_all(told: str, label: str, key: str, work: Callable[[], object]) -> None:
+    """What is to be known before work on many runs, and the button that does it."""
     left, right = st.columns([2, 1], vertical_alignment="center")
     with left:
-        note(f"{len(active)} runs: {len(active) - waiting} running, {waiting} waiting. Cancelled runs can be repeated.")
-    if right.button(f"Cancel all {len(active)}", key="cancel_all", width="stretch"):
-        engine.cancel_all()
+        note(told)
+    if right.button(label, key=key, width="stretch"):
+        work()
         st.rerun()
 
 
@@ -67,12 +74,8 @@ def _repeat_all(engine: Engine) -> None:
         return
     counts = Counter(run.status for run in runs)
     what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    left, right = st.columns([2, 1], vertical_alignment="center")
-    with left:
-        note(f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, map(spec_of, runs))}.")
-    if right.button(f"Repeat all {len(runs)}", key="repeat_all", width="stretch"):
-        engine.repeat_all()
-        st.rerun()
+    told = f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, map(spec_of, runs))}."
+    _of_all(told, f"Repeat all {len(runs)}", "repeat_all", engine.repeat_all)
 
 
 def elapsed(run: RunRow) -> str:

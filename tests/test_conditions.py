@@ -24,12 +24,12 @@ from capbias_core.experiments.conditions import (
     condition_sets,
     describe,
     plan_conditions,
-    printed_conditions,
     suggested_condition,
     taken_of_several,
     without_value,
 )
 from capbias_core.experiments.families.attack import held_out_from
+from capbias_core.experiments.printed import printed_conditions
 from capbias_core.experiments.store import Workspace
 from capbias_core.experiments.within import WITHIN
 from capbias_core.load.published import published_results

@@ -38,10 +38,6 @@ SPELLED = {
 }  # fmt: skip
 _WHAT = "|".join(SPELLED).replace(" ", "[ _-]")
 _MASKED = re.compile(rf"(?:masked[ _-]+({_WHAT})|({_WHAT})[ _-]+masked)(?![a-z])", re.IGNORECASE)
-# The printed metric where it has another name than the measured one. DBAC's Table 4 prints, as BA, BA→ from T to A
-# (Wang & Russakovsky), which is DBA_G here, and not the BA of Zhao et al. that LIC measures.
-PRINTED_AS = {"attribution_score_percent": "attribution_score", "BA": "DBA_G"}
-PRINTED_TABLE = {"lic": "4", "dbac": "4"}
 
 TO_ORIGINAL, TO_NEUTRAL = (
     tuple(f"to_{other}{end}" for end in ("", "_low", "_high")) for other in ("original", "neutral")
@@ -368,15 +364,3 @@ def _masked_minus_original(pair: Pair, original: str) -> tuple[float, float, flo
     """Difference and interval of a pair, whichever of both stands first in it."""
     low, high = (math.nan, math.nan) if pair.ci_low is None else (pair.ci_low, pair.ci_high)
     return (-pair.difference, -high, -low) if pair.first == original else (pair.difference, low, high)
-
-
-def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
-    """The papers' values by condition (LIC's Table 4, DBAC's Table 4): the published columns, and `masked`."""
-    own = published[published["table"] == published["paper"].map(PRINTED_TABLE)]
-    own = own[(own["attribute"] == attribute) & (own["condition"] != "")]
-    masked = [
-        condition if condition == ORIGINAL else suggested_condition(condition)[1] for condition in own["condition"]
-    ]
-    own = own.assign(masked=masked, metric=own["metric"].replace(PRINTED_AS))
-    own.loc[own["metric"] == "DBA_G", "direction"] = ""  # printed as T->A; here the name itself says so
-    return own.reset_index(drop=True)

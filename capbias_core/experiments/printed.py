@@ -5,17 +5,23 @@ A row pairs with a measured one only where both are the same quantity; names, di
 
 from __future__ import annotations
 
+import pandas as pd
+
 from capbias_core.experiments import gender_score_names
-from capbias_core.experiments.conditions import ORIGINAL, PRINTED_AS, suggested_condition
+from capbias_core.experiments.conditions import ORIGINAL, suggested_condition
 from capbias_core.types import T_TO_A
 
-# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, and
-# what the Masking page shows (the share of a map outside people, BA→ from T to A).
+# Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
+# share of a map outside people; and DBAC's BA, which is BA→ from T to A (Wang & Russakovsky), DBA_G here, and not the
+# BA of Zhao et al. that LIC measures.
 OTHER_NAME = {
     ("dbac", "LIC_H"): "LIC_D",
     ("dbac", "METEOR"): "METEOR_aligned",
-    **{("dbac", printed): name for printed, name in PRINTED_AS.items()},
+    ("dbac", "attribution_score_percent"): "attribution_score",
+    ("dbac", "BA"): "DBA_G",
 }
+# The tables of values by what is masked on the photographs, by paper.
+BY_CONDITION = {"lic": "4", "dbac": "4"}
 # Metrics whose name here says the direction that is printed beside another name.
 NAMES_DIRECTION = "DBA_G"
 # Directions that the text says and the tables do not.
@@ -79,6 +85,16 @@ def as_measured(row: dict) -> dict:
         "encoder": row["encoder"] or ENCODER.get(named, ""),
         "aligned": ALIGNED.get(named, "") if not said else "",
     }  # fmt: skip
+
+
+def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """The papers' values by condition (LIC's Table 4, DBAC's Table 4): the published columns, metric and direction as
+    measured rows have them, and `masked`."""
+    own = published[published["table"] == published["paper"].map(BY_CONDITION)]
+    own = own[(own["attribute"] == attribute) & (own["condition"] != "")]
+    named = [as_measured(row) for row in own.to_dict("records")]
+    ours = {name: [row[name] for row in named] for name in ("metric", "direction", "masked")}
+    return own.assign(**ours).reset_index(drop=True)
 
 
 def no_counterpart(row: dict) -> str:

@@ -44,16 +44,12 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
     """
     own = rows[(rows["metric"] == LEAKAGE) & (rows["attribute"] == attribute)].set_index("masked")
     masked = [condition for condition in BY_STRENGTH if condition in own.index]
-    if (ORIGINAL not in own.index or not masked) and under_way:
-        return Answer(
-            f"{captioner}: what masking does to {attribute} leakage is being measured.",
-            "The answer appears here by itself when the runs above are done.",
-        )
     if ORIGINAL not in own.index or not masked:
-        return Answer(
-            f"{captioner}: what masking does to {attribute} leakage is not measured yet.",
-            "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run.",
-        )
+        what = f"{captioner}: what masking does to {attribute} leakage is"
+        if under_way:
+            return Answer(f"{what} being measured.", "The answer appears here by itself when the runs above are done.")
+        needed = "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run."
+        return Answer(f"{what} not measured yet.", needed)
     strongest = own.loc[masked[-1]]
     left = f"LIC_M {_interval(strongest, 'value', 'ci_low', 'ci_high')}"
     what = f"With {masked[-1]} masked ({WHAT[masked[-1]]}), captions of {captioner}"

@@ -37,7 +37,6 @@ from capbias_core.prepare.split import FIT, child_seed
 
 SET_ASIDE_OF = 8  # one in so many: 10 of the 80 percent
 SCORING_BATCH = 256
-FREE_ON_CPU = 2**63
 SHARE_OF_MEMORY = 0.7
 NOWHERE = -1e9  # the logit of a word that a seed's vocabulary has not
 

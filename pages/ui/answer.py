@@ -22,6 +22,7 @@ from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
+from capbias_core.present.table import counted
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
@@ -73,9 +74,8 @@ def answer_page() -> None:
 
 
 def _describe(comparison: Comparison) -> str:
-    sets = f"{len(comparison.runs)} captioner{'s' if len(comparison.runs) > 1 else ''}"
+    sets, seeds = counted(len(comparison.runs), "captioner"), counted(comparison.seeds, "seed")
     alignment = f", {comparison.alignment}" if comparison.alignment else ""
-    seeds = f"{comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
     return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}, {sets}{alignment}"
 
 

@@ -13,6 +13,7 @@ from capbias_core.experiments.read import CaptionScores, spec_of
 from capbias_core.experiments.reading import Reading, plan_reading, readings
 from capbias_core.experiments.store import RunRow
 from capbias_core.present.attention import attention_chart, first_shown
+from capbias_core.present.table import counted
 from capbias_core.present.words import legend
 from capbias_core.types import Attention
 from pages.ui import cached
@@ -92,10 +93,9 @@ def _form(engine: Engine, collection: str, run: RunRow, images: list[str]) -> No
         help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
     )  # fmt: skip
     device = right.selectbox("Device", DEVICES, key="reading_device", help="auto: CUDA where there is one.")
-    count = len(set(images))
     note(
         f"{attacker_entry(attacker).title}: one attacker is trained on the other images, and reads the captions of "
-        f"{count} image{'s' if count > 1 else ''} of this page. Each line has its own scale of colours."
+        f"{counted(len(set(images)), 'image')} of this page. Each line has its own scale of colours."
     )
     spec = plan_reading(engine.workspace, spec_of(run), attacker, images, {"device": device})
     start_button(engine, collection, [spec], "Read", "read_captions")

@@ -41,12 +41,17 @@ def draw_table(shown, place=st, **settings):
 
 def _width(column: pd.Series) -> int:
     """Pixels that the longest text of a column takes, or its name."""
-    return round(max(map(_pixels, [column.name, *column]))) + BESIDE
+    widest = 0.0
+    for text in sorted(map(str, [column.name, *column]), key=len, reverse=True):
+        if LETTER * len(text) <= widest:  # nor can any shorter one be wider
+            break
+        widest = max(widest, _pixels(text))
+    return round(widest) + BESIDE
 
 
-def _pixels(text: object) -> float:
-    narrow = sum(map(str(text).count, NARROW_LETTERS))
-    return LETTER * (len(str(text)) - narrow) + NARROW * narrow
+def _pixels(text: str) -> float:
+    narrow = sum(map(text.count, NARROW_LETTERS))
+    return LETTER * (len(text) - narrow) + NARROW * narrow
 
 
 def _given(config: str | dict | None) -> dict:
