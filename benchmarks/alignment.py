@@ -20,13 +20,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from benchmarks.interactive import COLLECTION, load
-from capbias_core.experiments.plan import Request, plan
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace, bytes_frame
-from capbias_core.experiments.vectors import alignment_option, keep_vectors, offer_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import neighbours
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors
+from capbias_core.workspace.store import Workspace, bytes_frame
+from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 
 WORDS, KNOWN, NUMBERS = 10_000, 1_000, 300
 WINDOW, COMMON, KEPT = 5, 3, 100
@@ -58,8 +58,10 @@ def time_table() -> None:
     alone = [one_by_one(vectors, place) for place in range(part)]
     single = (time.perf_counter() - start) * WORDS / part
     assert all(found.nearest[words[place]] == words[own] for place, own in enumerate(alone))
-    print(f"{WORDS:,} words x {KNOWN:,} known, {NUMBERS} numbers: {product:.2f} s (at most 1), word by word "
-          f"{single:.0f} s (from {part} words), {single / product:.0f} times as long")  # fmt: skip
+    print(
+        f"{WORDS:,} words x {KNOWN:,} known, {NUMBERS} numbers: {product:.2f} s (at most 1), word by word "
+        f"{single:.0f} s (from {part} words), {single / product:.0f} times as long"
+    )
 
 
 def one_by_one(vectors: Vectors, place: int) -> int:
@@ -88,8 +90,10 @@ def compare(workspace: Workspace, folder: Path, options) -> None:
             for row in outcome.results:
                 default = row.condition in ("", "with_references", "constant") or row.condition.endswith(item.name)
                 if row.metric in SHOWN and (default or row.metric.startswith("LIC")):
-                    print(f"{row.model} {row.metric} {row.condition}: {row.value:.2f} ±{row.spread or 0:.2f} "
-                          f"[{row.ci_low:.2f}, {row.ci_high:.2f}] n {row.n:,}")  # fmt: skip
+                    print(
+                        f"{row.model} {row.metric} {row.condition}: {row.value:.2f} ±{row.spread or 0:.2f} "
+                        f"[{row.ci_low:.2f}, {row.ci_high:.2f}] n {row.n:,}"
+                    )
             print(f"  {spec.family}: {time.perf_counter() - start:.1f} s")
             if "sweep" in outcome.arrays:
                 print(bytes_frame(outcome.arrays["sweep"]).round(2).to_string(index=False))
@@ -103,18 +107,23 @@ def write_vectors(path: Path, captions) -> None:
         counts[word] = counts.get(word, 0) + 1
     words = {word: place for place, word in enumerate(word for word, count in counts.items() if count >= COMMON)}
     codes = [[words[word] for word in text if word in words] for text in texts]
-    pairs = np.array([
-        (first, second) for own in codes for place, first in enumerate(own)
-        for second in own[max(0, place - WINDOW) : place + WINDOW + 1]
-    ])  # fmt: skip
+    pairs = np.array(
+        [
+            (first, second)
+            for own in codes
+            for place, first in enumerate(own)
+            for second in own[max(0, place - WINDOW) : place + WINDOW + 1]
+        ]
+    )
     together = csr_array((np.ones(len(pairs)), pairs.T), shape=(len(words), len(words))).tocoo()
     alone = np.bincount(pairs[:, 0], minlength=len(words)).astype(float)
     shared = csr_array((together.data, (together.row, together.col)), shape=together.shape)
     shared.sum_duplicates()
     rows, columns = shared.nonzero()
     information = np.log(shared.data * alone.sum() / (alone[rows] * alone[columns]))
-    left, values, _ = svds(csr_array((np.maximum(information, 0), (rows, columns)), shape=shared.shape), KEPT,
-                           random_state=0)  # fmt: skip
+    left, values, _ = svds(
+        csr_array((np.maximum(information, 0), (rows, columns)), shape=shared.shape), KEPT, random_state=0
+    )
     matrix = left * np.sqrt(values)
     lines = (f"{word} {' '.join(f'{number:.5f}' for number in row)}\n" for word, row in zip(words, matrix, strict=True))
     path.write_text("".join(lines), encoding="utf-8")

@@ -18,10 +18,10 @@ import pandas as pd
 
 from benchmarks.interactive import COLLECTION, load
 from capbias_core.attributes import get_attribute
-from capbias_core.experiments.families.cooccurrence import cooccurrence_estimates, evidence_of
-from capbias_core.experiments.plan import Request, plan
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures.bias_amplification import cooccurrence_estimates, evidence_of
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.store import Workspace
 
 METRICS = ("BA", "DBA_G", "DBA_O")
 IMAGES = 500_000
@@ -57,8 +57,10 @@ def time_million() -> None:
     evidence, _ = evidence_of(human, model, labels, get_attribute("gender"), objects)
     values = {name: (found.value, found.interval()) for name, found in cooccurrence_estimates(evidence).items()}
     taken = time.perf_counter() - start
-    print(f"BA and DBA, {len(human) + len(model):,} generated captions: {taken:.1f} s (at most 60), memory at most "
-          f"{peak():.1f} GB, {before:.1f} GB of it before (at most 2)")  # fmt: skip
+    print(
+        f"BA and DBA, {len(human) + len(model):,} generated captions: {taken:.1f} s (at most 60), memory at most "
+        f"{peak():.1f} GB, {before:.1f} GB of it before (at most 2)"
+    )
     for name, (value, (low, high)) in values.items():
         print(f"  {name} {value:.2f} [{low:.2f}, {high:.2f}]")
 

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from capbias_core.experiments.boxes import boxes_of, weights_of, weights_option
-from capbias_core.experiments.browse import find_pictures
-from capbias_core.experiments.store import Workspace
-from capbias_core.load.photographs import read_photograph
+from capbias_core.load.photographs import find_pictures, read_photograph
 from capbias_core.vision.detect import Detector, ultralytics
+from capbias_core.workspace.boxes import boxes_of, weights_of, weights_option
+from capbias_core.workspace.store import Workspace
 
 ROUNDS, AT_ONCE = 3, 16
 

@@ -17,9 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.ingest import keep_attributes, keep_captions, offer
-from capbias_core.experiments.plan import Request, plan, suggested_details
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.ingest import keep_attributes, keep_captions, offer
+from capbias_core.workspace.labels import suggested_details
 from tests.browser import READY, browser, open_page, server, settled
 
 EMPTY = "import streamlit as st\nst.title('Empty')\n"
@@ -117,9 +118,12 @@ def time_pages(running, home: Path, repeats: int) -> None:
         page = running.new_page(viewport={"width": 1280, "height": 1000})
         open_page(page, address)
         links = {
-            "Data": "text=What is kept", "Scores": ".js-plotly-plot .main-svg", "Captions": "text=Words over the set",
-            "Runs": "text=All runs", "Answer": "text=Words that give it away",
-        }  # fmt: skip
+            "Data": "text=What is kept",
+            "Scores": ".js-plotly-plot .main-svg",
+            "Captions": "text=Words over the set",
+            "Runs": "text=All runs",
+            "Answer": "text=Words that give it away",
+        }
         page.wait_for_timeout(READING)
         for attempt in range(repeats + 1):
             taken = {name: switch(page, name, sign) for name, sign in links.items()}

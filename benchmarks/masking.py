@@ -15,11 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.experiments.ingest import SEGMENTS, keep_images, keep_segments, offer
-from capbias_core.experiments.masking import MASKED, masking
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
+from capbias_core.runs.mask_runs import MASKED, masking
+from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
+from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, offer
+from capbias_core.workspace.store import Workspace
 
 
 def main() -> None:

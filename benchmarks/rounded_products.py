@@ -30,9 +30,11 @@ from capbias_core.attackers.training import in_groups  # noqa: E402
 
 # Which arguments of each product are its factors.
 PRODUCTS = {
-    torch.ops.aten.mm.default: (0, 1), torch.ops.aten.bmm.default: (0, 1), torch.ops.aten.addmm.default: (1, 2),
+    torch.ops.aten.mm.default: (0, 1),
+    torch.ops.aten.bmm.default: (0, 1),
+    torch.ops.aten.addmm.default: (1, 2),
     torch.ops.aten.baddbmm.default: (1, 2),
-}  # fmt: skip
+}
 DROPPED = 13  # of the 23 bits after the point
 
 

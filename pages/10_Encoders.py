@@ -9,11 +9,7 @@ import streamlit as st
 
 from capbias_core.aggregate.consistency import agreement, alignment, variation
 from capbias_core.aggregate.sensitivity import Sensitivity
-from capbias_core.attackers import ATTACKERS
-from capbias_core.attackers.device import DETERMINISTIC, DEVICES
-from capbias_core.errors import CapbiasError
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.encoders import (
+from capbias_core.analysis.encoders import (
     PRINTED,
     Measure,
     answering,
@@ -25,10 +21,10 @@ from capbias_core.experiments.encoders import (
     rows_of,
     sensitivity_of,
 )
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, attribute_of
-from capbias_core.experiments.published import measured_rows
-from capbias_core.experiments.store import Item
+from capbias_core.analysis.published import measured_rows
+from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.device import DETERMINISTIC, DEVICES
+from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import (
@@ -46,19 +42,15 @@ from capbias_core.present.encoders import (
     scores_by_encoder,
     seeds_note,
 )
-from capbias_core.present.looks import Look, captioner_looks
+from capbias_core.present.plot_styles import Look, captioner_looks
 from capbias_core.present.sentence import measure
 from capbias_core.present.table import to_csv
-from pages.ui.base import (
-    MASKED_TOO,
-    attribute_names,
-    collection_picker,
-    empty_state,
-    errors,
-    note,
-    page,
-    show_error,
-)
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import attribute_of
+from capbias_core.workspace.store import Item
+from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.running import cost, progress, state_of, under_way
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
@@ -113,10 +105,14 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     sources = [*([MEASURED] if measures_of(measured) else []), *PRINTED]
     several = measured["encoder"].nunique() > 1
     source = st.sidebar.selectbox(
-        "Values", sources, index=sources.index(MEASURED if several else next(iter(PRINTED))), format_func=_title,
-        key="values" if several else "printed_values", bind="query-params",  # a sweep that ends shows what it measured
+        "Values",
+        sources,
+        index=sources.index(MEASURED if several else next(iter(PRINTED))),
+        format_func=_title,
+        key="values" if several else "printed_values",
+        bind="query-params",  # a sweep that ends shows what it measured
         help="What was measured in this collection, or what a paper printed.",
-    )  # fmt: skip
+    )
     own = source == MEASURED
     published = published_results()
     rows = measured if own else printed_scores(published, source)
@@ -259,9 +255,13 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         return
     left, right = st.container(key="stacks").columns(2, gap="large")
     encoders = left.multiselect(
-        "Encoders", list(ATTACKERS), default=BY_DEFAULT, key="sweep_encoders", accept_new_options=True,
+        "Encoders",
+        list(ATTACKERS),
+        default=BY_DEFAULT,
+        key="sweep_encoders",
+        accept_new_options=True,
         help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
-    )  # fmt: skip
+    )
     captions = left.multiselect("Captioners", sets, default=first, key="sweep_sets")
     if len(first) < len(sets):
         left.caption(MASKED_TOO)
@@ -274,9 +274,10 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         "Device", DEVICES, key="sweep_device", help="auto: CUDA where there is one. ngram always runs on the CPU."
     )
     same = right.checkbox(
-        "Deterministic", key="sweep_deterministic",
+        "Deterministic",
+        key="sweep_deterministic",
         help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
-    )  # fmt: skip
+    )
     table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
     options = {"device": device, DETERMINISTIC: same}
     request = Request(

@@ -7,22 +7,9 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.conditions import COLUMNS, condition_rows, without_value
+from capbias_core.analysis.printed import printed_conditions
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.experiments.conditions import (
-    COLUMNS,
-    Plan,
-    all_sets,
-    condition_of,
-    condition_rows,
-    condition_sets,
-    describe,
-    plan_conditions,
-    taken_of_several,
-    without_value,
-)
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.printed import printed_conditions
-from capbias_core.experiments.store import Item
 from capbias_core.load.published import published_results
 from capbias_core.present.conditions import (
     TITLES,
@@ -32,10 +19,14 @@ from capbias_core.present.conditions import (
     condition_table,
     missing_line,
 )
+from capbias_core.runs.condition_runs import Plan, plan_conditions
+from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS
+from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
+from capbias_core.workspace.store import Item
+from pages.ui.artifact_runs import making_tabs, upload
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
-from pages.ui.laboratory import laboratory
-from pages.ui.making import making_tabs, upload
+from pages.ui.photo_inspector import laboratory
 from pages.ui.running import active_runs, progress, start_button
 from pages.ui.table import draw_table
 
@@ -114,13 +105,21 @@ def _choices(
     captioner = side.selectbox("Captioner", list(sets), key="captioner", bind="query-params") or ""
     first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
     chosen = side.multiselect(
-        "Protected attributes", attributes, default=first, key="attributes", bind="query-params",
+        "Protected attributes",
+        attributes,
+        default=first,
+        key="attributes",
+        bind="query-params",
         help="The first is the one whose words and scores a photograph's captions show.",
-    )  # fmt: skip
+    )
     attacker = side.selectbox(
-        "Attacker", list(ATTACKERS), key="attacker", bind="query-params", accept_new_options=True,
+        "Attacker",
+        list(ATTACKERS),
+        key="attacker",
+        bind="query-params",
+        accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
-    )  # fmt: skip
+    )
     seeds = side.number_input("Seeds", 1, 50, SEEDS, key="seeds", bind="query-params", help="The papers use 10.")
     taken = [_which(condition, items) for condition, items in sets.get(captioner, {}).items() if len(items) > 1]
     return captioner, chosen, attacker_entry(attacker).name, int(seeds), taken
@@ -129,9 +128,12 @@ def _choices(
 def _which(condition: str, items: list[Item]) -> str:
     """The set of a condition that is shown, of several; the newest first."""
     return st.sidebar.selectbox(
-        f"Set of the condition {condition}", [item.name for item in items], key=f"set_{condition}", bind="query-params",
+        f"Set of the condition {condition}",
+        [item.name for item in items],
+        key=f"set_{condition}",
+        bind="query-params",
         help="This captioner has several sets of this condition, such as one filled with grey and one blurred.",
-    )  # fmt: skip
+    )
 
 
 def _run(
@@ -209,10 +211,16 @@ def _which_is_which(engine: Engine, collection: str) -> None:
             }
         )
         edited = st.data_editor(
-            table, hide_index=True, disabled=["set"], key="described",
-            column_config={"condition": st.column_config.SelectboxColumn(options=list(CONDITIONS), required=True,
-                                                                         format_func=TITLES.get)},
-        )  # fmt: skip
+            table,
+            hide_index=True,
+            disabled=["set"],
+            key="described",
+            column_config={
+                "condition": st.column_config.SelectboxColumn(
+                    options=list(CONDITIONS), required=True, format_func=TITLES.get
+                )
+            },
+        )
         if st.button("Save", key="describe", disabled=edited.equals(table)):
             _save(engine, sets, edited)
 

@@ -10,10 +10,15 @@ import streamlit as st
 
 from capbias_core.attributes import holds_labels, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import own_attributes
-from capbias_core.experiments.conditions import suggested_condition
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.ingest import (
+from capbias_core.load import FORMATS, detect
+from capbias_core.load.report import MOST_LABELS
+from capbias_core.load.sniff import sniff
+from capbias_core.present.conditions import TITLES
+from capbias_core.runs.engine import Engine
+from capbias_core.types import CONDITIONS, Attribute
+from capbias_core.workspace import custom_attributes as own_attributes
+from capbias_core.workspace.conditions import suggested_condition
+from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
     SEGMENTS,
     Offered,
@@ -28,14 +33,9 @@ from capbias_core.experiments.ingest import (
     outdated,
     twins_text,
 )
-from capbias_core.experiments.plan import mapping_details
-from capbias_core.experiments.store import Item, suggested_name
-from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
-from capbias_core.load import FORMATS, detect
-from capbias_core.load.report import MOST_LABELS
-from capbias_core.load.sniff import sniff
-from capbias_core.present.conditions import TITLES
-from capbias_core.types import CONDITIONS, Attribute
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Item, suggested_name
+from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
@@ -50,9 +50,15 @@ KINDS = {
     SEGMENTS: "Outlines in the photographs (COCO instances)",
 }
 KEPT = {
-    "captions": "captions", "references": "human captions", "attributes": "labels", "objects": "objects",
-    SEGMENTS: "outlines", "boxes": "boxes, by a detector", "images": "photographs", VECTORS: "word vectors",
-}  # fmt: skip
+    "captions": "captions",
+    "references": "human captions",
+    "attributes": "labels",
+    "objects": "objects",
+    SEGMENTS: "outlines",
+    "boxes": "boxes, by a detector",
+    "images": "photographs",
+    VECTORS: "word vectors",
+}
 TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
@@ -81,20 +87,25 @@ def _load(engine: Engine) -> None:
         kind = st.radio("What is it?", list(KINDS), format_func=KINDS.get, key="kind", bind="query-params")
         names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
         collection = st.selectbox(
-            "Collection", names, index=names.index(DEFAULT_COLLECTION), key="into", accept_new_options=True,
+            "Collection",
+            names,
+            index=names.index(DEFAULT_COLLECTION),
+            key="into",
+            accept_new_options=True,
             help="What belongs together: a table of labels, human captions, and the captions of several models for "
             "the same images. Type a new name to start one.",
-        )  # fmt: skip
+        )
     with right:
         if kind == "images":
             _photographs(engine, collection)
             return
         round_ = st.session_state.setdefault("round", 0)
         upload = st.file_uploader(
-            "Drop a file", key=f"file_{round_}",
+            "Drop a file",
+            key=f"file_{round_}",
             help="COCO results JSON, COCO captions JSON, CSV, TSV, JSON Lines, Parquet, or the LIC release's pickles. "
             "Its format is found by its content.",
-        )  # fmt: skip
+        )
         typed = st.text_input("or a path on the server", key=f"path_{round_}")
     if upload is None and not typed.strip():
         discard()
@@ -137,15 +148,18 @@ def _vectors(engine: Engine, collection: str) -> None:
     with st.expander("Word vectors of this collection (optional, for contextual vocabulary alignment)"):
         left, right = st.columns([2, 1])
         typed = left.text_input(
-            "File on the server", key="vectors_file",
+            "File on the server",
+            key="vectors_file",
             help="GloVe's text, or the text or binary of word2vec and fastText, plain or .gz. The file stays where it "
             "is; the vectors of the captions' words are kept.",
-        )  # fmt: skip
+        )
         name = right.text_input(
-            "Name", key="vectors_name", placeholder="the file's, without the ending",
+            "Name",
+            key="vectors_name",
+            placeholder="the file's, without the ending",
             help="Results are named by it. A name with glove, fasttext or word2vec in it is shortened to that, as in "
             "the papers' tables.",
-        )  # fmt: skip
+        )
         if typed.strip() and st.button("Look the captions' words up", key="vectors"):
             with errors(), st.spinner("Reading the file; a few gigabytes take half a minute"):
                 offered = offer_vectors(engine.workspace, server_path(typed), collection)
@@ -241,9 +255,11 @@ def _labels(column: str, counts: pd.Series, attribute) -> dict[str, str | None]:
     mapping: dict[str, str | None] = {}
     for place, (raw, count) in enumerate(counts.items()):
         chosen = rows[place // A_ROW][place % A_ROW].selectbox(
-            plain(f"{raw or 'empty'} ({count:,} images)"), options, options.index(suggested[raw] or DROP),
+            plain(f"{raw or 'empty'} ({count:,} images)"),
+            options,
+            options.index(suggested[raw] or DROP),
             key=f"label_{column}_{attribute.name}_{raw}",
-        )  # fmt: skip
+        )
         mapping[raw] = None if chosen == DROP else chosen
     return mapping
 
@@ -255,10 +271,13 @@ def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped:
     trained, written = None, {}
     if offered.kind == "captions":
         said = middle.segmented_control(
-            "Was the model trained on these human captions?", list(TRAINED), default="not known", required=True,
+            "Was the model trained on these human captions?",
+            list(TRAINED),
+            default="not known",
+            required=True,
             help="Only a model that learned from the references can be said to amplify their bias; for others the "
             "page says that it differs from the human captions.",
-        )  # fmt: skip
+        )
         trained = TRAINED[said]
         written = _written(name, path)
     if right.button("Keep", type="primary", width="stretch", key="keep"):
@@ -287,9 +306,13 @@ def _written(name: str, path: Path) -> dict[str, str]:
         "Captioner", suggested[0], key=f"captioner_{path}_{name}", help="Whose captions they are, whatever was masked."
     )
     condition = right.selectbox(
-        "What was masked on the photographs", CONDITIONS, CONDITIONS.index(suggested[1]), format_func=TITLES.get,
-        key=f"condition_{path}_{name}", help="The Masking page puts each metric against it.",
-    )  # fmt: skip
+        "What was masked on the photographs",
+        CONDITIONS,
+        CONDITIONS.index(suggested[1]),
+        format_func=TITLES.get,
+        key=f"condition_{path}_{name}",
+        help="The Masking page puts each metric against it.",
+    )
     return {"captioner": captioner.strip(), "condition": condition}
 
 
@@ -312,9 +335,11 @@ def _derive(engine: Engine) -> None:
     rules = {name: own for name, own in own_attributes.known(engine.workspace).items() if own.derived}
     left, right = st.columns(2, gap="large")
     place = left.selectbox(
-        "Human captions", range(len(human)), key="derive_from",
+        "Human captions",
+        range(len(human)),
+        key="derive_from",
         format_func=lambda place: f"{human[place].name} ({human[place].collection}, {human[place].images:,} images)",
-    )  # fmt: skip
+    )
     name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else next(iter(rules))
     if st.button(f"Derive {name} labels from these captions", key="derive"):
         st.session_state["deriving"] = (human[place].hash, name)
@@ -379,8 +404,10 @@ def _kept(engine: Engine) -> None:
 
 def _delete(engine: Engine, item: Item, uses: int) -> None:
     with st.popover(plain(f"Delete {item.name}"), icon=":material/delete:"):
-        note(f"{item.name} goes from the workspace, and with it {uses} runs and their results. What it came from stays "
-             "where it is.")  # fmt: skip
+        note(
+            f"{item.name} goes from the workspace, and with it {uses} runs and their results. What it came from stays "
+            "where it is."
+        )
         if st.button("Delete for good", type="primary", key="delete"):
             with errors():
                 engine.workspace.delete(item)

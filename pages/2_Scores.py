@@ -8,21 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.analysis.encoders import sensitivity_alike
+from capbias_core.analysis.read import comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.encoders import sensitivity_alike
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.photographs import photograph_sets
-from capbias_core.experiments.plan import (
-    Request,
-    RunSpec,
-    attribute_from,
-    compares,
-    object_sources,
-    plan,
-)
-from capbias_core.experiments.read import comparisons
-from capbias_core.experiments.store import ACTIVE, Item
+from capbias_core.measures.base import RunSpec
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
@@ -30,6 +19,13 @@ from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import answer, measure, named_notes, readings_warning, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, compares, plan
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.objects import object_sources
+from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached
 from pages.ui.alignment import alignment_picker
 from pages.ui.base import (
@@ -48,14 +44,24 @@ from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
 
 ASKED = {
-    "lic": "LIC", "leakage": "leakage and SC", "ratio": "ratio", "error": "error", "ba": "BA",
-    "dba": "DBA_G and DBA_O", "dbac": "DBAC", "dbac_accuracy": "DBAC, Q = accuracy",
-    "dbac_code": "DBAC, as in its code", "dpa": "DPA", "multi": "Multi",
+    "lic": "LIC",
+    "leakage": "leakage and SC",
+    "ratio": "ratio",
+    "error": "error",
+    "ba": "BA",
+    "dba": "DBA_G and DBA_O",
+    "dbac": "DBAC",
+    "dbac_accuracy": "DBAC, Q = accuracy",
+    "dbac_code": "DBAC, as in its code",
+    "dpa": "DPA",
+    "multi": "Multi",
     "quality": "caption quality",
-    "performance_gap": "quality by group", "vocabulary": "vocabulary size",
-    "cooccurrence": "objects and values named together", "naming": "values named, over the human captions",
+    "performance_gap": "quality by group",
+    "vocabulary": "vocabulary size",
+    "cooccurrence": "objects and values named together",
+    "naming": "values named, over the human captions",
     **JUDGED,
-}  # fmt: skip
+}
 BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
 NO_REFERENCES = "none"
 MOST_BUTTONS = 8
@@ -95,15 +101,22 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         table = holding[side.selectbox("Attribute table", list(holding), key="table", bind="query-params")]
     references = [item.name for item in engine.workspace.items("references", collection)]
     human = side.selectbox(
-        "Human captions", [*references, NO_REFERENCES], key="references", bind="query-params",
+        "Human captions",
+        [*references, NO_REFERENCES],
+        key="references",
+        bind="query-params",
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
-    )  # fmt: skip
+    )
     attacker = side.selectbox(
-        "Attacker", list(ATTACKERS), key="attacker", bind="query-params", accept_new_options=True,
+        "Attacker",
+        list(ATTACKERS),
+        key="attacker",
+        bind="query-params",
+        accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
-    )  # fmt: skip
+    )
     seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
     seen = photograph_sets(engine.workspace, collection)
     known = [name for name in ASKED if seen or name not in JUDGED]
@@ -111,21 +124,28 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Metrics", known, default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
     )
     words = side.checkbox(
-        "Scores and words of each caption", value=attacker_entry(attacker).in_process, key=f"words_{attacker}",
+        "Scores and words of each caption",
+        value=attacker_entry(attacker).in_process,
+        key=f"words_{attacker}",
         help=f"Trains {attacker_entry(attacker).folds} more attackers a set, so that every caption is scored by one "
         "that did not train on its image.",
-    )  # fmt: skip
+    )
     merge = side.checkbox(
-        "Merge runs of masked words", key="merge", bind="query-params",
+        "Merge runs of masked words",
+        key="merge",
+        bind="query-params",
         help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
-    )  # fmt: skip
+    )
     objects = list(object_sources(engine.workspace, collection, table))
     shown = ""
     if objects[1:]:
         shown = side.selectbox(
-            "Objects of the images", ["", *objects], key="objects", bind="query-params",
+            "Objects of the images",
+            ["", *objects],
+            key="objects",
+            bind="query-params",
             format_func=lambda name: name or "where most images have some",
-        )  # fmt: skip
+        )
     judge = judge_picker(engine.workspace, collection, metrics)
     alignment = alignment_picker(engine.workspace, collection) if human != NO_REFERENCES else {}
     comparing = [ASKED[name] for name in metrics if any(map(compares, expand_metrics([name])))]
@@ -134,11 +154,19 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     if not _has_words(table, attribute):
         metrics = [name for name in metrics if name not in ("ratio", "error", "cooccurrence", "naming")]
     return Request(
-        collection=collection, captions=tuple(captions), table=table.name, attribute=attribute,
-        metrics=tuple(metrics), references="" if human == NO_REFERENCES else human, attacker=attacker,
-        seeds=int(seeds), merge_masks=merge, words=words, objects=shown,
+        collection=collection,
+        captions=tuple(captions),
+        table=table.name,
+        attribute=attribute,
+        metrics=tuple(metrics),
+        references="" if human == NO_REFERENCES else human,
+        attacker=attacker,
+        seeds=int(seeds),
+        merge_masks=merge,
+        words=words,
+        objects=shown,
         options={"tokenizer": default_tokenizer()} | alignment | judge,
-    )  # fmt: skip
+    )
 
 
 def _has_words(table: Item, attribute: str) -> bool:
@@ -225,9 +253,8 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
         after = 1 + list(table.columns).index("rank" if ranks else "captioner")
         table.insert(after, "encoders", [encoder_note(said, model) for model in table["captioner"]])
     event = draw_table(
-        table, on_select="rerun", selection_mode="single-row", key="scores_table",
-        alt="Scores of each captioner",
-    )  # fmt: skip
+        table, on_select="rerun", selection_mode="single-row", key="scores_table", alt="Scores of each captioner"
+    )
     note(
         "Value ± standard deviation over attacker seeds [95% interval over images]. Rank 1 is the lowest; a span is a "
         "tie. Select a row to read that captioner's captions."

@@ -7,20 +7,20 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.caption_filters import caption_rows, select_rows, sort_orders
+from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.attackers.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.browse import caption_rows, select_rows, sort_orders
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.ingest import picture_path
-from capbias_core.experiments.read import CaptionScores, caption_runs, scoring_attackers
-from capbias_core.experiments.store import RunRow
-from capbias_core.explain.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.prepare import tokenize
 from capbias_core.present.words import STYLE, legend
+from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
+from capbias_core.workspace.ingest import picture_path
+from capbias_core.workspace.store import RunRow
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page, show_error
 from pages.ui.coloured import coloured_caption
-from pages.ui.reading import other_encoders
+from pages.ui.encoder_view import other_encoders
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
@@ -119,14 +119,18 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str
         shown = shown.drop(columns="difference")
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
     draw_table(
-        shown, height=400, selection_mode="single-row", key=key, alt=f"Captions of {name}",
+        shown,
+        height=400,
+        selection_mode="single-row",
+        key=key,
+        alt=f"Captions of {name}",
         on_select=partial(_pick, key, "image", list(part["image_id"])),
         column_config={
             "difference": st.column_config.NumberColumn(
                 format="%+.2f", help=f"Probability of the labelled value, {name} minus {against}."
-            ),
+            )
         },
-    )  # fmt: skip
+    )
     images = list(part["image_id"])
     return st.session_state["image"].strip() or images[0], images
 
@@ -190,9 +194,16 @@ def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, large
     row = scores.table.loc[place]
     delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
     coloured_caption(
-        name, row["masked"].split(), scores.words_of(place), scores.attribute, int(row["predicted"]),
-        row["confidence"], tokenize(_written(engine, scores, place)), largest, delta,
-    )  # fmt: skip
+        name,
+        row["masked"].split(),
+        scores.words_of(place),
+        scores.attribute,
+        int(row["predicted"]),
+        row["confidence"],
+        tokenize(_written(engine, scores, place)),
+        largest,
+        delta,
+    )
 
 
 @st.fragment
@@ -205,9 +216,10 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
         return
     original = _written(engine, scores, place)
     edited = st.text_input(
-        "Edit the caption, or write an edit such as: umbrella -> bat | dog", original,
+        "Edit the caption, or write an edit such as: umbrella -> bat | dog",
+        original,
         key=f"what_if_{scores.run.run_id}_{place}",
-    )  # fmt: skip
+    )
     if not edited.strip():
         note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
         return
@@ -272,13 +284,18 @@ def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
     formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
     key = f"words_{run.run_id}_{smallest}"
     draw_table(
-        shown, height=360, selection_mode="single-row", key=key,
+        shown,
+        height=360,
+        selection_mode="single-row",
+        key=key,
         on_select=partial(_pick, key, "word", list(shown["word"])),
         column_config={"mean": st.column_config.NumberColumn(format="%.3f"), **formats},
         alt=f"Words of {name} and what they add",
-    )  # fmt: skip
-    note("Mean: what the word adds to the logit of the captions that contain it. Share: of the captions of each "
-         "labelled value. Select a word to list its captions.")  # fmt: skip
+    )
+    note(
+        "Mean: what the word adds to the logit of the captions that contain it. Share: of the captions of each "
+        "labelled value. Select a word to list its captions."
+    )
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.read import spec_of
 from capbias_core.attackers.device import AUTO
-from capbias_core.experiments.engine import Engine, unfinished
-from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import PROTOCOL
-from capbias_core.experiments.read import spec_of
-from capbias_core.experiments.store import ACTIVE, RunRow
+from capbias_core.measures import FAMILIES
+from capbias_core.measures.base import PROTOCOL
+from capbias_core.runs.engine import Engine, unfinished
+from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui.base import empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost, label
 from pages.ui.table import draw_table
@@ -105,8 +105,8 @@ def _all_runs(engine: Engine) -> None:
     if st.session_state.get("run") not in (None, *ids):
         del st.session_state["run"]
     chosen = st.selectbox(
-        "How a number was made", ids, index=None, key="run", bind="query-params", placeholder="Choose a run",
-    )  # fmt: skip
+        "How a number was made", ids, index=None, key="run", bind="query-params", placeholder="Choose a run"
+    )
     if chosen:
         _details(engine, runs[ids.index(chosen)])
 
@@ -143,8 +143,9 @@ def _details(engine: Engine, run: RunRow) -> None:
 
 def _settings_of_making(spec: dict) -> dict[str, str]:
     """Of a run that makes an item from photographs."""
-    options = {key: value.get("name", "") if isinstance(value, dict) else str(value)
-               for key, value in spec["options"].items()}  # fmt: skip
+    options = {
+        key: value.get("name", "") if isinstance(value, dict) else str(value) for key, value in spec["options"].items()
+    }
     return options | {"protocol version": str(spec["protocol"])}
 
 

@@ -7,13 +7,13 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments.claims import CLAIMS, verdicts
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.published import PAPERS, beside_measured, fullest_table, measured_rows, of_originals
-from capbias_core.experiments.tradeoff import AGAINST, measured_points, printed_points
+from capbias_core.analysis.claims import CLAIMS, verdicts
+from capbias_core.analysis.published import PAPERS, beside_measured, fullest_table, measured_rows, of_originals
+from capbias_core.analysis.tradeoff import AGAINST, measured_points, printed_points
 from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
+from capbias_core.runs.engine import Engine
 from pages.ui.base import collection_picker, errors, note, page
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -58,7 +58,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
         shown.style.map(cell_style, subset=[HOLDS]),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
         alt="Printed and measured values",
-    )  # fmt: skip
+    )
     note(
         "Printed: as in the paper, ± its standard deviation over seeds (or 95% where it says so). Measured: value ± "
         "standard deviation over attacker seeds [95% interval over images], in the paper's unit."

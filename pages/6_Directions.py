@@ -7,15 +7,15 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.directions import directions, measures_in
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.known_answer import kept_answers
-from capbias_core.experiments.plan import Request, plan
-from capbias_core.experiments.published import measured_rows
-from capbias_core.experiments.store import Item
+from capbias_core.analysis.directions import directions, measures_in
+from capbias_core.analysis.known_answer import kept_answers
+from capbias_core.analysis.published import measured_rows
 from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.store import Item
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
@@ -68,9 +68,11 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     ways = list(frame.groupby(["encoder", "condition", "seeds"], sort=False).groups)
     if len(ways) > 1:
         chosen = st.sidebar.selectbox(
-            "Measured with", ways, key="way",
+            "Measured with",
+            ways,
+            key="way",
             format_func=lambda way: ", ".join(str(part).replace("_", " ") for part in way if part),
-        )  # fmt: skip
+        )
     else:
         chosen = ways[0]
     return frame[(frame[["encoder", "condition", "seeds"]] == list(chosen)).all(axis=1)]

@@ -8,13 +8,9 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments import objects
-from capbias_core.experiments.cost import family_seconds
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.models import KINDS
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, plan
-from capbias_core.experiments.store import Item, Workspace
+from capbias_core.analysis import objects
 from capbias_core.language.files import MINILM
+from capbias_core.measures.base import RunSpec
 from capbias_core.metrics import METRICS
 from capbias_core.present.objects import (
     beside_chart,
@@ -25,7 +21,13 @@ from capbias_core.present.objects import (
     short_names,
 )
 from capbias_core.present.sentence import duration
+from capbias_core.runs.cost import family_seconds
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attribute
+from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.store import Item, Workspace
 from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -81,13 +83,21 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str,
     attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")
     references = {item.name: item for item in engine.workspace.items("references", collection)}
     human = side.selectbox("Human captions", [*references, NOBODY], key="references", bind="query-params")
-    source = side.selectbox("Objects", list(SOURCES), format_func=SOURCES.get, key="objects", bind="query-params",
-                            help="Named: COCO's 80 objects and their other names. Of the image: annotated, where they "
-                            "are loaded.")  # fmt: skip
+    source = side.selectbox(
+        "Objects",
+        list(SOURCES),
+        format_func=SOURCES.get,
+        key="objects",
+        bind="query-params",
+        help="Named: COCO's 80 objects and their other names. Of the image: annotated, where they are loaded.",
+    )
     words = side.text_input(
-        "Further words", key="further", bind="query-params", placeholder="kitchen, baseball",
+        "Further words",
+        key="further",
+        bind="query-params",
+        placeholder="kitchen, baseball",
         help="Words that also count as objects where a caption has them, with commas between.",
-    )  # fmt: skip
+    )
     options = {"objects_from": source}
     further = [word.strip() for word in words.split(",") if word.strip()]
     options |= {"object_words": further} if further else {}
@@ -118,9 +128,14 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     }
     numbers |= {name: st.column_config.NumberColumn(format="%+.2f") for name in shown if name.startswith("difference")}
     event = draw_table(
-        shown, height=360, on_select="rerun", selection_mode="single-row", column_config=numbers,
-        key=f"objects_{spec.run_id}", alt=f"Objects in captions of {spec.model}",
-    )  # fmt: skip
+        shown,
+        height=360,
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config=numbers,
+        key=f"objects_{spec.run_id}",
+        alt=f"Objects in captions of {spec.model}",
+    )
     part = ""
     if "human_captions" in table:
         part = "Both sides: the images that have model and human captions; without human captions, all. "
@@ -133,9 +148,11 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         found = _captions(engine.folder, spec, name)
         st.subheader(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
         draw_table(
-            found.rename(columns={"image_id": "image"}), height=280, alt=f"Captions with {name}",
+            found.rename(columns={"image_id": "image"}),
+            height=280,
+            alt=f"Captions with {name}",
             key=f"captions_{spec.run_id}_{name}",
-        )  # fmt: skip
+        )
 
 
 def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
@@ -145,11 +162,13 @@ def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
     )
     drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
     st.plotly_chart(drawn, key="objects_chart", config={"displayModeBar": False}, alt=f"Objects, {CHARTS[chosen]}")
-    note({
-        "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names the "
-        "value more often beside it than people do.",
-        "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
-    }[chosen])  # fmt: skip
+    note(
+        {
+            "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names the "
+            "value more often beside it than people do.",
+            "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
+        }[chosen]
+    )
 
 
 def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, attribute: Attribute) -> None:
@@ -190,16 +209,21 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
     with st.form("gender_score", border=True):
         what = st.radio("Measure", [DISTANCE, SCORE], horizontal=True, key="measure")
         left, middle, right = st.columns(3)
-        language = left.text_input("Language model", KINDS["language_model"][1], key="language_model",
-                                   help="For the Gender Score. A folder, or a name in the local cache.")  # fmt: skip
+        language = left.text_input(
+            "Language model",
+            KINDS["language_model"][1],
+            key="language_model",
+            help="For the Gender Score. A folder, or a name in the local cache.",
+        )
         encoder = middle.text_input(
             "Sentence encoder",
             MINILM,
             key="sentence_encoder",
             help=f"A folder, a name, or {MINILM}. The paper's: {KINDS['sentence_encoder'][1]}",
         )
-        masked = right.text_input("Masked language model (optional)", key="masked_model",
-                                  placeholder=KINDS["masked_model"][1])  # fmt: skip
+        masked = right.text_input(
+            "Masked language model (optional)", key="masked_model", placeholder=KINDS["masked_model"][1]
+        )
         pressed = st.form_submit_button("Run", type="primary")
     costs = [
         f"{name} about {duration(family_seconds(engine.workspace, spec.captions, FAMILIES_OF[name]))}"

@@ -7,17 +7,18 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.cost import expected
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, RunSpec, plan
-from capbias_core.experiments.published import measured_rows
-from capbias_core.experiments.read import sweep_of
-from capbias_core.experiments.store import ACTIVE
-from capbias_core.experiments.vectors import VECTORS
+from capbias_core.analysis.published import measured_rows
+from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
+from capbias_core.measures.base import RunSpec
 from capbias_core.present.alignment import COMPARED, grey_printed, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.present.sentence import duration
+from capbias_core.runs.cost import expected
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.store import ACTIVE
+from capbias_core.workspace.vectors import VECTORS
 from pages.ui.alignment import chosen_alignment
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
@@ -29,9 +30,10 @@ WHAT = (
     "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
 )
 MEASURED_BY = {
-    "LIC_D": "the second button above", "METEOR_aligned": "the first button above",
+    "LIC_D": "the second button above",
+    "METEOR_aligned": "the first button above",
     "DBAC_H": "choose DBAC and a vocabulary alignment on the Scores page",
-}  # fmt: skip
+}
 NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
 
 
@@ -79,9 +81,14 @@ def _request(engine: Engine, collection: str) -> Request:
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
     vectors = side.selectbox("Word vectors", list(kept), key="vectors", bind="query-params")
     return Request(
-        collection, tuple(captions), tables[attribute], attribute, ("alignment",), references,
+        collection,
+        tuple(captions),
+        tables[attribute],
+        attribute,
+        ("alignment",),
+        references,
         options={"alignment": chosen_alignment(kept[vectors])},
-    )  # fmt: skip
+    )
 
 
 def _measure(engine: Engine, collection: str, request: Request) -> None:
@@ -97,9 +104,14 @@ def _measure(engine: Engine, collection: str, request: Request) -> None:
 
 def _leakage(request: Request, options: dict) -> Request:
     return Request(
-        request.collection, request.captions, request.table, request.attribute, ("lic",), request.references,
+        request.collection,
+        request.captions,
+        request.table,
+        request.attribute,
+        ("lic",),
+        request.references,
         options=options,
-    )  # fmt: skip
+    )
 
 
 def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
@@ -130,9 +142,11 @@ def _sweeps(engine: Engine, request: Request) -> None:
     headline, support = sweep_sentence(tables[primary], primary, delta)
     st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
     st.plotly_chart(
-        sweep_chart(tables, primary, delta), key="sweep", config={"displayModeBar": False},
+        sweep_chart(tables, primary, delta),
+        key="sweep",
+        config={"displayModeBar": False},
         alt="Contextual share of substitutions, and METEOR, against delta",
-    )  # fmt: skip
+    )
     others = " Grey: the other captioners." if len(tables) > 1 else ""
     note(
         f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "

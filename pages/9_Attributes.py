@@ -9,10 +9,10 @@ import streamlit as st
 
 from capbias_core.attributes import AttributeFile, attribute_files, parse_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.own_attributes import SOURCE, attribute_folder, delete, keep, tables_with
 from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
+from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
+from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, tables_with
 from pages.ui import cached
 from pages.ui.base import errors, note, page, plain, show_error
 from pages.ui.table import draw_table
@@ -114,9 +114,11 @@ def _tried(engine: Engine, attribute: Attribute) -> None:
     draw_table(pd.DataFrame(rows), alt="Captions that name each value")
     left, _ = st.columns([1, 2])
     place = left.selectbox(
-        "Words and examples of", range(len(found)), key="tried",
+        "Words and examples of",
+        range(len(found)),
+        key="tried",
         format_func=lambda place: f"{found[place][0].name} ({found[place][0].collection})",
-    )  # fmt: skip
+    )
     trial = found[place][1]
     note(f"Words found, with the number of captions: {words_text(trial)}.")
     draw_table(examples_table(trial), alt="Captions as written and as an attacker reads them")

@@ -48,11 +48,25 @@ def server(home: Path, app: Path = ROOT / "app.py") -> Iterator[tuple[str, subpr
     """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it."""
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.port", str(port),
-         "--server.address", "127.0.0.1"],
-        cwd=app.parent, env={**os.environ, "CAPBIAS_HOME": str(home)}, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            str(app),
+            "--server.headless",
+            "true",
+            "--server.port",
+            str(port),
+            "--server.address",
+            "127.0.0.1",
+        ],
+        cwd=app.parent,
+        env={**os.environ, "CAPBIAS_HOME": str(home)},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         wait_until_healthy(address)

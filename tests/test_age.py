@@ -13,11 +13,11 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.plan import attribute_from
-from capbias_core.experiments.store import Workspace
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.prepare import derive_labels, masked_captions
+from capbias_core.workspace import ingest
+from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.store import Workspace
 
 # Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
 YOUNG = "kid child young boy little baby childhood babyhood toddler adolescence adolescent teenager schoolboy schoolgirl youngster infant preschooler student girl"  # noqa: E501
@@ -248,17 +248,21 @@ BAD = {
         "neither --attributes nor --collection",
     ),
     "explain has no references": (
-        ["explain", "--captions", "model.json", "--attribute", "age"], "and no human captions"
+        ["explain", "--captions", "model.json", "--attribute", "age"],
+        "and no human captions",
     ),
     "import of nothing": (["import", "--kind", "attributes"], "no FILE"),
     "two sources": (
-        ["import", "gender.csv", "--kind", "attributes", "--from-references", "human"], "FILE with --from-references"
+        ["import", "gender.csv", "--kind", "attributes", "--from-references", "human"],
+        "FILE with --from-references",
     ),
     "captions from references": (
-        ["import", "--kind", "captions", "--from-references", "human"], "--from-references with captions"
+        ["import", "--kind", "captions", "--from-references", "human"],
+        "--from-references with captions",
     ),
     "no attribute to derive": (
-        ["import", "--kind", "attributes", "--from-references", "human"], "with --attribute left out"
+        ["import", "--kind", "attributes", "--from-references", "human"],
+        "with --attribute left out",
     ),
     "no rule": (
         ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "gender"],
@@ -268,7 +272,7 @@ BAD = {
         ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "age"],
         "collection 'my captions'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("argv", "message"), BAD.values(), ids=BAD)

@@ -10,15 +10,22 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.analysis.published import beside_measured
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.families import alignment as family
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.published import beside_measured
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace, bytes_frame
-from capbias_core.experiments.vectors import (
+from capbias_core.load.published import published_results
+from capbias_core.load.vectors import read_vectors
+from capbias_core.measures import alignment as family
+from capbias_core.metrics.caption_quality import has_java
+from capbias_core.prepare.align import Alignment, neighbours
+from capbias_core.present.alignment import side_by_side
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.types import RESULT_COLUMNS, Result, Vectors
+from capbias_core.workspace import ingest
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace, bytes_frame
+from capbias_core.workspace.vectors import (
     aligned_captions,
     alignment_name,
     alignment_option,
@@ -26,12 +33,6 @@ from capbias_core.experiments.vectors import (
     looked_up,
     offer_vectors,
 )
-from capbias_core.load.published import published_results
-from capbias_core.load.vectors import read_vectors
-from capbias_core.metrics.caption_quality import has_java
-from capbias_core.prepare.align import Alignment, neighbours
-from capbias_core.present.alignment import side_by_side
-from capbias_core.types import RESULT_COLUMNS, Result, Vectors
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
@@ -67,9 +68,12 @@ def word2vec(rows: dict, end: bytes = b"\n") -> bytes:
 
 
 FORMATS = {
-    "glove.txt": glove, "fasttext.vec": fasttext, "tabs.txt": tabbed, "word2vec.bin": word2vec,
+    "glove.txt": glove,
+    "fasttext.vec": fasttext,
+    "tabs.txt": tabbed,
+    "word2vec.bin": word2vec,
     "gensim.bin": lambda rows: word2vec(rows, b""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
@@ -146,8 +150,11 @@ def at_angles(angles: dict[str, float], length: float = 1.0) -> Vectors:
 
 
 def test_the_nearest_word_and_its_distance_by_hand():
-    found = neighbours({"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"}, frozenset(["chair", "table", "a"]),
-                       at_angles(ANGLES))  # fmt: skip
+    found = neighbours(
+        {"seat", "sofa", "opposite", "ocarina", "<gender>", "chair"},
+        frozenset(["chair", "table", "a"]),
+        at_angles(ANGLES),
+    )
     # 30 degrees from chair: 1 - cos 30 = 0.134. 37 from table: 0.201. opposite: 90 from table, 180 from chair: 1.
     assert found.nearest == {"seat": "chair", "sofa": "table", "opposite": "table"}
     assert found.distance["seat"] == pytest.approx(1 - np.sqrt(3) / 2, abs=1e-6)
@@ -187,10 +194,11 @@ def test_the_product_of_matrices_equals_word_by_word(monkeypatch):
     for place, word in enumerate(words[:40]):
         own = vectors.matrix[place].astype(float)
         distances = {
-            other: 1 - sum(a * b for a, b in zip(own, vectors.matrix[40 + at].astype(float), strict=True))
+            other: 1
+            - sum(a * b for a, b in zip(own, vectors.matrix[40 + at].astype(float), strict=True))
             / (np.sqrt(sum(a * a for a in own)) * np.sqrt(sum(b * b for b in vectors.matrix[40 + at].astype(float))))
             for at, other in enumerate(words[40:])
-        }  # fmt: skip
+        }
         nearest = min(distances, key=distances.get)
         assert found.nearest[word] == nearest and found.distance[word] == pytest.approx(distances[nearest], abs=1e-5)
 
@@ -202,9 +210,7 @@ def captions_of(texts: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(texts), "caption_index": 0, "caption": list(texts.values())})
 
 
-ANGLES_OF_SET = {
-    "someone": 320, "here": 200, "spanner": 5, "wrench": 0, "whisk": 95, "spoon": 90, "unrelated": 270,
-}  # fmt: skip
+ANGLES_OF_SET = {"someone": 320, "here": 200, "spanner": 5, "wrench": 0, "whisk": 95, "spoon": 90, "unrelated": 270}
 
 
 @pytest.fixture
@@ -433,9 +439,19 @@ def files(tmp_path) -> Path:
 
 def score(files: Path, *extra: str) -> list[str]:
     return [
-        "score", "--captions", str(files / "sat.csv"), "--attributes", str(files / "labels.csv"), "--attribute",
-        "group", "--references", str(files / "human.csv"), "--seeds", "1", *extra,
-    ]  # fmt: skip
+        "score",
+        "--captions",
+        str(files / "sat.csv"),
+        "--attributes",
+        str(files / "labels.csv"),
+        "--attribute",
+        "group",
+        "--references",
+        str(files / "human.csv"),
+        "--seeds",
+        "1",
+        *extra,
+    ]
 
 
 def test_score_with_contextual_alignment(files):
@@ -503,14 +519,28 @@ def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
 def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same():
     printed = published_results()
     rows = [
-        ("LIC_D", "", 37.0, 100), ("LIC_D", "contextual_glove", 38.0, 100),
-        ("METEOR_aligned", "constant", 61.4, 100), ("METEOR_aligned", "contextual_glove_0.3", 62.0, 100),
-    ]  # fmt: skip
-    measured = pd.DataFrame([
-        Result(attribute="gender", model="sat", metric=metric, value=value, condition=condition, scale=scale,
-               ci_low=value - 1, ci_high=value + 1, spread=1.0, encoder="lstm").row()
+        ("LIC_D", "", 37.0, 100),
+        ("LIC_D", "contextual_glove", 38.0, 100),
+        ("METEOR_aligned", "constant", 61.4, 100),
+        ("METEOR_aligned", "contextual_glove_0.3", 62.0, 100),
+    ]
+    measured = pd.DataFrame(
+        [
+            Result(
+                attribute="gender",
+                model="sat",
+                metric=metric,
+                value=value,
+                condition=condition,
+                scale=scale,
+                ci_low=value - 1,
+                ci_high=value + 1,
+                spread=1.0,
+                encoder="lstm",
+            ).row()
             for metric, condition, value, scale in rows
-    ])  # fmt: skip
+        ]
+    )
     own = printed[(printed["paper"] == "dbac") & (printed["model"] == "sat") & printed["table"].isin(["7", "8b"])]
     beside = beside_measured(own, measured).set_index(["metric", "condition"])
     assert beside.loc[("LIC_H", "constant"), "measured_value"] == pytest.approx(0.37)
@@ -550,21 +580,32 @@ def measured_row(metric: str, condition: str, value: float, **more) -> dict:
 
 
 def test_both_alignments_stand_side_by_side_with_what_was_printed():
-    option, rows = {"vectors": "h", "delta": 0.4, "name": "glove"}, [
-        measured_row("LIC_D", "with_references", 37.31), measured_row("LIC_D", "contextual_glove", 37.72),
-        measured_row("LIC_D", "contextual_glove_0.3", 11.0), measured_row("LIC_M", "", 44.0),
-        measured_row("LIC_D", "", 12.0, attribute="race"),
-        measured_row("DBAC_H", "", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
-        measured_row("DBAC_H", "", 6.4, scale=1, direction="T->A"),
-    ]  # fmt: skip
+    option, rows = (
+        {"vectors": "h", "delta": 0.4, "name": "glove"},
+        [
+            measured_row("LIC_D", "with_references", 37.31),
+            measured_row("LIC_D", "contextual_glove", 37.72),
+            measured_row("LIC_D", "contextual_glove_0.3", 11.0),
+            measured_row("LIC_M", "", 44.0),
+            measured_row("LIC_D", "", 12.0, attribute="race"),
+            measured_row("DBAC_H", "", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
+            measured_row("DBAC_H", "", 6.4, scale=1, direction="T->A"),
+        ],
+    )
     measured = pd.DataFrame(rows)
     table = side_by_side(measured, published_results(), "LIC_D", "gender", option)
     # Table 8b of the paper, SAT: 0.611, 0.636, 0.660.
-    assert table.to_dict("records") == [{
-        "captioner": "SAT", "attacker": "ngram", "constant": "37.3 ±1.0 [36.3, 38.3]",
-        "contextual, glove": "37.7 ±1.0 [36.7, 38.7]", "printed, constant": "61.1", "printed, GloVe": "63.6",
-        "printed, fastText": "66.0",
-    }]  # fmt: skip
+    assert table.to_dict("records") == [
+        {
+            "captioner": "SAT",
+            "attacker": "ngram",
+            "constant": "37.3 ±1.0 [36.3, 38.3]",
+            "contextual, glove": "37.7 ±1.0 [36.7, 38.7]",
+            "printed, constant": "61.1",
+            "printed, GloVe": "63.6",
+            "printed, fastText": "66.0",
+        }
+    ]
     weights = side_by_side(measured, published_results(), "DBAC_H", "gender", option)
     assert weights["constant"].tolist() == ["12.6 ±2.0 [10.0, 20.0]"], "A->T, x100"
     assert weights["printed, constant"].tolist() == ["39.1"], "Table 8a: 0.391"

@@ -75,7 +75,7 @@ def test_imports_point_one_way(path):
 @pytest.mark.parametrize(
     ("source", "room"),
     [
-        ("from capbias_core.experiments.store import Workspace", "metrics"),
+        ("from capbias_core.workspace.store import Workspace", "metrics"),
         ("def late():\n    import capbias_core.cli", "experiments"),
         ("from capbias_core import present", "experiments"),
         ("from capbias_core.load.ids import described", "prepare"),
@@ -90,9 +90,11 @@ def test_load_may_use_the_tokenizer():
 
 
 def test_the_core_never_imports_streamlit():
-    users = [path.name for path in core_files() if any(
-        module.partition(".")[0] == "streamlit" for module in imported_modules(path.read_text(encoding="utf-8"))
-    )]  # fmt: skip
+    users = [
+        path.name
+        for path in core_files()
+        if any(module.partition(".")[0] == "streamlit" for module in imported_modules(path.read_text(encoding="utf-8")))
+    ]
     assert users == []
 
 
@@ -109,9 +111,9 @@ def is_module(name: str) -> bool:
 
 
 def test_what_the_web_server_imports_is_light():
-    always = ["capbias_core.experiments.engine", "capbias_core.experiments.read", "capbias_core.cli"]
+    always = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli"]
     names = [name for name in dict.fromkeys(always + page_modules()) if is_module(name)]
-    assert "capbias_core.experiments.engine" in names
+    assert "capbias_core.runs.engine" in names
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -10,9 +10,9 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.plan import suggested_details
-from capbias_core.experiments.store import Workspace
+from capbias_core.workspace import ingest
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 LABELS = ["Female", "Male"] * 20
 WHO = {"Female": "woman", "Male": "man"}
@@ -35,12 +35,15 @@ def files(tmp_path, monkeypatch):
     contents = {
         "labels.csv": "image_id,gender,one,skin,objects\n" + rows,
         "one.csv": "image_id,gender\n" + "".join(f"{n},Female\n" for n in range(40)),
-        "model.json": captions(), "human.json": captions(), "elsewhere.json": captions(1000),
+        "model.json": captions(),
+        "human.json": captions(),
+        "elsewhere.json": captions(1000),
         "women.json": captions(only="Female"),
         "one.toml": 'name = "mine"\nvalues = ["Female"]\n',
-        "nowhere.json": instances(5000, "cat"), "persons.json": instances(3, "person"),
+        "nowhere.json": instances(5000, "cat"),
+        "persons.json": instances(3, "person"),
         "prose.txt": "This is a text,\nwhich is no table\nat all.\n",
-    }  # fmt: skip
+    }
     for name, text in contents.items():
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -54,41 +57,65 @@ DBA = ("--references", "human.json", "--metric", "dba")
 BAD = {
     "references of other images": (
         asked("--references", "elsewhere.json"),
-        "elsewhere.json, none of whose images is in the table of attributes", "ids of the same data set", "together",
+        "elsewhere.json, none of whose images is in the table of attributes",
+        "ids of the same data set",
+        "together",
     ),
     "a column with one label": (
-        asked(attribute="one"), "1 label of the column one to compare", "2 to 20", "Name another column",
+        asked(attribute="one"),
+        "1 label of the column one to compare",
+        "2 to 20",
+        "Name another column",
     ),
     "an attribute whose labels are all one value": (
-        asked(labels="one.csv"), "no label becomes Male", "labels for each of Female, Male", "choose another column",
+        asked(labels="one.csv"),
+        "no label becomes Male",
+        "labels for each of Female, Male",
+        "choose another column",
     ),
     "a TOML with one value": (
-        asked(attribute="one.toml"), "one.toml with values = ['Female']", "two or more different values", "values =",
+        asked(attribute="one.toml"),
+        "one.toml with values = ['Female']",
+        "two or more different values",
+        "values =",
     ),
     "objects of other images": (
-        asked(*DBA, "--objects", "nowhere.json"), "nowhere.json, the objects of images of which none has a label",
-        "ids of the same data set", "belong together",
+        asked(*DBA, "--objects", "nowhere.json"),
+        "nowhere.json, the objects of images of which none has a label",
+        "ids of the same data set",
+        "belong together",
     ),
     "a table without any object": (
-        ["import", "labels.csv", "--kind", "objects"], "none of 40 images has an object", "cat|dog",
+        ["import", "labels.csv", "--kind", "objects"],
+        "none of 40 images has an object",
+        "cat|dog",
         "column of objects",
     ),
     "captions as objects": (
-        ["import", "model.json", "--kind", "objects"], "model.json with the columns image_id, caption", "objects",
+        ["import", "model.json", "--kind", "objects"],
+        "model.json with the columns image_id, caption",
+        "objects",
         "COCO's instances",
     ),
     "objects as captions": (
-        ["import", "persons.json", "--kind", "captions"], "tells the objects on images", "one of captions",
+        ["import", "persons.json", "--kind", "captions"],
+        "tells the objects on images",
+        "one of captions",
         "Load it as objects",
     ),
     "a text as a table": (
-        asked(labels="prose.txt"), "prose.txt, text in no format that is known", "CSV", "first line of column names",
+        asked(labels="prose.txt"),
+        "prose.txt, text in no format that is known",
+        "CSV",
+        "first line of column names",
     ),
     "a word that occurs nowhere": (
-        ["explain", *asked()[1:], "--words", "giraffe -> dog"], "giraffe, which no caption of model has",
-        "a word", "listed",
+        ["explain", *asked()[1:], "--words", "giraffe -> dog"],
+        "giraffe, which no caption of model has",
+        "a word",
+        "listed",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("argv", "got", "expected", "remedy"), BAD.values(), ids=BAD)

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from playwright.sync_api import expect
 
-from capbias_core.experiments.ingest import DEMO, load_demo
-from capbias_core.experiments.store import Workspace
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
 from tests.browser import open_page, server, settled
 
 pytestmark = pytest.mark.browser

@@ -15,16 +15,17 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.experiments.captioning import captioning, coco_results
-from capbias_core.experiments.conditions import condition_of
-from capbias_core.experiments.engine import needs_workers
-from capbias_core.experiments.ingest import keep_attributes, keep_images
-from capbias_core.experiments.making import apart
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
 from capbias_core.load import read_captions
 from capbias_core.load.photographs import read_photograph
+from capbias_core.runs.artifact_runs import apart
+from capbias_core.runs.caption_runs import captioning, coco_results
+from capbias_core.runs.engine import needs_workers
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.conditions import condition_of
+from capbias_core.workspace.ingest import keep_attributes, keep_images
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -82,8 +83,9 @@ def test_from_photographs_to_a_metric(workspace, blip):
     (counting,) = plan(workspace, Request("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
     rows = {row.metric: row for row in done(workspace, counting).results}
     words = [set(caption.split()) for caption in frame["caption"][:9]]
-    men, women = (sum(word in own and other not in own for own in words)
-                  for word, other in (("man", "woman"), ("woman", "man")))  # fmt: skip
+    men, women = (
+        sum(word in own and other not in own for own in words) for word, other in (("man", "woman"), ("woman", "man"))
+    )
     assert men and women, "the tiny captioner names both"
     assert rows["ratio"].value == pytest.approx(men / women)
 
@@ -140,7 +142,7 @@ def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
 
 def test_who_wrote_a_set_is_who_made_what_is_kept(workspace, blip, tmp_path):
     """A later run of the same name that failed is not it."""
-    from capbias_core.experiments.plan import _writer
+    from capbias_core.runs.plan import _writer
 
     specs = [captioning(workspace, "mine", str(blip), **SETTINGS)]
     specs.append(captioning(workspace, "mine", str(save_git(tmp_path / "tiny-blip")), **SETTINGS))
@@ -218,7 +220,7 @@ def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, bli
     before = judged(workspace, "set").options["judge"]
     keep_images(workspace, coloured(place, "2"), "mine", "own")
     assert workspace.run(spec.run_id) is None
-    from capbias_core.experiments.plan import _writer
+    from capbias_core.runs.plan import _writer
 
     wrote = _writer(workspace.item("captions", "set", "mine"), "--judge")
     assert wrote == spec.options["captioner"] and before["digest"] == wrote["digest"]
@@ -289,7 +291,7 @@ def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys)
 
 
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
-    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)  # a worker takes seconds
+    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     home = ["--workspace", str(workspace.folder)]
     words = ["caption", "--collection", "mine", *home, "--captioner", str(blip), "--beams", "1", "--length", "4"]
     assert main(words) == 0
@@ -337,8 +339,8 @@ def test_results_keep_what_is_no_number():
 
 def test_planning_a_run_loads_no_torch(workspace, blip):
     code = (
-        "import sys\nfrom capbias_core.experiments.captioning import captioning\n"
-        "from capbias_core.experiments.store import Workspace\n"
+        "import sys\nfrom capbias_core.runs.caption_runs import captioning\n"
+        "from capbias_core.workspace.store import Workspace\n"
         f"captioning(Workspace({str(workspace.folder)!r}), 'mine', {str(blip)!r})\n"
         "print(*{'torch', 'transformers'} & set(sys.modules))"
     )

@@ -234,8 +234,9 @@ def test_weights_that_are_missing_are_not_made_up(folders, tmp_path):
         copy = Path(shutil.copytree(folders[name], tmp_path / name))
         weights = load_file(copy / "model.safetensors")
         assert any(lost in key for key in weights)
-        save_file({key: own for key, own in weights.items() if lost not in key}, copy / "model.safetensors",
-                  {"format": "pt"})  # fmt: skip
+        save_file(
+            {key: own for key, own in weights.items() if lost not in key}, copy / "model.safetensors", {"format": "pt"}
+        )
     load_captioner(str(tmp_path / "vit-gpt2"), "cpu")
     with pytest.raises(CapbiasError, match="it lacks 1 of its weights, such as .*transform.dense.weight"):
         load_captioner(str(tmp_path / "blip"), "cpu")

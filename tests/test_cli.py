@@ -15,14 +15,14 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
-from capbias_core.experiments import ingest
-from capbias_core.experiments.plan import plan
-from capbias_core.experiments.read import caption_runs, stored_attackers
-from capbias_core.experiments.store import RunRow, Workspace
 from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
+from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace import ingest
+from capbias_core.workspace.store import RunRow, Workspace
 
 # A thread that still reads a workspace after it was removed.
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
@@ -240,18 +240,30 @@ EXPLAIN = ["explain", *SMALL, *STRONG]
 BAD = {
     "missing file": (["score", *SMALL, "--captions", "nowhere.json"], "nowhere.json, which does not exist"),
     "missing labels": (
-        ["score", *STRONG, "--attributes", "no.csv", "--attribute", "gender"], "no.csv, which does not exist"
+        ["score", *STRONG, "--attributes", "no.csv", "--attribute", "gender"],
+        "no.csv, which does not exist",
     ),
     "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
     "wrong attribute": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"], "a known attribute (age"
+        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"],
+        "a known attribute (age",
     ),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
     "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),
     "values of a shipped attribute": (["score", *SMALL, *STRONG, "--values", "a", "b"], "--values with gender"),
     "one label": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "x", "--attribute-column", "gender",
-         "--values", "Female"],
+        [
+            "score",
+            *STRONG,
+            "--attributes",
+            "attributes.csv",
+            "--attribute",
+            "x",
+            "--attribute-column",
+            "gender",
+            "--values",
+            "Female",
+        ],
         "1 label of the column gender to compare",
     ),
     "output before input": (
@@ -260,7 +272,8 @@ BAD = {
     ),
     "output is a folder": (["score", *SMALL, *STRONG, "--output", "again"], "again, which is a folder"),
     "LIC without references": (
-        ["score", *SMALL, *STRONG, "--metric", "LIC_D"], "LIC_D left out: human captions are needed (--references)"
+        ["score", *SMALL, *STRONG, "--metric", "LIC_D"],
+        "LIC_D left out: human captions are needed (--references)",
     ),
     "ratio without words": (
         ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
@@ -286,15 +299,18 @@ BAD = {
     "options of another kind": (["import", "strong.json", "--kind", "captions", "--map", "a:b=c"], "--map with"),
     "a wrong map": (["import", "attributes.csv", "--kind", "attributes", "--map", "gender"], "--map gender"),
     "a map to no value": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:Both=Men"], "value of gender 'Men'"
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:Both=Men"],
+        "value of gender 'Men'",
     ),
     "a map of no label": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:f=Female"], "the label 'f'"
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "gender:f=Female"],
+        "the label 'f'",
     ),
     "a map of no attribute": (
-        ["import", "attributes.csv", "--kind", "attributes", "--map", "age:old=Old"], "attribute in --map 'age'"
+        ["import", "attributes.csv", "--kind", "attributes", "--map", "age:old=Old"],
+        "attribute in --map 'age'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("argv", "message"), BAD.values(), ids=BAD)
@@ -330,9 +346,13 @@ def test_help_has_an_example(command, capsys):
 def command(*argv: str, **more) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(more.pop("temporary"))}
     return subprocess.Popen(
-        [sys.executable, "-m", "capbias_core", *argv], env=environment, text=True, stderr=subprocess.PIPE,
-        preexec_fn=heeds_ctrl_c, **more,
-    )  # fmt: skip
+        [sys.executable, "-m", "capbias_core", *argv],
+        env=environment,
+        text=True,
+        stderr=subprocess.PIPE,
+        preexec_fn=heeds_ctrl_c,
+        **more,
+    )
 
 
 def heeds_ctrl_c() -> None:
@@ -343,10 +363,22 @@ def heeds_ctrl_c() -> None:
 def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp_path):
     (tmp_path / "temporary").mkdir()
     done = command(
-        "score", "--captions", "results/nic.json", "results/oscar.json", "--attributes", "annotations/attributes.csv",
-        "--attribute", "gender", "--metric", "ratio", "error", "--output", str(tmp_path / "out.csv"),
-        cwd=coco_bias, temporary=tmp_path / "temporary",
-    )  # fmt: skip
+        "score",
+        "--captions",
+        "results/nic.json",
+        "results/oscar.json",
+        "--attributes",
+        "annotations/attributes.csv",
+        "--attribute",
+        "gender",
+        "--metric",
+        "ratio",
+        "error",
+        "--output",
+        str(tmp_path / "out.csv"),
+        cwd=coco_bias,
+        temporary=tmp_path / "temporary",
+    )
     _, said = done.communicate(timeout=120)
     assert done.returncode == 0, said
     assert "dropped: Both 813, Unsure 3,410, empty 759" in said
@@ -689,8 +721,12 @@ def test_conditions_get_columns_and_encoders_rows_of_their_own():
     ], "highest LIC first"
     both = scores_table(pd.concat([FRAME, pd.DataFrame([result("nic", "LIC", 1.0, encoder="lstm_bi")])]))
     assert both[["captioner", "encoder"]].to_numpy().tolist() == [
-        ["sat_1", "ngram"], ["sat_1", ""], ["nic", "ngram"], ["nic", ""], ["nic", "lstm_bi"],
-    ]  # fmt: skip
+        ["sat_1", "ngram"],
+        ["sat_1", ""],
+        ["nic", "ngram"],
+        ["nic", ""],
+        ["nic", "lstm_bi"],
+    ]
 
 
 def test_metrics_are_chosen_and_ordered():

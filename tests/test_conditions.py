@@ -13,26 +13,13 @@ import pytest
 
 from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
+from capbias_core.analysis import conditions, read
+from capbias_core.analysis.conditions import COLUMNS, condition_rows, without_value
+from capbias_core.analysis.printed import printed_conditions
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import conditions, read
-from capbias_core.experiments.conditions import (
-    COLUMNS,
-    all_sets,
-    condition_of,
-    condition_rows,
-    condition_sets,
-    describe,
-    plan_conditions,
-    suggested_condition,
-    taken_of_several,
-    without_value,
-)
-from capbias_core.experiments.families.attack import held_out_from
-from capbias_core.experiments.printed import printed_conditions
-from capbias_core.experiments.store import Workspace
-from capbias_core.experiments.within import WITHIN
 from capbias_core.load.published import published_results
+from capbias_core.measures.lic import held_out_from
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
@@ -41,7 +28,18 @@ from capbias_core.present.conditions import (
     condition_table,
     missing_line,
 )
+from capbias_core.runs.condition_runs import plan_conditions
+from capbias_core.runs.shared_images import WITHIN
 from capbias_core.types import CONDITIONS
+from capbias_core.workspace.conditions import (
+    all_sets,
+    condition_of,
+    condition_sets,
+    describe,
+    suggested_condition,
+    taken_of_several,
+)
+from capbias_core.workspace.store import Workspace
 
 COLLECTION = "c"
 
@@ -72,8 +70,10 @@ def leaking(n: int, share: float, seed: int) -> list[str]:
     told = rng.random(n) < share
     other = rng.integers(0, 2, n)
     word = ["cake", "ball"]
-    return [f"somebody with a {word[label if tells else guess]}"
-            for label, tells, guess in zip(np.arange(n) % 2, told, other, strict=True)]  # fmt: skip
+    return [
+        f"somebody with a {word[label if tells else guess]}"
+        for label, tells, guess in zip(np.arange(n) % 2, told, other, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +206,18 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
 
 
 def test_the_command_line_says_which_set_it_takes_and_chooses(two_ways, capsys):
-    asked = ["conditions", "--workspace", str(two_ways.folder), "--collection", COLLECTION, "--captioner", "m",
-             "--attribute", "gender", "--measured"]  # fmt: skip
+    asked = [
+        "conditions",
+        "--workspace",
+        str(two_ways.folder),
+        "--collection",
+        COLLECTION,
+        "--captioner",
+        "m",
+        "--attribute",
+        "gender",
+        "--measured",
+    ]
     assert main(asked) == 0
     out = capsys.readouterr()
     assert "note: of several sets of m, person: m blurred is taken, not m_masked_person; choose with --set" in out.err
@@ -317,15 +327,36 @@ def rows_of(**values) -> pd.DataFrame:
     original = values["original"][0]
     rows = []
     for masked, (value, half) in values.items():
-        change = {"to_original": value - original, "to_original_low": value - original - half,
-                  "to_original_high": value - original + half,
-                  "original_there": original} if masked != "original" else {}  # fmt: skip
+        change = (
+            {
+                "to_original": value - original,
+                "to_original_low": value - original - half,
+                "to_original_high": value - original + half,
+                "original_there": original,
+            }
+            if masked != "original"
+            else {}
+        )
         above = {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
         rows.append(
-            {"captioner": "m", "masked": masked, "attribute": "gender", "model": "m", "metric": "LIC_M",
-             "direction": "", "encoder": "ngram", "paper": "measured", "value": value, "ci_low": value - half,
-             "ci_high": value + half, "seeds": 10, "n": 662, **change, **above}
-        )  # fmt: skip
+            {
+                "captioner": "m",
+                "masked": masked,
+                "attribute": "gender",
+                "model": "m",
+                "metric": "LIC_M",
+                "direction": "",
+                "encoder": "ngram",
+                "paper": "measured",
+                "value": value,
+                "ci_low": value - half,
+                "ci_high": value + half,
+                "seeds": 10,
+                "n": 662,
+                **change,
+                **above,
+            }
+        )
     return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
 
 
@@ -499,8 +530,12 @@ def uneven(tmp_path_factory):
     labels.to_csv(folder / "labels.csv", index=False)
     home = ["--workspace", str(folder / "home"), "--collection", COLLECTION]
     assert main(["import", str(folder / "labels.csv"), "--kind", "attributes", *home]) == 0
-    for name, n, seed in (("m", 400, 1), ("m_masked_person", 120, 2), ("m_masked_both", 120, 3),
-                          ("m_masked_object", 400, 4)):  # fmt: skip
+    for name, n, seed in (
+        ("m", 400, 1),
+        ("m_masked_person", 120, 2),
+        ("m_masked_both", 120, 3),
+        ("m_masked_object", 400, 4),
+    ):
         texts = leaking(400, 0.6, seed)[:n]
         (folder / f"{name}.json").write_text(
             json.dumps([{"image_id": place, "caption": text} for place, text in enumerate(texts)])
@@ -572,9 +607,10 @@ def compared(tmp_path_factory):
     labels = pd.DataFrame({"image_id": range(40), "gender": ["Female", "Male"] * 20})
     labels.assign(objects=["cat" if cat else "dog" for cat in cats]).to_csv(folder / "labels.csv", index=False)
     said = {
-        "human": human, "m": ["woman" if cat else "man" for cat in cats],
+        "human": human,
+        "m": ["woman" if cat else "man" for cat in cats],
         "m_masked_person": human[20:] + human[:20],
-    }  # fmt: skip
+    }
     home = ["--workspace", str(folder / "home"), "--collection", COLLECTION]
     assert main(["import", str(folder / "labels.csv"), "--kind", "attributes", *home]) == 0
     for name, people in said.items():
@@ -593,8 +629,9 @@ def test_the_panel_of_ba_from_t_to_a_shows_dba_g(compared):
     3 in 4: -50."""
     _, rows = compared
     assert rows[["metric", "direction", "masked"]].to_numpy().tolist() == [
-        ["DBA_G", "", "original"], ["DBA_G", "", "person"],
-    ]  # fmt: skip
+        ["DBA_G", "", "original"],
+        ["DBA_G", "", "person"],
+    ]
     assert rows["value"].astype(float).tolist() == pytest.approx([25.0, -50.0])
     assert float(rows["to_original"].iloc[1]) == pytest.approx(-75.0)
     drawn = condition_chart(
@@ -608,8 +645,11 @@ def test_ba_of_the_captions_alone_is_no_choice(compared):
     with pytest.raises(CapbiasError, match="dba"):
         plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("ba",))
     assert {spec.family for spec in plan_conditions(workspace, COLLECTION, "m", "gender", seeds=2).specs} == {
-        "attack", "dbac", "predictability", "cooccurrence",
-    }  # fmt: skip
+        "attack",
+        "dbac",
+        "predictability",
+        "cooccurrence",
+    }
 
 
 def test_without_objects_of_the_photographs_dba_g_is_said_to_be_lacking(tmp_path):

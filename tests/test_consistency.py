@@ -30,9 +30,19 @@ CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b":
 # LIC on pretrained encoders is printed with four decimals, of which one or two are not 0: these CVs do not follow
 # within 0.1 or 2%. The mean of the last one's four printed values is 0.
 TOO_COARSE = {
-    ("5b", "bakllava"), ("5b", "fc"), ("5b", "llava"), ("5b", "nic"), ("5b", "transformer"), ("5b", "vit_gpt2"),
-    ("6b", "bakllava"), ("6b", "fc"), ("6b", "llava"), ("6b", "nic"), ("6b", "vit_gpt2"), ("6b", "nic_equalizer"),
-}  # fmt: skip
+    ("5b", "bakllava"),
+    ("5b", "fc"),
+    ("5b", "llava"),
+    ("5b", "nic"),
+    ("5b", "transformer"),
+    ("5b", "vit_gpt2"),
+    ("6b", "bakllava"),
+    ("6b", "fc"),
+    ("6b", "llava"),
+    ("6b", "nic"),
+    ("6b", "vit_gpt2"),
+    ("6b", "nic_equalizer"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +209,14 @@ def test_two_values_of_one_encoder_are_not_mixed():
 
 def test_judges_are_compared_on_the_captioners_that_both_have():
     frame = results(
-        ("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 3.0), ("d", "x", 9.0),
-        ("c", "y", 6.0), ("b", "y", 4.0), ("a", "y", -2.0),
-    )  # fmt: skip
+        ("a", "x", 1.0),
+        ("b", "x", 2.0),
+        ("c", "x", 3.0),
+        ("d", "x", 9.0),
+        ("c", "y", 6.0),
+        ("b", "y", 4.0),
+        ("a", "y", -2.0),
+    )
     conflict, ranking = agreement(frame).to_dict("records")
     assert (conflict["n"], conflict["value"]) == (3, pytest.approx(100 / 3))
     assert ranking["value"] == pytest.approx(pearson([1, 2, 3], [-2, 4, 6]))
@@ -239,10 +254,14 @@ def test_people_of_another_table_attribute_or_condition_judge_nothing(other):
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
-        ("Att2In", "att2in", True), ("NIC+Equalizer", "nic_equalizer", True), ("NIC+", "nic_plus", True),
-        ("ViT GPT-2", "vit_gpt2", True), ("NIC+", "NIC", False), ("updn", "updn2", False),
+        ("Att2In", "att2in", True),
+        ("NIC+Equalizer", "nic_equalizer", True),
+        ("NIC+", "nic_plus", True),
+        ("ViT GPT-2", "vit_gpt2", True),
+        ("NIC+", "NIC", False),
+        ("updn", "updn2", False),
     ],
-)  # fmt: skip
+)
 def test_names(first, second, same):
     assert (name_key(first) == name_key(second)) is same
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import comparison, rank
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.cooccurrence import cooccurrence_bytes, cooccurrence_from, evidence_of
+from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from, evidence_of
 from capbias_core.metrics import Cooccurrence, Tally
 from capbias_core.metrics.bias_amplification import bias_amplification as ba
 from capbias_core.metrics.directional import object_to_value, value_to_object

@@ -8,12 +8,13 @@ from dataclasses import asdict, replace
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.encoder_view import plan_reading
 from capbias_core.attackers import ATTACKERS, Seconds
 from capbias_core.cli.running import _say_what_is_to_do
-from capbias_core.experiments.cost import START, TRAINED, expected
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.reading import plan_reading
-from capbias_core.experiments.store import Workspace
+from capbias_core.runs.cost import START, TRAINED, expected
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 COLLECTION = "c"
 

@@ -11,7 +11,7 @@ MAKER = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from capbias_core.experiments.store import Workspace
+from capbias_core.workspace.store import Workspace
 from capbias_core.language.cache import EmbeddingCache
 
 print("ready", flush=True)

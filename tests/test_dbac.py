@@ -9,14 +9,15 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array, hstack
 
+from capbias_core.analysis import read
 from capbias_core.attackers import load_attacker
-from capbias_core.experiments import read
-from capbias_core.experiments.engine import execute
-from capbias_core.experiments.families import dbac as family
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures import dbac as family
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
 from capbias_core.prepare.tasks import mask_objects, object_names
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 # by hand
 

@@ -12,14 +12,14 @@ import pytest
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.attributes import get_attribute
-from capbias_core.experiments import ingest
-from capbias_core.experiments.conditions import condition_sets, originals
-from capbias_core.experiments.store import Workspace
 from capbias_core.load import demo, read_attributes, read_captions
 from capbias_core.load.demo_pictures import outlines
 from capbias_core.load.segments import read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
 from capbias_core.vision.masking import outline_mask
+from capbias_core.workspace import ingest
+from capbias_core.workspace.conditions import condition_sets, originals
+from capbias_core.workspace.store import Workspace
 
 COMMITTED = Path(__file__).resolve().parent.parent / "assets" / "demo"
 GENDER = get_attribute("gender")
@@ -258,9 +258,11 @@ def test_what_is_loaded_and_measured_first(made, tmp_path):
     assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator"}
     own = condition_sets(workspace, "demo")["amplifier"]
     assert {key: item.name for key, item in own.items()} == {
-        "original": "amplifier", "person": "amplifier_masked_person", "object": "amplifier_masked_object",
+        "original": "amplifier",
+        "person": "amplifier_masked_person",
+        "object": "amplifier_masked_object",
         "both": "amplifier_masked_both",
-    }  # fmt: skip
+    }
     specs = ingest.demo_runs(workspace)
     assert {spec.model for spec in specs if spec.family == "attack"} == set(made.captioners)
     assert len({spec.run_id for spec in specs}) == len(specs)

@@ -18,12 +18,24 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.cli.detect import named_files
-from capbias_core.cli.finding import keep_found
+from capbias_core.cli.run_detector import keep_found
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.boxes import (
+from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
+from capbias_core.load.photographs import read_photograph
+from capbias_core.prepare.variants import variants
+from capbias_core.present.detection import agreement_line, agreement_table
+from capbias_core.runs.artifact_runs import making
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.types import BOX_COLUMNS
+from capbias_core.vision.overlap import PERSON, iou, matched
+from capbias_core.vision.weights import find_weights
+from capbias_core.workspace.boxes import (
     BOXES,
     WEIGHTS,
     agreement_of,
@@ -32,19 +44,9 @@ from capbias_core.experiments.boxes import (
     weights_of,
     weights_option,
 )
-from capbias_core.experiments.engine import execute
-from capbias_core.experiments.ingest import keep_images
-from capbias_core.experiments.making import making
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
-from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
-from capbias_core.load.photographs import read_photograph
-from capbias_core.prepare.variants import variants
-from capbias_core.present.detection import agreement_line, agreement_table
-from capbias_core.types import BOX_COLUMNS
-from capbias_core.vision.agreement import PERSON, agreement, iou, matched
-from capbias_core.vision.weights import find_weights
+from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace
 from tests.conftest import ROOT, SHARED
 from tests.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
 
@@ -130,13 +132,20 @@ def test_agreement_by_hand():
     """Image 1: two people, one found with 8 of 10 shared (IoU 0.8), one missed, and a crowd that does not count. Image
     2: one person, found exactly; the second box on them finds nobody. Image 3: no person, one box. A dog counts not."""
     annotated = boxes_frame(
-        ("1", "person", 1, 0, 0, 10, 1), ("1", "person", 1, 50, 50, 60, 60), ("1", "person", 1, 0, 0, 90, 90),
-        ("2", "person", 1, 5, 5, 9, 9), ("2", "dog", 1, 0, 0, 4, 4),
-    ).assign(crowd=[0, 0, 1, 0, 0])  # fmt: skip
+        ("1", "person", 1, 0, 0, 10, 1),
+        ("1", "person", 1, 50, 50, 60, 60),
+        ("1", "person", 1, 0, 0, 90, 90),
+        ("2", "person", 1, 5, 5, 9, 9),
+        ("2", "dog", 1, 0, 0, 4, 4),
+    ).assign(crowd=[0, 0, 1, 0, 0])
     boxes = boxes_frame(
-        ("1", "person", 0.9, 0, 0, 8, 1), ("1", "person", 0.8, 0, 0, 90, 90), ("2", "person", 0.7, 5, 5, 9, 9),
-        ("2", "person", 0.6, 5, 5, 9, 8.9), ("3", "person", 0.5, 0, 0, 4, 4), ("2", "cat", 0.5, 0, 0, 4, 4),
-    )  # fmt: skip
+        ("1", "person", 0.9, 0, 0, 8, 1),
+        ("1", "person", 0.8, 0, 0, 90, 90),
+        ("2", "person", 0.7, 5, 5, 9, 9),
+        ("2", "person", 0.6, 5, 5, 9, 8.9),
+        ("3", "person", 0.5, 0, 0, 4, 4),
+        ("2", "cat", 0.5, 0, 0, 4, 4),
+    )
     found = agreement(boxes, annotated, ["1", "2", "3"])
     assert found.rows["annotated"].tolist() == [2, 1, 0] and found.rows["boxes"].tolist() == [2, 2, 1]
     assert found.rows["recall"].tolist()[:2] == [0.5, 1.0] and np.isnan(found.rows["recall"][2])
@@ -358,8 +367,19 @@ def bad_pictures(folder: Path, shipped: Path) -> list[str]:
     Image.new("1", (10_000, 10_000)).save(folder / "hundred.png")
     (folder / "bomb.png").write_bytes(claiming(30_000, 30_000))
     (folder / "text.jpg").write_text("no picture")
-    return [str(folder / name) for name in ("cmyk.jpg", "animated.webp", "nobody.png", "truncated.jpg", "hundred.png",
-                                            "bomb.png", "text.jpg", "missing.jpg")]  # fmt: skip
+    return [
+        str(folder / name)
+        for name in (
+            "cmyk.jpg",
+            "animated.webp",
+            "nobody.png",
+            "truncated.jpg",
+            "hundred.png",
+            "bomb.png",
+            "text.jpg",
+            "missing.jpg",
+        )
+    ]
 
 
 def claiming(width: int, height: int) -> bytes:
@@ -387,8 +407,19 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     home.mkdir()
     folder.mkdir()
     files = bad_pictures(folder, shipped)
-    command = ["detect", *files, str(shipped), "--weights", str(yolo), "--class", "Person", "--output",
-               str(tmp_path / "boxes.csv"), "--workspace", str(tmp_path / "workspace")]  # fmt: skip
+    command = [
+        "detect",
+        *files,
+        str(shipped),
+        "--weights",
+        str(yolo),
+        "--class",
+        "Person",
+        "--output",
+        str(tmp_path / "boxes.csv"),
+        "--workspace",
+        str(tmp_path / "workspace"),
+    ]
     own = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "YOLO_", "MPL"))}
     own["HOME"] = str(home)
     command = [sys.executable, "-c", ALONE, *command]
@@ -489,7 +520,7 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
 
 
 def test_boxes_of_another_folder_do_not_replace_those_of_the_originals(looked_at, yolo, coco_bias, monkeypatch):
-    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)  # a worker takes seconds
+    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     keep_images(looked_at, coco_bias / "images", "c", "twin")
     command = ["detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
     assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
@@ -586,8 +617,10 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
     keep_found(workspace, str(yolo), shipped, "files")
     texts = workspace.frame(workspace.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
     found = {image: dict(part.split(":") for part in text.split("|")) for image, text in texts.items()}
-    assert {image: set(own) for image, own in found.items()} == {"bus.jpg": {"person", "bus"},
-                                                                 "zidane.jpg": {"person", "tie"}}  # fmt: skip
+    assert {image: set(own) for image, own in found.items()} == {
+        "bus.jpg": {"person", "bus"},
+        "zidane.jpg": {"person", "tie"},
+    }
     assert 0.8 < float(found["bus.jpg"]["bus"]) < float(found["bus.jpg"]["person"]) < 1
     assert "9 boxes on 2 photographs" in capsys.readouterr().err
     command = [
@@ -619,7 +652,7 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     assert found.annotated == 76 and len(found.rows) == 24
     testing = pytest.importorskip("streamlit.testing.v1")
     page = testing.AppTest.from_string(
-        "from capbias_core.experiments.store import Workspace\nfrom pages.ui.agreement import agreement_view\n"
+        "from capbias_core.workspace.store import Workspace\nfrom pages.ui.agreement import agreement_view\n"
         f"agreement_view(Workspace({str(looked_at.folder)!r}), 'c')\n"
     ).run(timeout=60)
     assert not page.exception and "of 76 annotated found" in page.text[0].value and len(page.dataframe[0].value) == 24

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core.experiments.directions import BOTH, FIRST, NEITHER, SECOND, UNDECIDED, directions, measures_in
+from capbias_core.analysis.directions import BOTH, FIRST, NEITHER, SECOND, UNDECIDED, directions, measures_in
 from capbias_core.present.directions import ADVICE, basis, directions_answer, directions_table, explained, plane
 from capbias_core.types import RESULT_COLUMNS
 
@@ -15,10 +15,26 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def row(model, metric, direction, value, low, high, **more) -> dict:
-    given = {"paper": "measured", "table": "", "attribute": "gender", "model": model, "metric": metric,
-             "encoder": "ngram", "direction": direction, "condition": "with_references", "value": value, "spread": None,
-             "spread_kind": "", "scale": 100.0, "run_id": "r", "seeds": 5, "n": 490, "ci_low": low, "ci_high": high,
-             "method": ""}  # fmt: skip
+    given = {
+        "paper": "measured",
+        "table": "",
+        "attribute": "gender",
+        "model": model,
+        "metric": metric,
+        "encoder": "ngram",
+        "direction": direction,
+        "condition": "with_references",
+        "value": value,
+        "spread": None,
+        "spread_kind": "",
+        "scale": 100.0,
+        "run_id": "r",
+        "seeds": 5,
+        "n": 490,
+        "ci_low": low,
+        "ci_high": high,
+        "method": "",
+    }
     return given | more
 
 
@@ -47,10 +63,13 @@ def test_quadrants_by_the_intervals():
 
 
 def test_only_what_was_measured_alike_stands_together():
-    mixed = pd.DataFrame([
-        row("m", "DBAC", "A->T", 1, 0.5, 2), row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm"),
-        row("m", "DBAC", "T->A", 3, 2, 4, seeds=10),
-    ])  # fmt: skip
+    mixed = pd.DataFrame(
+        [
+            row("m", "DBAC", "A->T", 1, 0.5, 2),
+            row("m", "DBAC", "T->A", 1, 0.5, 2, encoder="lstm"),
+            row("m", "DBAC", "T->A", 3, 2, 4, seeds=10),
+        ]
+    )
     assert directions(mixed, "DBAC").empty and measures_in(mixed) == []
 
 
@@ -106,8 +125,8 @@ def test_a_name_cannot_bring_markup_into_the_plane():
 def test_the_page_opens_and_measures(tmp_path, monkeypatch):
     """On the demo: first a button that says what it costs, then the plane."""
     testing = pytest.importorskip("streamlit.testing.v1")
-    from capbias_core.experiments.engine import engine_for
-    from capbias_core.experiments.ingest import load_demo
+    from capbias_core.runs.engine import engine_for
+    from capbias_core.workspace.ingest import load_demo
 
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
     engine = engine_for(str(tmp_path))

@@ -26,13 +26,7 @@ from capbias_core.aggregate.sensitivity import (
     sign,
     swaps,
 )
-from capbias_core.attackers import load_attacker, ngram
-from capbias_core.attackers.base import silent
-from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
-from capbias_core.cli.score import ordered
-from capbias_core.errors import CapbiasError
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.encoders import (
+from capbias_core.analysis.encoders import (
     PRINTED,
     answering,
     like_named,
@@ -45,12 +39,12 @@ from capbias_core.experiments.encoders import (
     sensitivity_alike,
     sensitivity_of,
 )
-from capbias_core.experiments.engine import Engine, engine_for
-from capbias_core.experiments.ingest import DEMO, demo_request, load_demo
-from capbias_core.experiments.plan import plan
-from capbias_core.experiments.read import comparisons
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
+from capbias_core.analysis.read import comparisons
+from capbias_core.attackers import load_attacker, ngram
+from capbias_core.attackers.base import silent
+from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
+from capbias_core.cli.score import ordered
+from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.present.colour import GREY
 from capbias_core.present.encoders import (
@@ -68,18 +62,41 @@ from capbias_core.present.encoders import (
     scores_by_encoder,
     seeds_note,
 )
-from capbias_core.present.looks import captioner_looks
+from capbias_core.present.plot_styles import captioner_looks
+from capbias_core.runs.demo import demo_request
+from capbias_core.runs.engine import Engine, engine_for
+from capbias_core.runs.plan import plan
+from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 NAN = float("nan")
 
 
 def row(model, encoder, value, low=NAN, high=NAN, **more) -> dict:
-    given = {"paper": "measured", "table": "", "attribute": "gender", "model": model, "metric": "LIC",
-             "encoder": encoder, "direction": "", "condition": "", "value": value, "spread": None,
-             "spread_kind": "", "scale": 100.0, "run_id": "r", "seeds": 5, "n": 100, "ci_low": low, "ci_high": high,
-             "method": ""}  # fmt: skip
+    given = {
+        "paper": "measured",
+        "table": "",
+        "attribute": "gender",
+        "model": model,
+        "metric": "LIC",
+        "encoder": encoder,
+        "direction": "",
+        "condition": "",
+        "value": value,
+        "spread": None,
+        "spread_kind": "",
+        "scale": 100.0,
+        "run_id": "r",
+        "seeds": 5,
+        "n": 100,
+        "ci_low": low,
+        "ci_high": high,
+        "method": "",
+    }
     return given | more
 
 
@@ -90,11 +107,17 @@ def frame(*rows: dict) -> pd.DataFrame:
 # Three encoders about four captioners: `turns` is above 0 with one and below with another, `opens` is above with one
 # and cannot be told with two, `stays` is above with all, `lonely` has one encoder only.
 ROWS = frame(
-    row("turns", "a", 4, 2, 6), row("turns", "b", -4, -6, -2), row("turns", "c", 1, -1, 3),
-    row("opens", "a", 3, 1, 5), row("opens", "b", 1, -1, 3), row("opens", "c", 0, -2, 2),
-    row("stays", "a", 9, 8, 10), row("stays", "b", 9, 7, 11), row("stays", "c", 5, 4, 6),
+    row("turns", "a", 4, 2, 6),
+    row("turns", "b", -4, -6, -2),
+    row("turns", "c", 1, -1, 3),
+    row("opens", "a", 3, 1, 5),
+    row("opens", "b", 1, -1, 3),
+    row("opens", "c", 0, -2, 2),
+    row("stays", "a", 9, 8, 10),
+    row("stays", "b", 9, 7, 11),
+    row("stays", "c", 5, 4, 6),
     row("lonely", "a", 9, 8, 10),
-)  # fmt: skip
+)
 LOOKS = captioner_looks(ROWS["model"])
 # a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
 ORDERS = [
@@ -115,11 +138,17 @@ def found() -> Sensitivity:
 @pytest.mark.parametrize(
     ("value", "low", "high", "neutral", "expected"),
     [
-        (2, 1, 3, 0, ABOVE), (2, -1, 5, 0, OPEN), (-2, -3, -1, 0, BELOW), (30, 26, 34, 25, ABOVE),
-        (30, 24, 36, 25, OPEN), (2, NAN, NAN, 0, ABOVE), (-2, NAN, NAN, 0, BELOW), (0, NAN, NAN, 0, OPEN),
+        (2, 1, 3, 0, ABOVE),
+        (2, -1, 5, 0, OPEN),
+        (-2, -3, -1, 0, BELOW),
+        (30, 26, 34, 25, ABOVE),
+        (30, 24, 36, 25, OPEN),
+        (2, NAN, NAN, 0, ABOVE),
+        (-2, NAN, NAN, 0, BELOW),
+        (0, NAN, NAN, 0, OPEN),
         (2, 0, 4, 0, OPEN),
     ],
-)  # fmt: skip
+)
 def test_a_sign_is_that_of_an_interval_clear_of_the_neutral_point(value, low, high, neutral, expected):
     assert sign(value, low, high, neutral) == expected
 
@@ -145,8 +174,10 @@ def test_an_order_is_sure_below_five_percent():
 def test_ranks_are_among_captioners_that_every_encoder_scored():
     ranks = ranks_by_encoder(ROWS)
     assert ranks.to_dict("index") == {
-        "turns": {"a": 2, "b": 1, "c": 2}, "opens": {"a": 1, "b": 2, "c": 1}, "stays": {"a": 3, "b": 3, "c": 3}
-    }  # fmt: skip
+        "turns": {"a": 2, "b": 1, "c": 2},
+        "opens": {"a": 1, "b": 2, "c": 1},
+        "stays": {"a": 3, "b": 3, "c": 3},
+    }
 
 
 # what papers printed
@@ -206,13 +237,21 @@ def test_captioners_match_by_name_whatever_the_case(published):
 
 def test_measures_with_lic_and_dbac_first_and_the_fullest_condition_before_others():
     rows = frame(
-        row("m", "a", 1, metric="LIC_M"), row("m", "a", 1, condition="with_references"), row("m", "a", 1),
-        row("k", "a", 1), row("m", "a", 1, metric="DBAC", direction="A->T"), row("m", "", 1, metric="ratio"),
+        row("m", "a", 1, metric="LIC_M"),
+        row("m", "a", 1, condition="with_references"),
+        row("m", "a", 1),
+        row("k", "a", 1),
+        row("m", "a", 1, metric="DBAC", direction="A->T"),
+        row("m", "", 1, metric="ratio"),
         row("m", "a", 1, metric="DBAC", direction="T->A"),
-    )  # fmt: skip
+    )
     assert measures_of(rows) == [
-        ("LIC", "", ""), ("LIC", "", "with_references"), ("DBAC", "T->A", ""), ("DBAC", "A->T", ""), ("LIC_M", "", "")
-    ]  # fmt: skip
+        ("LIC", "", ""),
+        ("LIC", "", "with_references"),
+        ("DBAC", "T->A", ""),
+        ("DBAC", "A->T", ""),
+        ("LIC_M", "", ""),
+    ]
     assert answering(rows) == [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
 
 
@@ -290,8 +329,13 @@ def test_ranks_are_lines_and_thick_are_those_that_change_places(found):
     assert list(lines["turns"].y) == [2, 1, 2] and set(lines) == {"turns", "opens", "stays"}
     assert lines["stays"].line.width < lines["turns"].line.width == lines["opens"].line.width
     assert [note.text for note in figure.layout.annotations] == [
-        "1  opens", "2  turns", "3  stays", "1  opens", "2  turns", "3  stays"
-    ]  # fmt: skip
+        "1  opens",
+        "2  turns",
+        "3  stays",
+        "1  opens",
+        "2  turns",
+        "3  stays",
+    ]
     assert rank_chart(ROWS[ROWS["encoder"] == "a"], found, LOOKS) is None
 
 
@@ -316,10 +360,12 @@ def test_a_name_cannot_bring_markup_into_a_figure(found):
 
 def test_where_networks_were_trained_is_said():
     rows = frame(
-        row("m", "rnn", 1, method="5/1; trained on cpu"), row("m", "lstm", 1, method="5/1; trained on cpu; encoder x"),
-        row("m", "gru", 1, method="5/1; trained on cuda, deterministic algorithms"), row("m", "ngram", 1, method="5/1"),
+        row("m", "rnn", 1, method="5/1; trained on cpu"),
+        row("m", "lstm", 1, method="5/1; trained on cpu; encoder x"),
+        row("m", "gru", 1, method="5/1; trained on cuda, deterministic algorithms"),
+        row("m", "ngram", 1, method="5/1"),
         row("m", "printed", 1, method=None),
-    )  # fmt: skip
+    )
     assert devices_note(rows) == "Trained on cpu: lstm, rnn. Trained on cuda, deterministic algorithms: gru."
     assert devices_note(rows.tail(2)) == ""
     assert devices_note(frame(row("m", "a", 1, method="; trained on cuda, TF32"))) == "Trained on cuda, TF32: a."
@@ -418,7 +464,7 @@ def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monke
     monkeypatch.setitem(attackers.ATTACKERS, "gone", replace(attackers.ATTACKERS["ngram"], name="gone"))
     shown.multiselect(key="sweep_encoders").set_value(["ngram", "gone"]).run()
     before = len(measured.workspace.runs())
-    monkeypatch.setattr("capbias_core.experiments.encoders.plan", refusing("gone"))
+    monkeypatch.setattr("capbias_core.analysis.encoders.plan", refusing("gone"))
     shown.number_input(key="sweep_seeds").set_value(3).run()
     assert "gone is left out: Got no weights" in texts(shown) and "3 to do" in texts(shown)
     shown.button(key="sweep").click().run()
@@ -481,8 +527,20 @@ def write_inputs(folder: Path) -> list[str]:
     )
     lines = [f"{image},{label}" for image, label in enumerate(labels)]
     (folder / "labels.csv").write_text("\n".join(["image_id,gender", *lines]))
-    return ["score", "--captions", str(folder / "model.json"), "--attributes", str(folder / "labels.csv"),
-            "--attribute", "gender", "--metric", "LIC_M", "ratio", "--seeds", "2"]  # fmt: skip
+    return [
+        "score",
+        "--captions",
+        str(folder / "model.json"),
+        "--attributes",
+        str(folder / "labels.csv"),
+        "--attribute",
+        "gender",
+        "--metric",
+        "LIC_M",
+        "ratio",
+        "--seeds",
+        "2",
+    ]
 
 
 def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second, capsys):
@@ -491,8 +549,10 @@ def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second,
     assert cli.main([*asked, "--attacker", "ngram", second, "nosuch", "--output", str(output)]) == 0
     rows = pd.read_csv(output, keep_default_na=False)
     assert list(zip(rows["metric"], rows["encoder"], strict=True)) == [
-        ("LIC_M", "ngram"), ("LIC_M", second), ("ratio", "")
-    ]  # fmt: skip
+        ("LIC_M", "ngram"),
+        ("LIC_M", second),
+        ("ratio", ""),
+    ]
     assert "warning: nosuch left out: Got attacker 'nosuch'" in capsys.readouterr().err
 
 
@@ -573,8 +633,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(t
     load_demo(workspace)
     (spec, *_) = plan(workspace, replace(small(), attacker="lstm", options={"deterministic": True}))
     monkeypatch.setattr(
-        "capbias_core.experiments.families.attack.run",
-        lambda job: seen.append(torch.are_deterministic_algorithms_enabled()),
+        "capbias_core.measures.lic.run", lambda job: seen.append(torch.are_deterministic_algorithms_enabled())
     )
     for own in (spec, replace(spec, options={})):
         run_one(workspace, own, lambda *_: None)

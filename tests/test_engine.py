@@ -19,13 +19,14 @@ import pytest
 
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import engine as engine_module
-from capbias_core.experiments import store
-from capbias_core.experiments.engine import Engine, needs_workers, unfinished
-from capbias_core.experiments.families.base import Outcome
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.store import SILENCE, Workspace
+from capbias_core.measures.base import Outcome
+from capbias_core.runs import engine as engine_module
+from capbias_core.runs.engine import Engine, needs_workers, unfinished
+from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
+from capbias_core.workspace import store
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import SILENCE, Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 PROCESSES = multiprocessing.get_context("spawn")
@@ -313,7 +314,7 @@ class Fake:
         return self
 distributed.LocalCluster = type("Cluster", (Fake,), {})
 distributed.Client = type("Client", (Fake,), {})
-from capbias_core.experiments.engine import Engine
+from capbias_core.runs.engine import Engine
 engine = Engine(sys.argv[1])
 threads = [threading.Thread(target=engine._send, args=([(str(number), "token")],)) for number in range(4)]
 [thread.start() for thread in threads]

@@ -5,20 +5,15 @@ import io
 import numpy as np
 import pytest
 
+from capbias_core.aggregate.word_table import corpus_table
+from capbias_core.attackers.what_if import StoredAttackers, apply_edit, parse_edit
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.explain.corpus import corpus_table
-from capbias_core.explain.what_if import StoredAttackers, apply_edit, parse_edit
 
 GENDER = get_attribute("gender")
 
 MASKED = ["a dog", "a a cat", "", "dog"]
-WORDS = [
-    np.array([[1.0], [4.0]]),
-    np.array([[0.5], [0.25], [-2.0]]),
-    np.zeros((0, 1)),
-    np.array([[2.0]]),
-]
+WORDS = [np.array([[1.0], [4.0]]), np.array([[0.5], [0.25], [-2.0]]), np.zeros((0, 1)), np.array([[2.0]])]
 LABELS = np.array([0, 1, 1, 1])
 
 

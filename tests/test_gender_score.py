@@ -13,29 +13,24 @@ import pytest
 
 from capbias_core.aggregate import quotient
 from capbias_core.aggregate.columns import column_intervals
+from capbias_core.analysis import objects
+from capbias_core.analysis.gender_score_names import printed_as
+from capbias_core.analysis.published import beside_measured, measured_rows
+from capbias_core.analysis.read import object_rows
+from capbias_core.analysis.texts import text_results
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import objects
-from capbias_core.experiments.engine import Engine, needs_workers
-from capbias_core.experiments.families.cooccurrence import objects_of
-from capbias_core.experiments.families.gender_score import Models, scored
-from capbias_core.experiments.families.gendered import Label, gendered
-from capbias_core.experiments.families.gendered import object_rows as object_frame
-from capbias_core.experiments.families.object_cooccurrence import cooccurrence
-from capbias_core.experiments.families.variants import texts_of
-from capbias_core.experiments.families.word_distance import cosines_of
-from capbias_core.experiments.gender_score_names import printed_as
-from capbias_core.experiments.models import model_option, model_path
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.published import beside_measured, measured_rows
-from capbias_core.experiments.read import object_rows
-from capbias_core.experiments.run import estimates, run_one
-from capbias_core.experiments.store import Workspace
-from capbias_core.experiments.texts import text_results
 from capbias_core.language.files import MINILM_PACKAGE, find_model
 from capbias_core.load.published import published_results
 from capbias_core.load.texts import read_texts
+from capbias_core.measures.bias_amplification import objects_of
+from capbias_core.measures.caption_variants import texts_of
+from capbias_core.measures.gender_score import Models, scored
+from capbias_core.measures.gender_score_common import Label, gendered
+from capbias_core.measures.gender_score_common import object_rows as object_frame
+from capbias_core.measures.object_cooccurrence import cooccurrence
+from capbias_core.measures.word_distance import cosines_of
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.estimation import chosen
@@ -44,7 +39,13 @@ from capbias_core.metrics.naming_ratio import naming_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
 from capbias_core.metrics.object_distance import object_distance
 from capbias_core.prepare.variants import led_variants, variants
+from capbias_core.runs.engine import Engine, needs_workers
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.models import model_option, model_path
+from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
@@ -202,9 +203,13 @@ def test_objects_of_the_image_and_their_confidence():
     caption, column, confidence = data.pairs
     found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(caption, column, confidence, strict=True)]
     assert set(found) == {
-        ("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4), ("wom", "tie", 0.7),
+        ("man", "cat", 0.9),
+        ("man", "d", 0.6),
+        ("man", "c", 0.5),
+        ("man", "b", 0.4),
+        ("wom", "tie", 0.7),
         ("wom", "cup", 0.7),
-    }  # fmt: skip
+    }
 
 
 def test_objects_of_the_image_that_are_not_loaded():
@@ -261,8 +266,9 @@ VECTORS = {"skateboard": [1.0, 0.0], "dog": [0.0, 1.0]}
 def encode(texts, tick):
     """Women's captions lie at 0.6 of the way to a skateboard, men's at 0.8, neutral ones beside nothing."""
     side = {"woman": [0.6, 0.8], "man": [0.8, 0.6], "person": [-1.0, 0.0]}
-    return np.array([VECTORS.get(text) or next(own for word, own in side.items() if word in text.split())
-                     for text in texts])  # fmt: skip
+    return np.array(
+        [VECTORS.get(text) or next(own for word, own in side.items() if word in text.split()) for text in texts]
+    )
 
 
 def likelihood(texts, tick):
@@ -332,9 +338,25 @@ def test_word_level_by_hand():
 # models of this machine
 
 WORDS = (
-    "a", "man", "woman", "person", "people", "men", "women", "with", "his", "her", "their", "dog", "cake", "on", "the",
-    "skateboard", "in", "kitchen",
-)  # fmt: skip
+    "a",
+    "man",
+    "woman",
+    "person",
+    "people",
+    "men",
+    "women",
+    "with",
+    "his",
+    "her",
+    "their",
+    "dog",
+    "cake",
+    "on",
+    "the",
+    "skateboard",
+    "in",
+    "kitchen",
+)
 
 
 def tokenizer_of():
@@ -359,8 +381,14 @@ def tiny(tmp_path_factory) -> dict[str, Path]:
     folder, tokens = tmp_path_factory.mktemp("models"), tokenizer_of()
     sizes = {"vocab_size": len(tokens)}
     gpt = GPT2Config(n_positions=32, n_embd=8, n_layer=1, n_head=2, bos_token_id=2, eos_token_id=2, **sizes)
-    bert = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8,
-                      max_position_embeddings=32, **sizes)  # fmt: skip
+    bert = BertConfig(
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=32,
+        **sizes,
+    )
     for name, model in (("tinygpt", GPT2LMHeadModel(gpt)), ("tinybert", BertForMaskedLM(bert))):
         model.save_pretrained(folder / name)
         tokens.save_pretrained(folder / name)
@@ -490,8 +518,9 @@ def test_cooccurrence_and_naming_runs(tmp_path):
 def test_naming_ratio_counts_an_image_once(tmp_path):
     """One image with two human captions, one of them of a man: 1 / (1/2) = 2."""
     workspace = fill(tmp_path, 2)
-    human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption_index": [0, 1, 0],
-                          "caption": ["a man", "people", "a woman"]})  # fmt: skip
+    human = pd.DataFrame(
+        {"image_id": ["0", "0", "1"], "caption_index": [0, 1, 0], "caption": ["a man", "people", "a woman"]}
+    )
     workspace.keep("references", "two", human, "c", "test")
     request = Request("c", ("m",), "labels", "gender", ("naming",), "two")
     rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
@@ -547,8 +576,8 @@ def test_the_server_process_loads_no_torch_to_plan(tiny, tmp_path):
     import subprocess
 
     code = (
-        "import sys\nfrom capbias_core.experiments.store import Workspace\n"
-        "from capbias_core.experiments.models import model_option\n"
+        "import sys\nfrom capbias_core.workspace.store import Workspace\n"
+        "from capbias_core.workspace.models import model_option\n"
         "from capbias_core.experiments.families import FAMILIES\n"
         "[FAMILIES[name].module for name in ('gender_score', 'object_distance', 'word_distance')]\n"
         f"print(model_option(Workspace({str(tmp_path)!r}), 'language_model', {str(tiny['gpt'])!r})['name'])\n"
@@ -574,8 +603,17 @@ def files(tmp_path) -> list[str]:
     for kind, name in (("captions", "m"), ("references", "human"), ("attributes", "labels")):
         places[kind] = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(places[kind], index=False)
-    return ["score", "--captions", str(places["captions"]), "--attributes", str(places["attributes"]), "--attribute",
-            "gender", "--references", str(places["references"])]  # fmt: skip
+    return [
+        "score",
+        "--captions",
+        str(places["captions"]),
+        "--attributes",
+        str(places["attributes"]),
+        "--attribute",
+        "gender",
+        "--references",
+        str(places["references"]),
+    ]
 
 
 def test_score_with_a_row_for_each_object(files, capsys):
@@ -725,8 +763,12 @@ def test_what_the_page_reads(tmp_path):
     table = objects.beside_human(own, human).set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24
     assert table.loc["skateboard", ["captions", "count0", "count1", "share1", "human_share1"]].tolist() == [
-        12, 3, 9, 0.75, 0.5,
-    ]  # fmt: skip
+        12,
+        3,
+        9,
+        0.75,
+        0.5,
+    ]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
 
@@ -748,7 +790,7 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
 def test_the_page_of_objects(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
-    monkeypatch.setattr("capbias_core.experiments.objects.SCORED", ("gender_score",))
+    monkeypatch.setattr("capbias_core.analysis.objects.SCORED", ("gender_score",))
     fill(tmp_path, 80)
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
     page.run().switch_page("pages/7_Objects.py").run()

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from capbias_core.experiments import engine as engine_module
-from capbias_core.experiments import gpus
+from capbias_core.runs import engine as engine_module
+from capbias_core.runs import gpus
 
 
 def seen() -> str | None:

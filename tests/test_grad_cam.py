@@ -13,20 +13,16 @@ from captum.attr import LayerGradCam
 from PIL import Image
 from torch.nn import functional
 
+from capbias_core.analysis.attribution_maps import attribution_runs, kept_maps
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.attribution import attribution_runs, kept_maps
-from capbias_core.experiments.cost import expected
-from capbias_core.experiments.families import attribution
-from capbias_core.experiments.ingest import keep_images
-from capbias_core.experiments.people import frozen_people
-from capbias_core.experiments.photographs import frozen_photographs
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.run import estimates, run_one
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures import attribution
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
 from capbias_core.metrics.pointing_game import pointing_game
 from capbias_core.present.heatmap import RAMP, heat_over, heat_text
+from capbias_core.runs.cost import expected
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.vision.captioners import load_captioner
 from capbias_core.vision.grad_cam import (
@@ -40,6 +36,11 @@ from capbias_core.vision.grad_cam import (
     upsampled,
     word_maps,
 )
+from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.person_regions import frozen_people
+from capbias_core.workspace.photographs import frozen_photographs
+from capbias_core.workspace.store import Workspace
 from tests.captioners import save_blip, save_git
 from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
 
@@ -199,8 +200,10 @@ def test_a_map_of_nothing_has_no_score():
 
 def test_words_that_name_a_value(gender):
     assert attribution.named_words("Two women, a man's dog and THE MAN", gender) == [
-        (1, "women", 0), (3, "man", 1), (7, "man", 1),
-    ]  # fmt: skip
+        (1, "women", 0),
+        (3, "man", 1),
+        (7, "man", 1),
+    ]
     assert attribution.named_words("a dog", gender) == []
 
 
@@ -236,13 +239,21 @@ def workspace(tmp_path, monkeypatch):
         Image.fromarray(photograph(value, "dog", at, AWAY, int(image))).save(folder / f"{image}.png")
     (folder / "6.png").write_bytes((folder / "6.png").read_bytes()[:300])  # 6: a photograph that is cut short
     found = Workspace(tmp_path / "workspace")
-    captions = pd.DataFrame([(image, 0, text) for image, (_, _, text) in PEOPLE.items()],
-                            columns=["image_id", "caption_index", "caption"])  # fmt: skip
-    labels = pd.DataFrame([(image, LABELS[value]) for image, (value, _, _) in PEOPLE.items()],
-                          columns=["image_id", "gender"])  # fmt: skip
+    captions = pd.DataFrame(
+        [(image, 0, text) for image, (_, _, text) in PEOPLE.items()], columns=["image_id", "caption_index", "caption"]
+    )
+    labels = pd.DataFrame(
+        [(image, LABELS[value]) for image, (value, _, _) in PEOPLE.items()], columns=["image_id", "gender"]
+    )
     found.keep("captions", "planted", captions, "c", "planted.json")
-    found.keep("attributes", "labels", labels, "c", "labels.csv",
-               {"attributes": {"gender": suggested_details("gender", labels)}})  # fmt: skip
+    found.keep(
+        "attributes",
+        "labels",
+        labels,
+        "c",
+        "labels.csv",
+        {"attributes": {"gender": suggested_details("gender", labels)}},
+    )
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr(attribution, "_captioner", lambda job: trained())
@@ -304,9 +315,10 @@ def test_words_that_rest_on_something_else_are_seen(workspace):
 
 
 def test_boxes_stand_for_outlines(workspace):
-    boxes = pd.DataFrame([(image, "person", 0.9, at[1], at[0], at[1] + PATCH, at[0] + PATCH)
-                          for image, (_, at, _) in PEOPLE.items()],
-                         columns=["image_id", "object", "confidence", "x1", "y1", "x2", "y2"])  # fmt: skip
+    boxes = pd.DataFrame(
+        [(image, "person", 0.9, at[1], at[0], at[1] + PATCH, at[0] + PATCH) for image, (_, at, _) in PEOPLE.items()],
+        columns=["image_id", "object", "confidence", "x1", "y1", "x2", "y2"],
+    )
     by_outlines = values(measured(workspace)[1], "Male")
     workspace.keep("boxes", "yolo", boxes, "c", "detector")
     spec, outcome = measured(workspace, people="yolo", most_images=5)
@@ -378,8 +390,14 @@ def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
     """A set of the condition segment takes the folder of that condition; without one, or with two, it is refused."""
     captions = workspace.frame(workspace.item("captions", "planted", "c").hash).assign(caption="a man with a ball")
     workspace.keep("captions", "planted (segment masked)", captions, "c", "m.json", {"condition": "segment"})
-    request = Request("c", ("planted", "planted (segment masked)"), "labels", "gender", ("attribution_score",),
-                      options={"captioner": "planted"})  # fmt: skip
+    request = Request(
+        "c",
+        ("planted", "planted (segment masked)"),
+        "labels",
+        "gender",
+        ("attribution_score",),
+        options={"captioner": "planted"},
+    )
     for number, (name, condition) in enumerate((("boxed", "box"), ("grey", "segment"), ("blurred", "segment"))):
         place = tmp_path / name
         place.mkdir()
@@ -436,7 +454,7 @@ def test_a_map_in_words():
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Captions, labels, photographs, outlines and boxes as files, and a small BLIP; runs stay in this process."""
-    monkeypatch.setattr("capbias_core.experiments.engine.needs_workers", lambda spec: False)
+    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)
     (tmp_path / "photographs").mkdir()
     captions, rows, instances, boxes = [], ["image_id,gender"], [], ["image,class,confidence,x1,y1,x2,y2"]
     for image in ("1", "2", "3"):
@@ -446,19 +464,43 @@ def files(tmp_path, monkeypatch):
         rows.append(f"{image},{LABELS[value]}")
         box = [at[1], at[0], PATCH, PATCH]
         outline = [at[1], at[0], at[1] + PATCH, at[0], at[1] + PATCH, at[0] + PATCH, at[1], at[0] + PATCH]
-        instances.append({"id": int(image), "image_id": int(image), "category_id": 1, "bbox": box, "iscrowd": 0,
-                          "segmentation": [outline]})  # fmt: skip
+        instances.append(
+            {
+                "id": int(image),
+                "image_id": int(image),
+                "category_id": 1,
+                "bbox": box,
+                "iscrowd": 0,
+                "segmentation": [outline],
+            }
+        )
         boxes.append(f"{image}.png,person,0.9,{at[1]},{at[0]},{at[1] + PATCH},{at[0] + PATCH}")
-    coco = {"images": [{"id": int(own), "height": SIDE, "width": SIDE} for own in "123"], "annotations": instances,
-            "categories": [{"id": 1, "name": "person"}]}  # fmt: skip
+    coco = {
+        "images": [{"id": int(own), "height": SIDE, "width": SIDE} for own in "123"],
+        "annotations": instances,
+        "categories": [{"id": 1, "name": "person"}],
+    }
     (tmp_path / "captions.json").write_text(json.dumps(captions))
     (tmp_path / "instances.json").write_text(json.dumps(coco))
     (tmp_path / "labels.csv").write_text("\n".join(rows))
     (tmp_path / "boxes.csv").write_text("\n".join(boxes))
     save_blip(tmp_path / "blip")
     monkeypatch.chdir(tmp_path)
-    return ["score", "--captions", "captions.json", "--attributes", "labels.csv", "--attribute", "gender", "--metric",
-            "attribution", "--captioner", "./blip", "--photographs", "photographs"]  # fmt: skip
+    return [
+        "score",
+        "--captions",
+        "captions.json",
+        "--attributes",
+        "labels.csv",
+        "--attribute",
+        "gender",
+        "--metric",
+        "attribution",
+        "--captioner",
+        "./blip",
+        "--photographs",
+        "photographs",
+    ]
 
 
 def test_score_from_files(files, capsys):
@@ -470,8 +512,11 @@ def test_score_from_files(files, capsys):
         kind = "segments (instances)" if people == "instances.json" else "boxes (boxes)"
         assert f"people by {kind}" in found[people]["method"][0]
     assert set(found["boxes.csv"]["metric"]) == {
-        "attribution_score", "attribution_pixels", "attribution_even", "pointing_game",
-    }  # fmt: skip
+        "attribution_score",
+        "attribution_pixels",
+        "attribution_even",
+        "pointing_game",
+    }
     assert found["boxes.csv"]["value"].tolist() == pytest.approx(found["instances.json"]["value"].tolist())
     assert main([*files, "--people", "boxes.csv", "--map", "grad_cam", "--output", "scores.csv"]) == 0
     assert pd.read_csv("scores.csv")["method"][0].startswith("Grad-CAM of blip")

@@ -13,31 +13,39 @@ from PIL import Image
 
 from capbias_core import cli
 from capbias_core.aggregate.consistency import masks
+from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
+from capbias_core.analysis.published import beside_measured
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.anonymous_bench import proxy_alignment, proxy_scores
-from capbias_core.experiments.families.attack import estimates_of
-from capbias_core.experiments.families.crew import caption_lists
-from capbias_core.experiments.families.looking import LookingCrew, names_of, photographs_condition
-from capbias_core.experiments.ingest import keep_images
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.published import beside_measured
-from capbias_core.experiments.run import estimates, run_one
-from capbias_core.experiments.store import Workspace
 from capbias_core.load.published import published_results
+from capbias_core.measures.image_judge import LookingCrew, names_of, photographs_condition
+from capbias_core.measures.lic import estimates_of
+from capbias_core.measures.training import caption_lists
 from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.metrics.confidence import confidence
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.sentence_classification import sentence_classification
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.vision.pictures import small_pictures
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
+from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
 TRAIN = 400
-SETTINGS = {"epochs": 12, "learning_rate": 5e-3, "batch": 32, "dropout": 0.2, "channels": (8, 16, 16), "hidden": 32,
-            "device": "cpu"}  # fmt: skip
+SETTINGS = {
+    "epochs": 12,
+    "learning_rate": 5e-3,
+    "batch": 32,
+    "dropout": 0.2,
+    "channels": (8, 16, 16),
+    "hidden": 32,
+    "device": "cpu",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +132,7 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 
 
 def judged(judge, leak: float, where: str) -> HeldOut:
-    from capbias_core.vision.pairs import PairCorpus
+    from capbias_core.vision.image_text_training import PairCorpus
 
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), captions), np.arange(TRAIN, 2 * TRAIN)
@@ -196,7 +204,7 @@ def test_attention_follows_show_attend_and_tell():
 
 def test_frozen_vectors_on_both_sides():
     """Vectors of pictures and of captions in place of pixels and words: only the head learns."""
-    from capbias_core.vision.pairs import PairCorpus
+    from capbias_core.vision.image_text_training import PairCorpus
 
     rng, labels = np.random.default_rng(0), np.arange(2 * TRAIN) % 2
     seen, read = rng.normal(size=(2, 2 * TRAIN, 4)).astype(np.float32)
@@ -209,7 +217,7 @@ def test_frozen_vectors_on_both_sides():
 
 def few(judge, seeds, program=None):
     """Logits of a short training of some seeds on unequally many captions of unequal lengths."""
-    from capbias_core.vision.pairs import PairCorpus
+    from capbias_core.vision.image_text_training import PairCorpus
 
     pixels, captions, labels = planted(80, 0.9, "caption")
     captions = [caption if place % 3 else f"{caption} today" for place, caption in enumerate(captions)]
@@ -235,7 +243,7 @@ def test_seeds_as_one_network_learn_what_they_learn_alone(make):
     """The way of CUDA, on a CPU: parameters of both seeds stacked, groups of channels, padded vocabularies."""
     import torch
 
-    from capbias_core.vision.pairs import FittedPair, PairProgram
+    from capbias_core.vision.image_text_training import FittedPair, PairProgram
 
     def together(judge, corpus, rows, known, seeds):
         each = zip(rows, known, seeds, strict=True)
@@ -276,8 +284,8 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     import torch
     from transformers import BlipForConditionalGeneration, BlipProcessor
 
-    from capbias_core.vision.asked import AskedJudge
     from capbias_core.vision.captioners import Captioner
+    from capbias_core.vision.pretrained_judge import AskedJudge
 
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
@@ -297,8 +305,8 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
 
 
 def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
-    from capbias_core.vision.asked import AskedJudge
     from capbias_core.vision.captioners import Captioner
+    from capbias_core.vision.pretrained_judge import AskedJudge
 
     files, labels = photographs(tmp_path, 1), np.arange(48) % 2
     captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
@@ -330,8 +338,9 @@ def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     human = pd.concat([frame(index, rng.choice(["dog", "cat", "cup"], n)) for index in (0, 1)], ignore_index=True)
     workspace.keep("references", "human", human, "set", "made")
     labels = pd.DataFrame({"image_id": ids, "gender": ["Female", "Male"] * (n // 2)})
-    workspace.keep("attributes", "labels", labels, "set", "made",
-                   {"attributes": {"gender": suggested_details("gender", labels)}})  # fmt: skip
+    workspace.keep(
+        "attributes", "labels", labels, "set", "made", {"attributes": {"gender": suggested_details("gender", labels)}}
+    )
     keep_images(workspace, shown, "set", "segment masked", {"condition": "segment", "of": "photographs"})
     return workspace
 
@@ -363,7 +372,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
 
 
 def test_a_finished_run_gives_its_estimates_again(tmp_path):
-    from capbias_core.experiments.engine import execute
+    from capbias_core.runs.engine import execute
 
     workspace = kept(tmp_path)
     (spec,) = plan(workspace, asked("vl_lic", judge_epochs=1, text_encoder="rnn"))
@@ -407,8 +416,8 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
 
 
 def test_a_captioner_judges_its_own_captions(blip, tmp_path):
-    from capbias_core.experiments.captioning import captioning
-    from capbias_core.experiments.photographs import ORIGINALS
+    from capbias_core.runs.caption_runs import captioning
+    from capbias_core.workspace.photographs import ORIGINALS
 
     workspace = kept(tmp_path, 80, pictures=8)
     with pytest.raises(CapbiasError, match="not known here"):
@@ -464,8 +473,9 @@ def test_each_caption_is_read_with_its_own_picture():
     """Captions in another order than the images, and an index that some images lack."""
     images = ["5", "7", "8", "9"]
     rows = [("9", 0), ("5", 0), ("8", 0), ("7", 0), ("8", 1), ("5", 1), ("9", 1)]
-    frame = pd.DataFrame([(image, index, f"{image} {index}") for image, index in rows],
-                         columns=["image_id", "caption_index", "caption"])  # fmt: skip
+    frame = pd.DataFrame(
+        [(image, index, f"{image} {index}") for image, index in rows], columns=["image_id", "caption_index", "caption"]
+    )
     lists = caption_lists(frame, images, np.array([0, 1, 0, 1]), 2, list)
     crew = LookingCrew(None, 2, np.array([0, 1, 0, 1]), tuple(images), silent, 2)
     pairs, _ = crew._cases(lists, [], None)
@@ -522,9 +532,21 @@ def test_masks_of_table_6():
 
 
 def measured(metric: str, encoder: str, condition: str, value: float = 2.0) -> dict:
-    given = {"attribute": "gender", "model": "sat", "metric": metric, "encoder": encoder, "condition": condition,
-             "value": value, "spread": np.nan, "scale": 100.0, "ci_low": value - 1, "ci_high": value + 1, "seeds": 10,
-             "n": 10, "paper": "measured"}  # fmt: skip
+    given = {
+        "attribute": "gender",
+        "model": "sat",
+        "metric": metric,
+        "encoder": encoder,
+        "condition": condition,
+        "value": value,
+        "spread": np.nan,
+        "scale": 100.0,
+        "ci_low": value - 1,
+        "ci_high": value + 1,
+        "seeds": 10,
+        "n": 10,
+        "paper": "measured",
+    }
     return {**dict.fromkeys(RESULT_COLUMNS, ""), **given}
 
 
@@ -596,8 +618,9 @@ def test_the_command_reads_captions_and_human_scores(tmp_path, capsys):
     people.write_text("model,value\na,30\nb,60\nc,10\n", encoding="utf-8")
     out = tmp_path / "out.csv"
     files = [str(tmp_path / f"{name}.json") for name in SETS]
-    code = cli.main(["anonymous-bench", "--captions", *files, "--attribute", "gender", "--human", str(people),
-                     "--output", str(out)])  # fmt: skip
+    code = cli.main(
+        ["anonymous-bench", "--captions", *files, "--attribute", "gender", "--human", str(people), "--output", str(out)]
+    )
     rows = pd.read_csv(out)
     assert code == 0 and "proxy" in capsys.readouterr().err
     assert rows["metric"].tolist() == ["human_guess_proxy"] * 3 + ["human_alignment"]

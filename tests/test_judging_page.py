@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from capbias_core.experiments.ingest import DEMO, load_demo
-from capbias_core.experiments.store import Workspace
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
 from tests.browser import open_page, server
 
 pytestmark = pytest.mark.browser

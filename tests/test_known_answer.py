@@ -7,13 +7,13 @@ import io
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.known_answer import SEES, kept_answers, known_answers, known_truth
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import main
-from capbias_core.experiments.known_answer import SEES, kept_answers, known_answers, known_truth
-from capbias_core.experiments.store import Workspace
-from capbias_core.load.known_answer import CONTROL, IMBALANCE, known_set
 from capbias_core.prepare import masked_captions
+from capbias_core.prepare.known_answer import CONTROL, IMBALANCE, known_set
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
+from capbias_core.workspace.store import Workspace
 
 
 @pytest.mark.parametrize(("name", "more", "less"), [("C1", 30, 20), ("C2", 35, 15), ("C3", 40, 10), ("C4", 45, 5)])
@@ -95,7 +95,7 @@ def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
         calls.append(sets)
         return known_answers(times=1, seeds=1, sets=sets)
 
-    monkeypatch.setattr("capbias_core.experiments.known_answer.known_answers", few)
+    monkeypatch.setattr("capbias_core.analysis.known_answer.known_answers", few)
     kept = kept_answers(workspace, compute=True)
     again = kept_answers(workspace, compute=False)
     assert len(calls) == 1 and kept["value"].tolist() == again["value"].tolist()

@@ -12,11 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.cli import main
-from capbias_core.errors import CapbiasError
-from capbias_core.experiments.engine import execute
-from capbias_core.experiments.ingest import DEMO_FOLDER, keep_images, load_demo
-from capbias_core.experiments.laboratory import (
+from capbias_core.analysis.photo_inspector import (
     hidden_of,
     image_captions,
     keep_uploaded,
@@ -26,10 +22,14 @@ from capbias_core.experiments.laboratory import (
     rescored,
     variants,
 )
-from capbias_core.experiments.store import Workspace
+from capbias_core.cli import main
+from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.present.overlay import PEOPLE, THINGS, layered, photograph_text
+from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
+from capbias_core.workspace.ingest import DEMO_FOLDER, keep_images, load_demo
+from capbias_core.workspace.store import Workspace
 
 
 def outline(name: str, x1: int, y1: int, x2: int, y2: int) -> tuple:
@@ -49,8 +49,12 @@ def test_what_each_condition_hides_by_hand(marked):
     hidden, reasons = hidden_of(marked, (10, 20), "ball")
     assert reasons == {}
     assert {name: int(own.sum()) for name, own in hidden.items()} == {
-        "part": 12, "segment": 24, "box": 24, "object": 4, "both": 28,
-    }  # fmt: skip
+        "part": 12,
+        "segment": 24,
+        "box": 24,
+        "object": 4,
+        "both": 28,
+    }
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
 
@@ -123,8 +127,8 @@ def test_a_photograph_is_told_in_words():
 
 
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
-    from capbias_core.experiments.plan import Request, plan
-    from capbias_core.experiments.read import caption_scores, stored_attackers
+    from capbias_core.analysis.read import caption_scores, stored_attackers
+    from capbias_core.runs.plan import Request, plan
 
     workspace = Workspace(tmp_path)
     load_demo(workspace)

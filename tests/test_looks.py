@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from capbias_core.present.colour import GREY
-from capbias_core.present.looks import COLOURS, DASHES, SHAPES, captioner_looks, encoder_shapes, opened
+from capbias_core.present.plot_styles import COLOURS, DASHES, SHAPES, captioner_looks, encoder_shapes, opened
 
 ROOT = Path(__file__).resolve().parent.parent
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: what people with each kind of colour blindness see.
@@ -22,14 +22,20 @@ SEEN = {
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
 # Ottosson 2020: linear sRGB to OKLab, in which distances are about as large as they look.
-TO_CONES = np.array([
-    [0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
-    [0.0883024619, 0.2817188376, 0.6299787005],
-])  # fmt: skip
-TO_LAB = np.array([
-    [0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
-    [0.0259040371, 0.7827717662, -0.8086757660],
-])  # fmt: skip
+TO_CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+TO_LAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
 APART = 0.08
 
 

@@ -14,18 +14,15 @@ from PIL import Image
 from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.experiments import masking as experiment
-from capbias_core.experiments.correlated import departures, departures_in
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.ingest import keep_attributes, keep_images, suggested_details
-from capbias_core.experiments.masking import folder_name, masking
-from capbias_core.experiments.photographs import frozen_photographs, masked_so, photograph_files
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.segments import read_segments
+from capbias_core.measures.object_associations import departures, departures_in
+from capbias_core.runs import mask_runs as experiment
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.mask_runs import folder_name, masking
+from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
-from capbias_core.vision.hiding import Hiding, NothingToHide, hidden_pixels, regions_to_drop
+from capbias_core.vision.mask_regions import Hiding, NothingToHide, hidden_pixels, regions_to_drop
 from capbias_core.vision.masking import (
     FILLS,
     box_mask,
@@ -38,6 +35,9 @@ from capbias_core.vision.masking import (
     part_of,
     region,
 )
+from capbias_core.workspace.ingest import keep_attributes, keep_images, suggested_details
+from capbias_core.workspace.photographs import frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.store import Workspace
 
 
 def drawn(text: str) -> np.ndarray:
@@ -302,15 +302,17 @@ def test_a_fill_that_is_not_known(pixels):
 
 def test_regions_to_drop_by_hand():
     person = np.array([[2, 0, 4, 4]])
-    regions = np.array([
-        [2, 0, 4, 4],  # all of it
-        [1, 0, 3, 4],  # 4 of 8: exactly a half stays
-        [1, 0, 4, 4],  # 8 of 12
-        [2, 1, 3, 2],  # small, within the person
-        [0, 0, 6, 4],  # around the person: 8 of 24
-        [1.5, 0, 3, 4],  # touches the columns 1 and 2: 4 of 8
-        [9, 9, 12, 12],  # elsewhere
-    ])  # fmt: skip
+    regions = np.array(
+        [
+            [2, 0, 4, 4],  # all of it
+            [1, 0, 3, 4],  # 4 of 8: exactly a half stays
+            [1, 0, 4, 4],  # 8 of 12
+            [2, 1, 3, 2],  # small, within the person
+            [0, 0, 6, 4],  # around the person: 8 of 24
+            [1.5, 0, 3, 4],  # touches the columns 1 and 2: 4 of 8
+            [9, 9, 12, 12],  # elsewhere
+        ]
+    )
     assert dropped_regions(regions, person).tolist() == [True, False, True, True, False, False, False]
     assert dropped_regions(regions[:2], person, overlap=0.4).tolist() == [True, True]
     assert dropped_regions(np.zeros((0, 4)), person).tolist() == []
@@ -363,9 +365,9 @@ def test_departures_by_labels_where_captions_do_not_name_the_value():
 
 
 def test_an_object_that_is_too_seldom_named_does_not_count(monkeypatch):
-    monkeypatch.setattr("capbias_core.experiments.correlated.least_captions", lambda side: 5)
+    monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 5)
     assert list(departures(HUMAN, known_attributes()["gender"])) == ["tie"]
-    monkeypatch.setattr("capbias_core.experiments.correlated.least_captions", lambda side: 9)
+    monkeypatch.setattr("capbias_core.measures.object_associations.least_captions", lambda side: 9)
     with pytest.raises(CapbiasError, match="no object is named 9 times"):
         departures(HUMAN, known_attributes()["gender"])
 
@@ -389,7 +391,7 @@ def test_departures_of_a_collection(tmp_path):
         departures_in(workspace, "c", "race")
 
 
-@pytest.mark.parametrize("name", ["vision.masking", "experiments.masking", "load.segments"])
+@pytest.mark.parametrize("name", ["vision.masking", "runs.mask_runs", "load.segments"])
 def test_examples_in_docstrings(name):
     done = doctest.testmod(import_module(f"capbias_core.{name}"))
     assert done.attempted and not done.failed

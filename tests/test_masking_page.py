@@ -10,9 +10,9 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from capbias_core.cli import main
-from capbias_core.experiments.ingest import keep_images
-from capbias_core.experiments.store import Workspace
 from capbias_core.types import BOX_COLUMNS
+from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.store import Workspace
 from tests.browser import open_page, server, settled
 
 pytestmark = pytest.mark.browser

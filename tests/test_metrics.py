@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families import FAMILIES as RUNS
+from capbias_core.measures import FAMILIES as RUNS
 from capbias_core.metrics import FAMILIES, METRICS, HeldOut, Naming, expand_metrics, metric
 from capbias_core.metrics.base import no_neutral
 from capbias_core.metrics.error import error

@@ -27,19 +27,30 @@ def test_a_note_of_some_captioners_names_them():
 def test_seeds_that_differ_by_more_than_the_score_are_warned_of(spread, low, warned):
     own = pd.DataFrame(
         {
-            "model": "updn", "metric": ["LIC", "LIC_M", "LIC_D"], "value": [4.4, 50.0, 45.6], "spread": spread,
-            "ci_low": [low, 49, 44], "ci_high": [6.5, 51, 47], "seeds": 2, "n": 316,
+            "model": "updn",
+            "metric": ["LIC", "LIC_M", "LIC_D"],
+            "value": [4.4, 50.0, 45.6],
+            "spread": spread,
+            "ci_low": [low, 49, 44],
+            "ci_high": [6.5, 51, 47],
+            "seeds": 2,
+            "n": 316,
         }
-    )  # fmt: skip
+    )
     said = sentence.answer(own, "updn", get_attribute("gender"), "MiniLM", True)
     assert ("⚠ LIC differs more between seeds (±6.8)" in said.support) == warned
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():
-    text = readings_warning(rows(
-        ("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -9, -3), ("sat", "DBAC", "T->A", 5, 10),
-        ("sat", "DBAC_code", "T->A", -1, 9), ("nic", "LIC", "", -3, -1),
-    ))  # fmt: skip
+    text = readings_warning(
+        rows(
+            ("sat", "DBAC", "A->T", 5, 10),
+            ("sat", "DBAC_code", "A->T", -9, -3),
+            ("sat", "DBAC", "T->A", 5, 10),
+            ("sat", "DBAC_code", "T->A", -1, 9),
+            ("nic", "LIC", "", -3, -1),
+        )
+    )
     assert "sat A→T" in text and "T→A" not in text and "nic" not in text
 
 

@@ -8,13 +8,15 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.families.base import Job
-from capbias_core.experiments.plan import COLUMN, Request, RunSpec, attribute_from, plan, suggested_details
-from capbias_core.experiments.read import current_runs
-from capbias_core.experiments.store import Workspace, inputs_of
 from capbias_core.load import read_captions, read_objects, report_objects
+from capbias_core.measures.base import Job, RunSpec
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace import ingest
+from capbias_core.workspace.labels import attribute_from, suggested_details
+from capbias_core.workspace.objects import COLUMN
+from capbias_core.workspace.store import Workspace, inputs_of
 
 CATEGORIES = [{"id": 17, "name": "cat"}, {"id": 18, "name": "Dog "}, {"id": 13, "name": "stop sign"}]
 

@@ -8,10 +8,11 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import FOLDER, attribute_files, known_attributes
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest, own_attributes
-from capbias_core.experiments.store import Workspace
 from capbias_core.prepare.trial import try_attribute
 from capbias_core.types import Attribute
+from capbias_core.workspace import custom_attributes as own_attributes
+from capbias_core.workspace import ingest
+from capbias_core.workspace.store import Workspace
 
 OWN = """\
 name = "mood"
@@ -87,8 +88,9 @@ def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
         own_attributes.delete(workspace, path)
     own_attributes.keep(workspace, OWN.replace('"noisy"', '"shouting"'))
     assert workspace.item("attributes", table.name, "c").details["attributes"]["mood"]["attribute"]["words"] == {
-        "calm": ["quiet", "still"], "loud": ["noisy"]
-    }, "a later edit does not reach what was mapped"  # fmt: skip
+        "calm": ["quiet", "still"],
+        "loud": ["noisy"],
+    }, "a later edit does not reach what was mapped"
     workspace.delete(table)
     own_attributes.delete(workspace, path)
     assert not path.exists()

@@ -7,9 +7,9 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from capbias_core.experiments.ingest import DEMO, load_demo
-from capbias_core.experiments.own_attributes import attribute_folder
-from capbias_core.experiments.store import Workspace
+from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
 from tests.browser import choose, open_page, server, settled
 
 pytestmark = pytest.mark.browser

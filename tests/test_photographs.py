@@ -11,14 +11,14 @@ from PIL import Image, ImageOps
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families import FAMILIES, Family
-from capbias_core.experiments.families.base import Outcome
-from capbias_core.experiments.ingest import keep_images, picture_path
-from capbias_core.experiments.making import making
-from capbias_core.experiments.photographs import file_digests, frozen_photographs, photograph_files
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
 from capbias_core.load.photographs import read_photograph
+from capbias_core.measures import FAMILIES, Family
+from capbias_core.measures.base import Outcome
+from capbias_core.runs.artifact_runs import making
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.ingest import keep_images, picture_path
+from capbias_core.workspace.photographs import file_digests, frozen_photographs, photograph_files
+from capbias_core.workspace.store import Workspace
 
 RED, BLUE = (200, 10, 20), (5, 20, 210)
 
@@ -129,8 +129,9 @@ def test_a_run_names_the_contents(tmp_path, folder):
     keep_images(workspace, folder, "mine")
     frozen = frozen_photographs(workspace, "mine")
     assert photograph_files(workspace, frozen) == {
-        "785": folder / "000000000785.png", "872": folder / "COCO_val2014_000000000872.png"
-    }  # fmt: skip
+        "785": folder / "000000000785.png",
+        "872": folder / "COCO_val2014_000000000872.png",
+    }
     Image.new("RGB", (3, 2), BLUE).save(folder / "000000000785.png")
     assert frozen_photographs(workspace, "mine")["digest"] != frozen["digest"]
     with pytest.raises(CapbiasError, match="or are others now"):

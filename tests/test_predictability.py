@@ -11,18 +11,11 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+from capbias_core.analysis import read
 from capbias_core.attackers.labels import guess_labels
-from capbias_core.experiments import read
-from capbias_core.experiments.engine import execute
-from capbias_core.experiments.families.combinations import combinations
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures.multi import combinations
 from capbias_core.metrics import Tally
-from capbias_core.metrics.multi_attribute import (
-    combination_to_value,
-    value_to_combination,
-    variance_of_values,
-)
+from capbias_core.metrics.multi_attribute import combination_to_value, value_to_combination, variance_of_values
 from capbias_core.metrics.predictability import (
     accuracy,
     as_unlike,
@@ -31,6 +24,10 @@ from capbias_core.metrics.predictability import (
     predictability,
 )
 from capbias_core.prepare.tasks import pair_counts
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
 
@@ -222,9 +219,9 @@ def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd
     there = np.where(rng.random(n) < 0.7, women, ~women)
     named = np.where(rng.random(n) < model_share, women, ~women)
     ids = [str(place) for place in range(n)]
-    table = pd.DataFrame({
-        "image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie"),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie")}
+    )
 
     def captions(value, thing):
         text = [
@@ -287,9 +284,9 @@ def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
     women = rng.random(1500) < 0.5
     there = np.where(rng.random(1500) < 0.7, women, ~women)
     ids = [str(place) for place in range(1500)]
-    table = pd.DataFrame({
-        "image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie"),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {"image_id": ids, "gender": np.where(women, "Female", "Male"), "objects": np.where(there, "cake", "tie")}
+    )
 
     def captions():
         who = np.where(rng.random(1500) < 0.4, "person", np.where(women, "woman", "man"))

@@ -17,20 +17,22 @@ from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, encode
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.experiments.engine import Engine, needs_workers
-from capbias_core.experiments.models import model_path
-from capbias_core.experiments.plan import Request, RunSpec, mapping_details, plan
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
 from capbias_core.language.cache import EmbeddingCache
+from capbias_core.measures.base import RunSpec
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.runs.engine import Engine, needs_workers
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.models import model_path
+from capbias_core.workspace.store import Workspace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capbias_core.attackers.fine_tuned import FineTunedAttacker  # noqa: E402
 from capbias_core.attackers.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
-from capbias_core.attackers.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
+from capbias_core.attackers.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402  # noqa: E402
 from capbias_core.attackers.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 
@@ -63,9 +65,14 @@ def bert(tmp_path_factory) -> Path:
     (folder / "vocab.txt").write_text("\n".join(PIECES))
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(PIECES), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=32, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=len(PIECES),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=32,
+        initializer_range=0.2,
+    )
     transformers.BertModel(config).save_pretrained(folder)
     transformers.BertTokenizerFast(vocab={piece: place for place, piece in enumerate(PIECES)}).save_pretrained(folder)
     return folder
@@ -91,8 +98,15 @@ def test_masks_are_the_encoders_own_and_no_word_is_added(tiny):
     text = tiny.read("a <gender> riding <unk> on <object>")
     assert text == "a [MASK] riding [UNK] on [MASK]"
     assert tiny.tokenizer.convert_ids_to_tokens(tiny.ids([text])[0].tolist()) == [
-        "[CLS]", "a", "[MASK]", "riding", "[UNK]", "on", "[MASK]", "[SEP]",
-    ]  # fmt: skip
+        "[CLS]",
+        "a",
+        "[MASK]",
+        "riding",
+        "[UNK]",
+        "on",
+        "[MASK]",
+        "[SEP]",
+    ]
     assert len(tiny.tokenizer) == before == len(PIECES)
 
 

@@ -9,18 +9,19 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.experiments import ingest
-from capbias_core.experiments.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary, verdicts
-from capbias_core.experiments.conditions import condition_details
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import Request, plan, suggested_details
-from capbias_core.experiments.printed import UNNAMED, as_measured, no_counterpart
-from capbias_core.experiments.published import PAPERS, beside_measured, measured_rows, of_originals
-from capbias_core.experiments.store import Workspace
+from capbias_core.analysis.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary, verdicts
+from capbias_core.analysis.printed import UNNAMED, as_measured, no_counterpart
+from capbias_core.analysis.published import PAPERS, beside_measured, measured_rows, of_originals
 from capbias_core.load.published import published_results
 from capbias_core.metrics import METRICS
 from capbias_core.present.published import HOLDS, beside_sentence, beside_table, cell_style, claim_block
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace import ingest
+from capbias_core.workspace.conditions import condition_details
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
@@ -34,9 +35,19 @@ def published() -> pd.DataFrame:
 def measured(*rows: dict) -> pd.DataFrame:
     """Measured LIC_M of sat for gender with lstm_bi, 44 [43, 45] x100, unless a row says otherwise."""
     usual = {
-        "attribute": "gender", "model": "sat", "metric": "LIC_M", "value": 44.0, "encoder": "lstm_bi", "scale": 100.0,
-        "ci_low": 43.0, "ci_high": 45.0, "spread": 0.8, "seeds": 3, "n": 662, "run_id": "r",
-    }  # fmt: skip
+        "attribute": "gender",
+        "model": "sat",
+        "metric": "LIC_M",
+        "value": 44.0,
+        "encoder": "lstm_bi",
+        "scale": 100.0,
+        "ci_low": 43.0,
+        "ci_high": 45.0,
+        "spread": 0.8,
+        "seeds": 3,
+        "n": 662,
+        "run_id": "r",
+    }
     frame = pd.DataFrame([Result(**(usual | row)).row() for row in rows], columns=list(RESULT_COLUMNS))
     return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
@@ -148,11 +159,20 @@ def test_ba_from_t_to_a_stands_beside_dba_g_under_each_condition(published):
     rows = table_of(published, "dbac", "4", metric="BA", attribute="gender")
     own = masked_sets(
         *(
-            {"model": f"blip {masked}", "captioner": "blip", "masked": masked, "metric": name, "value": value,
-             "encoder": "", "ci_low": 0.5, "ci_high": 2.0}
-            for name in ("DBA_G", "BA") for masked, value in (("original", 1.0), ("box", 1.2))
+            {
+                "model": f"blip {masked}",
+                "captioner": "blip",
+                "masked": masked,
+                "metric": name,
+                "value": value,
+                "encoder": "",
+                "ci_low": 0.5,
+                "ci_high": 2.0,
+            }
+            for name in ("DBA_G", "BA")
+            for masked, value in (("original", 1.0), ("box", 1.2))
         )
-    )  # fmt: skip
+    )
     found = beside_measured(rows, own.assign(model=own["model"] + own["metric"])).set_index("condition")
     assert found["measured_value"].dropna().to_dict() == {"original": 1.0, "bounding_box_masked": 1.2}
     assert set(found["captioner"]) == {"blip originalDBA_G", "blip boxDBA_G", ""}
@@ -189,10 +209,13 @@ def test_encoders_that_the_text_says_decide(published, paper, table, metric, mod
 
 
 RENAMED = {
-    ("dbac", "BA"): ("DBA_G", ""), ("dbac", "LIC_H"): ("LIC_D", ""), ("dbac", "DBAC_H"): ("DBAC_H", "A->T"),
-    ("dbac", "METEOR"): ("METEOR_aligned", ""), ("dbac", "attribution_score_percent"): ("attribution_score", ""),
+    ("dbac", "BA"): ("DBA_G", ""),
+    ("dbac", "LIC_H"): ("LIC_D", ""),
+    ("dbac", "DBAC_H"): ("DBAC_H", "A->T"),
+    ("dbac", "METEOR"): ("METEOR_aligned", ""),
+    ("dbac", "attribution_score_percent"): ("attribution_score", ""),
     ("imgcap2", "leakage_score"): ("imagecaptioner2_leakage", ""),
-}  # fmt: skip
+}
 
 
 def test_every_printed_row_has_a_name_here_or_a_reason(published):
@@ -210,9 +233,13 @@ def test_every_printed_row_has_a_name_here_or_a_reason(published):
     unnamed = table_of(published, "dbac", "4", attribute="race").to_dict("records")
     assert {row["metric"] for row in unnamed if no_counterpart(row)} == {"attribution_score_percent", "DPA", "BA"}
     assert {key: len(own) for key, own in reasons.items()} == {
-        ("repro", "1"): 1, ("imgcap2", "5"): 1, ("imgcap2", "6"): 1, ("dbac", "3"): 1, ("dbac", "4"): 1,
+        ("repro", "1"): 1,
+        ("imgcap2", "5"): 1,
+        ("imgcap2", "6"): 1,
+        ("dbac", "3"): 1,
+        ("dbac", "4"): 1,
         **{("dbac", name): 1 for name in ("5a", "5b", "6a", "6b", "7", "8a", "8b", "16", "17a", "17b")},
-    }  # fmt: skip
+    }
     for row in published[published["paper"] == "genderscore"].to_dict("records"):
         assert as_measured(row)["metric"] in METRICS and not no_counterpart(row)
 
@@ -325,8 +352,11 @@ def test_the_sign_with_each_encoder_beside_lstm_bi(published):
     found = printed_verdicts(published, "Robust to encoders: the sign")
     agreeing = {key for key, verdict in found.items() if verdict == AGREE}
     assert len(found) == 10 and agreeing == {
-        ("lic", "2", "bert_pre"), ("lic", "S1", "bert_ft"), ("lic", "S1", "bert_pre"), ("repro", "2", "bert_pre"),
-    }  # fmt: skip
+        ("lic", "2", "bert_pre"),
+        ("lic", "S1", "bert_ft"),
+        ("lic", "S1", "bert_pre"),
+        ("repro", "2", "bert_pre"),
+    }
 
 
 def test_reasons_name_the_rows(published):
@@ -382,8 +412,7 @@ def test_another_encoder_or_attribute_decides_no_claim(published):
 
 
 @pytest.mark.parametrize(
-    ("plus", "equalizer", "verdict"),
-    [((1, 2), (3, 4), AGREE), ((1, 3), (2, 4), OPEN), ((3, 4), (1, 2), DISAGREE)],
+    ("plus", "equalizer", "verdict"), [((1, 2), (3, 4), AGREE), ((1, 3), (2, 4), OPEN), ((3, 4), (1, 2), DISAGREE)]
 )
 def test_one_captioner_above_another(published, plus, equalizer, verdict):
     rows = lic({"NIC+": plus, "NIC+Equalizer": equalizer})

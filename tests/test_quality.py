@@ -17,15 +17,12 @@ from capbias_core.aggregate.bootstrap import resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.aggregate.groups import across_groups, by_group
 from capbias_core.aggregate.trend import r_squared, trend
+from capbias_core.analysis.published import beside_measured, fullest_table
+from capbias_core.analysis.tradeoff import measured_points, printed_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.families.quality import estimates, gaps, overall, scored
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.published import beside_measured, fullest_table
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
-from capbias_core.experiments.tradeoff import measured_points, printed_points
 from capbias_core.load.published import published_results
+from capbias_core.measures.caption_quality import estimates, gaps, overall, scored
 from capbias_core.metrics.caption_quality import (
     bleu4,
     bleu_counts,
@@ -47,7 +44,11 @@ from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.rows import interval_rows
 from capbias_core.present.table import scores_table
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
 QUALITY = ["bleu4", "cider", "meteor", "rouge_l"]
@@ -276,7 +277,7 @@ def test_a_run_gives_values_groups_and_gaps(tmp_path, meteor_table, monkeypatch)
         asked.append(candidates)
         return meteor_table
 
-    module = "capbias_core.experiments.families.quality"
+    module = "capbias_core.measures.caption_quality"
     monkeypatch.setitem(__import__(module, fromlist=["WAYS"]).WAYS, "meteor", (known, meteor_of, 0.5))
     rows, notes = run_all(tmp_path, tokenizer=PTB)
     assert asked == [CANDIDATES], "PTB tokens of plain words are those words, in the order of the images"
@@ -421,28 +422,42 @@ def test_no_java_is_left_behind_where_the_asker_stops(tmp_path, monkeypatch):
 
 def results() -> pd.DataFrame:
     rows = [
-        ("sat", "cider", "with_references", 90.0), ("sat", "cider", "Female", 84.0), ("sat", "cider", "Male", 92.0),
-        ("sat", "cider_gap", "with_references", 8.0), ("nic", "cider", "with_references", 60.0),
+        ("sat", "cider", "with_references", 90.0),
+        ("sat", "cider", "Female", 84.0),
+        ("sat", "cider", "Male", 92.0),
+        ("sat", "cider_gap", "with_references", 8.0),
+        ("nic", "cider", "with_references", 60.0),
         ("sat", "vocabulary", "", 1737.0),
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows, columns=["model", "metric", "condition", "value"])
     scale = np.where(frame["metric"] == "vocabulary", 1.0, 100.0)
     empty = frame["metric"] == "vocabulary"
     return frame.assign(
-        attribute="gender", encoder="", direction="", run_id="r", seeds=0, n=10, spread=np.nan, scale=scale,
-        ci_low=np.where(empty, np.nan, frame["value"] - 1), ci_high=np.where(empty, np.nan, frame["value"] + 1),
+        attribute="gender",
+        encoder="",
+        direction="",
+        run_id="r",
+        seeds=0,
+        n=10,
+        spread=np.nan,
+        scale=scale,
+        ci_low=np.where(empty, np.nan, frame["value"] - 1),
+        ci_high=np.where(empty, np.nan, frame["value"] + 1),
         method="Male minus Female; 10 images",
-    )  # fmt: skip
+    )
 
 
 def test_groups_stand_in_a_table_of_their_own():
     rows = results()
     assert gap_table(rows).to_dict("records") == [
         {
-            "metric": "CIDEr", "captioner": "sat", "Female": "84.0 [83.0, 85.0]", "Male": "92.0 [91.0, 93.0]",
+            "metric": "CIDEr",
+            "captioner": "sat",
+            "Female": "84.0 [83.0, 85.0]",
+            "Male": "92.0 [91.0, 93.0]",
             "difference (Male minus Female)": "8.0 [7.0, 9.0]",
         }
-    ]  # fmt: skip
+    ]
     rest = scores_table(rows[~of_groups(rows) & ~of_gaps(rows)]).to_dict("records")
     assert rest == [
         {"captioner": "sat", "cider (with references)": "90.0 [89.0, 91.0]", "vocabulary": "1,737"},
@@ -505,20 +520,34 @@ def test_the_printed_points_are_those_of_the_papers_figure():
 def measured(rows) -> pd.DataFrame:
     """Result rows from (model, metric, condition, encoder, value)."""
     made = [
-        Result(attribute="gender", model=model, metric=metric, condition=condition, encoder=encoder, value=value,
-               scale=1.0 if metric == "vocabulary" else 100.0, run_id=f"{model} {metric} {encoder}").row()
+        Result(
+            attribute="gender",
+            model=model,
+            metric=metric,
+            condition=condition,
+            encoder=encoder,
+            value=value,
+            scale=1.0 if metric == "vocabulary" else 100.0,
+            run_id=f"{model} {metric} {encoder}",
+        ).row()
         for model, metric, condition, encoder, value in rows
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(made, columns=list(RESULT_COLUMNS))
     return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
 OWN = [
-    ("nic", "LIC", "with_references", "ngram", 4.0), ("nic", "LIC", "with_references", "lstm_bi", 3.0),
-    ("sat", "LIC", "", "ngram", 5.0), ("fc", "LIC", "", "ngram", 6.5), ("nic", "bleu4", "Female", "", 99.0),
-    ("nic", "bleu4", "with_references", "", 22.0), ("sat", "bleu4", "", "", 33.0), ("fc", "bleu4", "", "", 35.0),
-    ("nic", "vocabulary", "", "", 900.0), ("only_quality", "bleu4", "", "", 10.0),
-]  # fmt: skip
+    ("nic", "LIC", "with_references", "ngram", 4.0),
+    ("nic", "LIC", "with_references", "lstm_bi", 3.0),
+    ("sat", "LIC", "", "ngram", 5.0),
+    ("fc", "LIC", "", "ngram", 6.5),
+    ("nic", "bleu4", "Female", "", 99.0),
+    ("nic", "bleu4", "with_references", "", 22.0),
+    ("sat", "bleu4", "", "", 33.0),
+    ("fc", "bleu4", "", "", 35.0),
+    ("nic", "vocabulary", "", "", 900.0),
+    ("only_quality", "bleu4", "", "", 10.0),
+]
 
 
 def test_measured_points_come_from_one_encoder_and_all_images():

@@ -12,20 +12,22 @@ import pytest
 import torch
 
 from capbias_core import cli
+from capbias_core.analysis.encoder_view import plan_reading, reading, readings
+from capbias_core.analysis.read import spec_of
 from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker, transformer
 from capbias_core.attackers.base import silent
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import engine
-from capbias_core.experiments.families.reading import attention_bytes, attention_from
-from capbias_core.experiments.plan import Request, RunSpec, plan, suggested_details
-from capbias_core.experiments.read import spec_of
-from capbias_core.experiments.reading import plan_reading, reading, readings
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures.base import RunSpec
+from capbias_core.measures.encoder_view import attention_bytes, attention_from
 from capbias_core.prepare import child_seed, masked_captions, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.present.attention import attention_chart, attention_text, first_shown, weights_of
+from capbias_core.runs import engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
 from capbias_core.types import Attention
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 CUE = {"Female": "umbrella", "Male": "skateboard"}
@@ -38,8 +40,10 @@ def workspace(tmp_path_factory) -> Workspace:
     found = Workspace(tmp_path_factory.mktemp("reading"))
     labels = pd.DataFrame({"image_id": [str(place) for place in range(140)], "gender": ["Female", "Male"] * 70})
     rng = np.random.default_rng(1)
-    written = [f"a {'woman' if value == 'Female' else 'man'} with a {CUE[value]} on a {rng.choice(['street', 'field'])}"
-               for value in labels["gender"]]  # fmt: skip
+    written = [
+        f"a {'woman' if value == 'Female' else 'man'} with a {CUE[value]} on a {rng.choice(['street', 'field'])}"
+        for value in labels["gender"]
+    ]
     captions = pd.DataFrame({"image_id": labels["image_id"], "caption_index": 0, "caption": written})
     found.keep(
         "attributes", "labels", labels, "c", "x", {"attributes": {"gender": suggested_details("gender", labels)}}
@@ -67,8 +71,13 @@ def small():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transformer, "five_heads", lambda: transformer.TransformerAttacker(
-            **transformer.DBAC | {"epochs": 8, "batch": 16}, embedding=20, hidden=16, heads=5))  # fmt: skip
+        patch.setattr(
+            transformer,
+            "five_heads",
+            lambda: transformer.TransformerAttacker(
+                **transformer.DBAC | {"epochs": 8, "batch": 16}, embedding=20, hidden=16, heads=5
+            ),
+        )
         yield
     torch.set_num_threads(before)
 
@@ -142,8 +151,9 @@ def test_images_without_a_caption_are_bad_input(workspace):
 
 def test_who_has_attention():
     assert [name for name in ("ngram", "lstm", "transformer_1h", "bert_ft") if ATTACKERS[name].attends] == [
-        "transformer_1h", "bert_ft",
-    ]  # fmt: skip
+        "transformer_1h",
+        "bert_ft",
+    ]
     assert attacker_entry("/some/folder").attends
 
 
@@ -208,7 +218,7 @@ def test_explain_prints_attention(asked, capsys):
         (["--attacker", "transformer_5h", "--image", "10", "--attention", "--layer", "3"], "layer 3 of an encoder"),
         (["--image", "10", "--layer", "3"], "--layer without --attention"),
     ],
-)  # fmt: skip
+)
 def test_wrong_questions_are_one_message(asked, more, message, capsys):
     assert cli.main([*asked, *more]) == 2
     assert message in capsys.readouterr().err

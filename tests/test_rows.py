@@ -19,10 +19,15 @@ HOSTILE = '<img src=x onerror="alert(1)">'
 def lic_rows(**changes) -> pd.DataFrame:
     rows = pd.DataFrame(
         {
-            "model": ["low", "high"], "metric": "LIC", "value": [-4.0, 8.0], "ci_low": [-8.0, 6.0],
-            "ci_high": [-2.0, 12.0], "spread": [0.5, 0.25], "seeds": 10,
+            "model": ["low", "high"],
+            "metric": "LIC",
+            "value": [-4.0, 8.0],
+            "ci_low": [-8.0, 6.0],
+            "ci_high": [-2.0, 12.0],
+            "spread": [0.5, 0.25],
+            "seeds": 10,
         }
-    )  # fmt: skip
+    )
     return rows.assign(**changes)
 
 

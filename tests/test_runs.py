@@ -7,28 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.experiments import read
-from capbias_core.experiments.engine import execute
-from capbias_core.experiments.families.attack import estimates_of, held_out_from
-from capbias_core.experiments.families.counting import naming_from
-from capbias_core.experiments.plan import (
-    Request,
-    RunSpec,
-    attribute_from,
-    find_attribute,
-    labels_for,
-    mapping_details,
-    plan,
-    suggested_details,
-)
-from capbias_core.experiments.run import run_one
-from capbias_core.experiments.store import Workspace, bytes_frame
 from capbias_core.load import read_attributes, read_captions
+from capbias_core.measures.base import RunSpec
+from capbias_core.measures.lic import estimates_of, held_out_from
+from capbias_core.measures.ratio_error import naming_from
 from capbias_core.metrics import HeldOut
 from capbias_core.prepare import align
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.labels import attribute_from, find_attribute, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.store import Workspace, bytes_frame
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 
@@ -433,8 +426,12 @@ def test_captioners_are_ranked_from_what_was_kept(workspace):
 
 def test_words_and_scores_of_each_caption_are_read_back(workspace):
     labels = labels_of(60, 60, values=("Female", "Male"))
-    told = {image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."] for image, word in hinting(
-        {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9).items()}  # fmt: skip
+    told = {
+        image: [f"a {'man' if image < '1050' else 'lady'} in a {word[0]}", "..."]
+        for image, word in hinting(
+            {image: "A" if label == "Female" else "B" for image, label in labels.items()}, 0.9
+        ).items()
+    }
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
     (row,) = [run for run in finished_runs(workspace, replace(request, words=True)) if run.spec["family"] == "captions"]
     scores = read.caption_scores(workspace, row)
@@ -557,10 +554,17 @@ def test_a_wrong_request_is_refused_in_words(workspace, change, message):
 
 
 SPEC = RunSpec(
-    family="attack", model="m", captions="c", references="", condition="", attacker="ngram", seeds=(0, 1),
-    labels={"table": "t", "column": "l", "mapping": {"a": "A"}}, attribute=asdict(get_attribute("gender")),
+    family="attack",
+    model="m",
+    captions="c",
+    references="",
+    condition="",
+    attacker="ngram",
+    seeds=(0, 1),
+    labels={"table": "t", "column": "l", "mapping": {"a": "A"}},
+    attribute=asdict(get_attribute("gender")),
     merge_masks=False,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
@@ -667,13 +671,24 @@ def test_error_of_three_values(workspace):
 
 # Hirota et al., CVPR 2022, Table 1 as METRICS measured it to two decimals on the 10,780 labelled images.
 RATIO_AND_ERROR = {
-    "nic": (2.47, 14.25), "sat": (2.06, 7.28), "fc": (2.07, 10.07), "att2in": (2.06, 4.06), "updn": (2.15, 3.68),
-    "transformer": (2.23, 3.60), "oscar": (2.06, 1.43),
-}  # fmt: skip
+    "nic": (2.47, 14.25),
+    "sat": (2.06, 7.28),
+    "fc": (2.07, 10.07),
+    "att2in": (2.06, 4.06),
+    "updn": (2.15, 3.68),
+    "transformer": (2.23, 3.60),
+    "oscar": (2.06, 1.43),
+}
 # The same paper, Table 2: LIC_M of gender with the bidirectional LSTM, 10 seeds.
 PUBLISHED_LIC_M = {
-    "nic": 43.2, "sat": 44.4, "fc": 46.4, "att2in": 45.9, "updn": 48.0, "transformer": 48.4, "oscar": 48.5,
-}  # fmt: skip
+    "nic": 43.2,
+    "sat": 44.4,
+    "fc": 46.4,
+    "att2in": 45.9,
+    "updn": 48.0,
+    "transformer": 48.4,
+    "oscar": 48.5,
+}
 
 
 @pytest.fixture(scope="module")

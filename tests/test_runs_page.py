@@ -10,9 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from capbias_core.attributes import plain_attribute
-from capbias_core.experiments.engine import Engine, engine_for
-from capbias_core.experiments.plan import Request, mapping_details, plan
-from capbias_core.experiments.store import Workspace
+from capbias_core.runs.engine import Engine, engine_for
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("a", "b", "c")

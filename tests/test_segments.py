@@ -7,12 +7,12 @@ from pycocotools import mask
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.ingest import keep_images, keep_segments, offer
-from capbias_core.experiments.store import Workspace
 from capbias_core.load.report import report_segments
 from capbias_core.load.segments import outline_fault, read_segments, run_lengths, segment_table
 from capbias_core.types import SEGMENT_COLUMNS
+from capbias_core.workspace import ingest
+from capbias_core.workspace.ingest import keep_images, keep_segments, offer
+from capbias_core.workspace.store import Workspace
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
 SQUARE = [[1, 1, 4, 1, 4, 4, 1, 4]]

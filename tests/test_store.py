@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import store
-from capbias_core.experiments.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace import store
+from capbias_core.workspace.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
 
 PROCESSES = multiprocessing.get_context("spawn")
 

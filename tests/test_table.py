@@ -51,8 +51,11 @@ def test_names_stay_in_view_only_where_the_table_is_wide(cells, pinned):
 
 def test_what_a_page_says_of_a_column_stands():
     frame = pd.DataFrame({"image_id": ["1"], "share": [0.5], "what": ["a"]})
-    given = {"image_id": "image", "share": st.column_config.NumberColumn(format="%.2f"),
-             "what": st.column_config.Column(width=230)}  # fmt: skip
+    given = {
+        "image_id": "image",
+        "share": st.column_config.NumberColumn(format="%.2f"),
+        "what": st.column_config.Column(width=230),
+    }
     columns = drawn(frame.style, column_config=given)["column_config"]
     assert columns["image_id"]["label"] == "image" and columns["share"] == given["share"]
     assert columns["what"]["width"] == 230

@@ -33,7 +33,7 @@ from capbias_core.attackers.training import (
 )
 from capbias_core.attackers.transformer import TransformerAttacker, positions
 from capbias_core.errors import Cancelled
-from capbias_core.experiments.families import crew
+from capbias_core.measures import training as crew
 from capbias_core.prepare import balanced_split
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
@@ -160,10 +160,15 @@ def test_threads_give_what_one_after_the_other_gives():
     caller = threading.get_ident()
     fits = list(
         fit_many(
-            attacker, corpus, rows, known, 2, range(3),
+            attacker,
+            corpus,
+            rows,
+            known,
+            2,
+            range(3),
             lambda share, text: reports.append((share, threading.get_ident() == caller)),
         )
-    )  # fmt: skip
+    )
     assert torch.get_num_threads() == threads_of_a_new_thread() == 3
     torch.set_num_threads(1)
     for one, other in zip(alone, fits, strict=True):
@@ -257,10 +262,13 @@ def test_a_transformer_layer_is_pytorchs(heads):
         pairs = [
             (theirs[0].in_proj_weight, own.queries_keys_values.weight),
             (theirs[0].in_proj_bias, own.queries_keys_values.bias),
-            (theirs[0].out_proj.weight, own.joined.weight), (theirs[0].out_proj.bias, own.joined.bias),
-            (theirs[1].weight, own.wide.weight), (theirs[1].bias, own.wide.bias),
-            (theirs[2].weight, own.narrow.weight), (theirs[2].bias, own.narrow.bias),
-        ]  # fmt: skip
+            (theirs[0].out_proj.weight, own.joined.weight),
+            (theirs[0].out_proj.bias, own.joined.bias),
+            (theirs[1].weight, own.wide.weight),
+            (theirs[1].bias, own.wide.bias),
+            (theirs[2].weight, own.narrow.weight),
+            (theirs[2].bias, own.narrow.bias),
+        ]
         with torch.no_grad():
             for target, source in pairs:
                 target.copy_(source[0])
@@ -506,8 +514,10 @@ def crew_of(seeds: int) -> tuple[crew.Crew, Remembering, list]:
 def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
     own, attacker, reports = crew_of(3)
     # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
-    lists = [crew.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
-             for index in (0, 1)]  # fmt: skip
+    lists = [
+        crew.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
+        for index in (0, 1)
+    ]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
     found = list(own.logits(lists, splits, "captions", lists[:1] if aligned else None))
     assert [(index, split.seed) for index, split, _, _ in found] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]

@@ -4,5 +4,13 @@ from capbias_core.aggregate.estimate import Estimate, comparison, difference, es
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
 
 __all__ = [
-    "Estimate", "Pair", "Ranking", "comparison", "difference", "estimate", "quotient", "rank", "shared_intervals",
-]  # fmt: skip
+    "Estimate",
+    "Pair",
+    "Ranking",
+    "comparison",
+    "difference",
+    "estimate",
+    "quotient",
+    "rank",
+    "shared_intervals",
+]

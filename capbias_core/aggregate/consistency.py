@@ -260,10 +260,19 @@ def _row(
 ) -> dict[str, object]:
     condition = "; ".join(part for part in (where["metric"], where["condition"]) if part)
     return Result(
-        attribute=where["attribute"], model=where["model"], metric=metric, value=value, encoder=", ".join(judges),
-        direction=where["direction"], condition=condition, scale=scale, n=n, paper=where["paper"],
-        table=where["table"], method=method if math.isfinite(value) else f"blank: {method}",
-    ).row()  # fmt: skip
+        attribute=where["attribute"],
+        model=where["model"],
+        metric=metric,
+        value=value,
+        encoder=", ".join(judges),
+        direction=where["direction"],
+        condition=condition,
+        scale=scale,
+        n=n,
+        paper=where["paper"],
+        table=where["table"],
+        method=method if math.isfinite(value) else f"blank: {method}",
+    ).row()
 
 
 def _table(rows: list[dict]) -> pd.DataFrame:

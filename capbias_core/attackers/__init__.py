@@ -74,11 +74,19 @@ ATTACKERS = {
             "rnn_bi", "bidirectional RNN (the DBAC paper's)", "recurrent:rnn_bi", False, 5, Seconds(40.0, 10.0)
         ),
         AttackerEntry(
-            "transformer_1h", "Transformer, 1 head (the DBAC paper's)", "transformer:one_head", False, 5,
+            "transformer_1h",
+            "Transformer, 1 head (the DBAC paper's)",
+            "transformer:one_head",
+            False,
+            5,
             Seconds(20.0, 6.0),
         ),
         AttackerEntry(
-            "transformer_5h", "Transformer, 5 heads (the DBAC paper's)", "transformer:five_heads", False, 5,
+            "transformer_5h",
+            "Transformer, 5 heads (the DBAC paper's)",
+            "transformer:five_heads",
+            False,
+            5,
             Seconds(20.0, 6.0),
         ),
         AttackerEntry(
@@ -88,18 +96,31 @@ ATTACKERS = {
             "mpnet", "MPNet, frozen (the DBAC paper's)", FROZEN, False, 5, BASE, f"{SENTENCES}all-mpnet-base-v2"
         ),
         AttackerEntry(
-            "distilroberta", "DistilRoBERTa, frozen (the DBAC paper's)", FROZEN, False, 5, HALF,
+            "distilroberta",
+            "DistilRoBERTa, frozen (the DBAC paper's)",
+            FROZEN,
+            False,
+            5,
+            HALF,
             f"{SENTENCES}all-distilroberta-v1",
         ),
         AttackerEntry(
             "distilbert", "DistilBERT, frozen (the DBAC paper's)", FROZEN, False, 5, HALF, "distilbert-base-uncased"
         ),
-        AttackerEntry("bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5,
-                      BASE._replace(a_fit=3.0), BERT),
-        AttackerEntry("bert_ft", "BERT, fine-tuned (the LIC paper's)", "fine_tuned:FineTunedAttacker", False, 5,
-                      Seconds(3000.0, BASE.to_explain), BERT),
+        AttackerEntry(
+            "bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5, BASE._replace(a_fit=3.0), BERT
+        ),
+        AttackerEntry(
+            "bert_ft",
+            "BERT, fine-tuned (the LIC paper's)",
+            "fine_tuned:FineTunedAttacker",
+            False,
+            5,
+            Seconds(3000.0, BASE.to_explain),
+            BERT,
+        ),
     )
-}  # fmt: skip
+}
 
 PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
 
@@ -123,9 +144,10 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
     """The files of a pretrained encoder. Raises CapbiasError that says how to get them where they are not here."""
     if entry.name in ATTACKERS and entry.name not in PRETRAINED:
         raise CapbiasError(
-            f"a model in a folder called {entry.name}, as an attacker of another kind is", "another name",
+            f"a model in a folder called {entry.name}, as an attacker of another kind is",
+            "another name",
             "Rename the folder.",
-        )  # fmt: skip
+        )
     try:
         return find_model(entry.model, f"attacker {entry.name}, a text encoder")
     except CapbiasError as error:

@@ -38,9 +38,10 @@ def choose_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise CapbiasError(
-            "device cuda on a machine where PyTorch finds no CUDA", "a machine with CUDA, or device auto or cpu",
+            "device cuda on a machine where PyTorch finds no CUDA",
+            "a machine with CUDA, or device auto or cpu",
             "Choose auto: it takes CUDA where there is one.",
-        )  # fmt: skip
+        )
     return torch.device(name)
 
 

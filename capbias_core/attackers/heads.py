@@ -94,9 +94,14 @@ class HeadFit:
 
 
 def fit_heads(
-    vectors: Tensor, rows: Sequence[np.ndarray], labels: Sequence[np.ndarray], logits: int, seeds: Sequence[int],
-    protocol: HeadProtocol, tick: Tick,
-) -> list[Head]:  # fmt: skip
+    vectors: Tensor,
+    rows: Sequence[np.ndarray],
+    labels: Sequence[np.ndarray],
+    logits: int,
+    seeds: Sequence[int],
+    protocol: HeadProtocol,
+    tick: Tick,
+) -> list[Head]:
     """One trained head (S = 1) a seed. vectors: (n, d), where to train; rows, labels: of each seed's captions."""
     sizes = (vectors.shape[1], *protocol.hidden, logits)
     fits = [

@@ -41,15 +41,7 @@ from capbias_core.attackers.batches import (
     training_vocabulary,
 )
 from capbias_core.attackers.device import TF32, choose_device, products
-from capbias_core.attackers.stacked import (
-    Dropout,
-    Network,
-    bytes_a_seed,
-    keep_all,
-    seeds_at_once,
-    stack,
-    unstack,
-)
+from capbias_core.attackers.stacked import Dropout, Network, bytes_a_seed, keep_all, seeds_at_once, stack, unstack
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Contributions
@@ -65,9 +57,7 @@ CPU = torch.device("cpu")
 INIT, ORDER, SET_ASIDE, DROP, IN_STEP = range(5)
 
 # The protocol of the DBAC paper as fields of an attacker.
-DBAC = {
-    "dropout": 0.0, "learning_rate": 1e-3, "batch": 256, "epochs": 50, "head": (128, 64), "patience": PATIENCE,
-}  # fmt: skip
+DBAC = {"dropout": 0.0, "learning_rate": 1e-3, "batch": 256, "epochs": 50, "head": (128, 64), "patience": PATIENCE}
 
 
 @dataclass(frozen=True)
@@ -440,9 +430,13 @@ class NetworkAttacker:
         network = self._untrained(len(vocabulary) + 1, logit_count(labels, n_values), seed)
         network.head.begin_at(labels[kept])
         return Fit(
-            seed, vocabulary, network, encoded[0], labels[kept],
+            seed,
+            vocabulary,
+            network,
+            encoded[0],
+            labels[kept],
             *((encoded[1], labels[aside]) if self.patience else (None, None)),
-        )  # fmt: skip
+        )
 
     def _untrained(self, words: int, logits: int, seed: int) -> Network:
         # PyTorch draws initial weights from the process's generator: seed it here and put it back after.

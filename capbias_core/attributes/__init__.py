@@ -48,9 +48,10 @@ def _checked(data: dict, source: str) -> Attribute:
     stray = [key for key in data if key not in KEYS]
     if stray:
         raise CapbiasError(
-            f"{source} with {', '.join(stray)}", f"only {', '.join(KEYS)}", "Check the spelling, and that every "
-            "list of words stands under [words].",
-        )  # fmt: skip
+            f"{source} with {', '.join(stray)}",
+            f"only {', '.join(KEYS)}",
+            "Check the spelling, and that every list of words stands under [words].",
+        )
     values = data.get("values")
     texts = [str(value).strip() for value in values] if isinstance(values, list) else []
     if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):

@@ -43,11 +43,11 @@ from capbias_core.cli.score import DEFAULT_METRICS, score
 from capbias_core.cli.show import FORMATS, export, list_kept, run_demo
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.ingest import DEFAULT_COLLECTION
 from capbias_core.load import normalise_image_id
 from capbias_core.metrics import FAMILIES
 from capbias_core.prepare.treebank import TOKENIZERS, default_tokenizer
 from capbias_core.types import CONDITIONS
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,9 +111,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command(commands, name: str, run, text: str, example: str) -> argparse.ArgumentParser:
     command = commands.add_parser(
-        name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"Example:\n{example}\n\n{CODES}",
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=f"Example:\n{example}\n\n{CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     command.set_defaults(run=run)
     command.add_argument("--workspace", metavar="FOLDER", help="the workspace (default: CAPBIAS_HOME, or ./workspace)")
     return command

@@ -9,16 +9,16 @@ from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.labels import dropped_line, mapped
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.families.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
-from capbias_core.experiments.plan import attribute_from, labels_for
-from capbias_core.experiments.store import Workspace, checked_name
-from capbias_core.experiments.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.load.vectors import read_vectors
+from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, sweep, sweep_table
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import masked_captions, tokenize, vocabulary
 from capbias_core.prepare.align import DELTA, neighbours
 from capbias_core.types import Attribute
+from capbias_core.workspace.labels import attribute_from, labels_for
+from capbias_core.workspace.store import Workspace, checked_name
+from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 
 KINDS = ("constant", "contextual")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.aggregate.consistency import alignment
+from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.attributes import get_attribute
-from capbias_core.cli.source import opened, own_folder
+from capbias_core.cli.inputs import opened, own_folder
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.anonymous_bench import proxy_alignment, proxy_scores
 from capbias_core.load import read_captions
 from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.present.table import to_csv

@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attributes import attribute_files, read_attribute
-from capbias_core.cli.source import known_collection, opened, own_folder
+from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.own_attributes import check, trials
 from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
+from capbias_core.workspace.custom_attributes import check, trials
 
 EXAMPLE = """\
   python -m capbias_core attributes
@@ -48,10 +48,12 @@ def attributes(args) -> int:
 def _row(one) -> dict[str, str]:
     attribute = one.attribute
     return {
-        "name": one.name, "values": ", ".join(attribute.values), "words": f"{len(attribute.masked_words):,}",
+        "name": one.name,
+        "values": ", ".join(attribute.values),
+        "words": f"{len(attribute.masked_words):,}",
         "labels": "derived or from a table" if attribute.derived else "from a table",
         "where": "shipped" if one.shipped else str(one.path),
-    }  # fmt: skip
+    }
 
 
 def _check(args) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from capbias_core.cli.terminal import warn
-from capbias_core.experiments import ingest
-from capbias_core.experiments.people import BOXES, SEGMENTS
-from capbias_core.experiments.store import Item, Workspace, suggested_name
 from capbias_core.load import read_boxes
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS
 from capbias_core.vision.presets import PRESETS
+from capbias_core.workspace import ingest
+from capbias_core.workspace.person_regions import BOXES, SEGMENTS
+from capbias_core.workspace.store import Item, Workspace, suggested_name
 
 
 def add_score_arguments(command, positive) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import tempfile
 
 from capbias_core.attackers.device import AUTO, DEVICES
+from capbias_core.cli.inputs import FILES, known_collection, opened
 from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import FILES, known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.captioning import captioning, coco_results
-from capbias_core.experiments.making import NAME
-from capbias_core.experiments.photographs import masked_so
-from capbias_core.experiments.plan import RunSpec
-from capbias_core.experiments.store import Workspace
+from capbias_core.measures.base import NAME, RunSpec
+from capbias_core.runs.caption_runs import captioning, coco_results
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.presets import PRESETS
+from capbias_core.workspace.photographs import masked_so
+from capbias_core.workspace.store import Workspace
 
 EXAMPLE = """\
   python -m capbias_core caption photographs/ one.jpg --captioner blip --beams 5 --length 20 --output captions.json

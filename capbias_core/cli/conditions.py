@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from capbias_core.analysis.conditions import COLUMNS, condition_rows
 from capbias_core.attackers import attacker_entry
+from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.conditions import (
-    ASKED,
-    COLUMNS,
-    condition_rows,
-    condition_sets,
-    plan_conditions,
-    taken_of_several,
-)
+from capbias_core.runs.condition_runs import ASKED, plan_conditions
+from capbias_core.workspace.conditions import condition_sets, taken_of_several
 
 EXAMPLE = """\
   python -m capbias_core import sat_masked_person.json --kind captions --captioner sat --condition person
@@ -84,9 +79,17 @@ def _measure(workspace, collection: str, captioners: list[str], args) -> int:
     for captioner in captioners:
         for attribute in args.attribute:
             found = plan_conditions(
-                workspace, collection, captioner, attribute, args.attacker, args.seeds, args.metric, args.references,
-                {"device": args.device}, args.set,
-            )  # fmt: skip
+                workspace,
+                collection,
+                captioner,
+                attribute,
+                args.attacker,
+                args.seeds,
+                args.metric,
+                args.references,
+                {"device": args.device},
+                args.set,
+            )
             specs |= {spec.run_id: spec for spec in found.specs}
             for line in found.lacking:
                 say(f"note: {line}")

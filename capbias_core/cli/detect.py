@@ -7,29 +7,24 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.cli.finding import looked_at
+from capbias_core.aggregate.detection_agreement import agreement
+from capbias_core.cli.inputs import known_collection, opened
+from capbias_core.cli.run_detector import looked_at
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, share, show, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.boxes import (
-    BOXES,
-    CONFIDENCE,
-    WEIGHTS,
-    images_of,
-    weights_option,
-)
-from capbias_core.experiments.browse import find_pictures
-from capbias_core.experiments.making import making, named_after
-from capbias_core.experiments.photographs import ORIGINALS
-from capbias_core.experiments.plan import FOUND_BY, OBJECTS
-from capbias_core.experiments.store import Workspace
 from capbias_core.load import normalise_image_id
 from capbias_core.load.objects import kept_name
+from capbias_core.load.photographs import find_pictures
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
+from capbias_core.runs.artifact_runs import making, named_after
 from capbias_core.types import BOX_COLUMNS
-from capbias_core.vision.agreement import PERSON, agreement
+from capbias_core.vision.overlap import PERSON
+from capbias_core.workspace.boxes import BOXES, CONFIDENCE, WEIGHTS, images_of, weights_option
+from capbias_core.workspace.objects import FOUND_BY, OBJECTS
+from capbias_core.workspace.photographs import ORIGINALS
+from capbias_core.workspace.store import Workspace
 
 COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
 EXAMPLE = """\

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from capbias_core.analysis.caption_filters import caption_rows
+from capbias_core.analysis.edits import edit_effect, scored_image, scored_text, strongest_words
+from capbias_core.analysis.encoder_view import plan_reading, reading
+from capbias_core.analysis.read import caption_scores, stored_attackers, words_table
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DETERMINISTIC
+from capbias_core.attackers.what_if import apply_edit, parse_edit
+from capbias_core.cli.inputs import inputs
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.browse import caption_rows
-from capbias_core.experiments.edits import edit_effect, scored_image, scored_text, strongest_words
-from capbias_core.experiments.plan import RunSpec, attribute_from, labels_for, plan
-from capbias_core.experiments.read import caption_scores, stored_attackers, words_table
-from capbias_core.experiments.reading import plan_reading, reading
-from capbias_core.experiments.store import RunRow, Workspace
-from capbias_core.explain.what_if import apply_edit, parse_edit
+from capbias_core.measures.base import RunSpec
 from capbias_core.present.attention import attention_data, attention_text
 from capbias_core.present.table import caption_text, corpus_text, edit_text
+from capbias_core.runs.plan import plan
+from capbias_core.workspace.labels import attribute_from, labels_for
+from capbias_core.workspace.store import RunRow, Workspace
 
 
 def explain(args) -> int:

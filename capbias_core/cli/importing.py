@@ -8,19 +8,19 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attributes import known_attributes
+from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
-from capbias_core.cli.source import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show, warn
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments import ingest
-from capbias_core.experiments.browse import find_pictures
-from capbias_core.experiments.conditions import ORIGINAL, condition_of
-from capbias_core.experiments.photographs import KIND as IMAGES
-from capbias_core.experiments.photographs import ORIGINALS
-from capbias_core.experiments.store import Item, checked_name, suggested_name
-from capbias_core.experiments.vectors import VECTORS, keep_vectors, offer_vectors
+from capbias_core.load.photographs import find_pictures
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
+from capbias_core.workspace import ingest
+from capbias_core.workspace.conditions import ORIGINAL, condition_of
+from capbias_core.workspace.photographs import KIND as IMAGES
+from capbias_core.workspace.photographs import ORIGINALS
+from capbias_core.workspace.store import Item, checked_name, suggested_name
+from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
 OF_KIND = {
     "trained_on_references": "captions",

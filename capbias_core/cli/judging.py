@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capbias_core.experiments.families.judge import SCRATCH
-from capbias_core.experiments.families.vl_lic import FROM_SCRATCH, TEXT
-from capbias_core.experiments.plan import SELF
+from capbias_core.measures.base import SELF
+from capbias_core.measures.imagecaptioner2 import SCRATCH
+from capbias_core.measures.vl_lic import FROM_SCRATCH, TEXT
 from capbias_core.vision.prompts import PROMPTS, STATEMENT
 
 

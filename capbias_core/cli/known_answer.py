@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from capbias_core.analysis.known_answer import known_answers
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.known_answer import known_answers
 from capbias_core.present.table import to_csv
 
 EXAMPLE = """\

@@ -9,19 +9,23 @@ import pandas as pd
 
 from capbias_core.attributes import get_attribute, holds_labels, known_attributes, plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.ingest import dropped_labels
-from capbias_core.experiments.plan import find_attribute, mapping_details
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.present.table import counted
 from capbias_core.types import Attribute
+from capbias_core.workspace.ingest import dropped_labels
+from capbias_core.workspace.labels import find_attribute, mapping_details
 
 SHOWN_DROPPED = 10
 
 
 def mapped(
-    frame: pd.DataFrame, name: str, column: str = "", values: Sequence[str] | None = None, overrides=None,
+    frame: pd.DataFrame,
+    name: str,
+    column: str = "",
+    values: Sequence[str] | None = None,
+    overrides=None,
     folder: Path | None = None,
-) -> tuple[str, dict]:  # fmt: skip
+) -> tuple[str, dict]:
     """The name of the attribute meant, and its mapping as it is kept with the table.
 
     column: its column, or '' to find it. values: the labels to compare, where the name is a column's.

@@ -10,34 +10,26 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attributes import known_attributes
+from capbias_core.cli.inputs import FILES, known_collection, opened, own_folder
 from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import FILES, known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, checked_output, say, share, warn, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments import ingest
-from capbias_core.experiments.correlated import departures, departures_in
-from capbias_core.experiments.making import NAME
-from capbias_core.experiments.masking import (
-    GREY,
-    LABELLED,
-    MASKED,
-    hiding_of,
-    labelled_boxes,
-    made_here,
-    masked_names,
-    masking,
-)
-from capbias_core.experiments.people import frozen_people
-from capbias_core.experiments.photographs import KIND, frozen_photographs, photograph_files
-from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import read_boxes, read_captions
 from capbias_core.load.regions import read_regions
 from capbias_core.load.rows import place_and_message
+from capbias_core.measures.base import NAME
+from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.present.table import counted
+from capbias_core.runs.mask_runs import GREY, MASKED, masking
 from capbias_core.types import Problem
-from capbias_core.vision.hiding import FOREGROUND, OF_OBJECTS, WHOSE, regions_to_drop
+from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, WHOSE, regions_to_drop
 from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.workspace import ingest
+from capbias_core.workspace.masked_photographs import LABELLED, hiding_of, labelled_boxes, made_here, masked_names
+from capbias_core.workspace.person_regions import frozen_people
+from capbias_core.workspace.photographs import KIND, frozen_photographs, photograph_files
+from capbias_core.workspace.store import Item, Workspace
 
 EXAMPLE = """\
   python -m capbias_core mask photographs/ --instances instances_val2017.json --condition part segment box \\
@@ -65,9 +57,13 @@ def add_arguments(command) -> None:
     command.add_argument("--instances", metavar="FILE", help="COCO instances, with outlines")
     command.add_argument("--boxes", metavar="FILE", help="boxes as detect writes them (for box, object, both)")
     command.add_argument(
-        "--condition", nargs="+", required=True, choices=MASKED, metavar="CONDITION",
+        "--condition",
+        nargs="+",
+        required=True,
+        choices=MASKED,
+        metavar="CONDITION",
         help=f"one or more of: {', '.join(MASKED)}; with several, --output gets a folder for each",
-    )  # fmt: skip
+    )
     command.add_argument("--fill", choices=tuple(FILLS), default=GREY, help="what is put there (default: %(default)s)")
     text = "for part: how much of the outline, from the top (default: 0.5)"
     command.add_argument("--fraction", type=share, default=HALF, metavar="SHARE", help=text)
@@ -229,9 +225,10 @@ def _departures_of_file(args) -> dict[str, float] | None:
         raise unknown_name("attribute", args.attribute, known)
     if not known[args.attribute].words:
         raise CapbiasError(
-            f"{args.attribute}, which captions do not name", "an attribute with words, or a collection with its labels",
+            f"{args.attribute}, which captions do not name",
+            "an attribute with words, or a collection with its labels",
             "Import captions and labels, and use --collection; or name the objects with --object.",
-        )  # fmt: skip
+        )
     return _told(departures(read_captions(Path(args.references), kind="reference").frame, known[args.attribute]))
 
 
@@ -246,11 +243,21 @@ def _run(workspace: Workspace, collection: str, asked: dict | None, args) -> tup
     people, labelled = (args.people, args.labelled) if args.collection else _named_here(args)
     specs = [
         masking(
-            workspace, collection, condition, args.photographs, people, args.fill, args.fraction, args.whose,
-            asked, args.name, labelled if condition != "object" else "", args.only_masked,
+            workspace,
+            collection,
+            condition,
+            args.photographs,
+            people,
+            args.fill,
+            args.fraction,
+            args.whose,
+            asked,
+            args.name,
+            labelled if condition != "object" else "",
+            args.only_masked,
         )
         for condition in dict.fromkeys(args.condition)
-    ]  # fmt: skip
+    ]
     rows = run_all(workspace, specs, collection)
     code = outcome(rows)
     made = [row.spec["options"][NAME] for row in rows if row.status == "finished"]
@@ -309,9 +316,10 @@ def _drop(workspace: Workspace, collection: str, asked: dict | None, args) -> in
     for condition in dict.fromkeys(args.condition):
         if condition in OF_OBJECTS and not asked:
             raise CapbiasError(
-                f"the condition {condition} without the objects that may be hidden", "their names, or human captions",
+                f"the condition {condition} without the objects that may be hidden",
+                "their names, or human captions",
                 "Name --object, or --references and --attribute.",
-            )  # fmt: skip
+            )
         how = hiding_of({"condition": condition, "whose": args.whose, "departures": asked or {}})
         known = regions[regions["image_id"].isin(set(own))]
         for image, rows in known.groupby("image_id", sort=False):

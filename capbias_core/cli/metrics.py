@@ -8,12 +8,12 @@ import pandas as pd
 
 from capbias_core.cli.terminal import DONE, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.experiments.families import FAMILIES as RUNS
-from capbias_core.experiments.plan import compares
+from capbias_core.measures import FAMILIES as RUNS
 from capbias_core.metrics import FAMILIES, METRICS, run_family
 from capbias_core.metrics.base import Metric
 from capbias_core.present.sentence import BETTER
 from capbias_core.present.table import to_text
+from capbias_core.runs.plan import compares
 
 SHOWN = 3
 
@@ -62,11 +62,13 @@ def _one(row: Metric) -> str:
     low, high = (f"{end:g}" for end in row.range)
     neutral = row.neutral(2)
     lines = {
-        "what": f"{row.title}. {row.explanation}", "range": f"[{low}, {high}], the quantity x{row.scale:g}",
+        "what": f"{row.title}. {row.explanation}",
+        "range": f"[{low}, {high}], the quantity x{row.scale:g}",
         "no bias": "no value" if math.isnan(neutral) else f"{neutral:g} (for two values)",
-        "reading": BETTER[row.better].strip("←→ "), "reads": _needs(row) or "captions and labels only",
+        "reading": BETTER[row.better].strip("←→ "),
+        "reads": _needs(row) or "captions and labels only",
         "source": row.source,
-    }  # fmt: skip
+    }
     return "\n".join([row.name, *(f"  {name + ':':9} {text}" for name, text in lines.items())])
 
 

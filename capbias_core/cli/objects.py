@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from capbias_core.analysis.read import object_rows
 from capbias_core.cli.terminal import share
-from capbias_core.experiments.families.gendered import CAPTION, CONFIDENCE, IMAGE
-from capbias_core.experiments.models import KINDS
-from capbias_core.experiments.plan import RunSpec
-from capbias_core.experiments.read import object_rows
-from capbias_core.experiments.store import Workspace
 from capbias_core.language.files import MINILM
+from capbias_core.measures.base import RunSpec
+from capbias_core.measures.gender_score_common import CAPTION, CONFIDENCE, IMAGE
 from capbias_core.types import Attribute
+from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.store import Workspace
 
 NAMING = ("object_cooccurrence", "naming")  # families of runs that need words of any value
 VARYING = ("object_distance", "gender_score", "word_distance")  # and of every value

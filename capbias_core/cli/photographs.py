@@ -10,10 +10,10 @@ import pandas as pd
 
 from capbias_core.cli.detect import named_files
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.photographs import KIND, ORIGINALS
-from capbias_core.experiments.store import Item, Workspace
 from capbias_core.load import normalise_image_id
 from capbias_core.load.files import readable
+from capbias_core.workspace.photographs import KIND, ORIGINALS
+from capbias_core.workspace.store import Item, Workspace
 
 
 def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> Item:
@@ -23,8 +23,12 @@ def keep_named(workspace: Workspace, places: Sequence[str], collection: str) -> 
     """
     files = list(dict.fromkeys(_there(file) for file in named_files(places).values()))
     root = Path(os.path.commonpath([file.parent for file in files]))
-    frame = pd.DataFrame({"image_id": [normalise_image_id(file.name) for file in files],
-                          "file": [str(file.relative_to(root)) for file in files]})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "image_id": [normalise_image_id(file.name) for file in files],
+            "file": [str(file.relative_to(root)) for file in files],
+        }
+    )
     twice = frame[frame["image_id"].duplicated(keep=False)].sort_values("image_id", kind="stable")
     if len(twice):
         raise CapbiasError(

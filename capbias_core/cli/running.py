@@ -7,12 +7,12 @@ import sys
 import time
 
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
-from capbias_core.experiments.cost import expected
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.plan import RunSpec
-from capbias_core.experiments.store import ACTIVE, RunRow, Workspace
+from capbias_core.measures.base import RunSpec
 from capbias_core.present.sentence import cost_text
 from capbias_core.present.table import counted
+from capbias_core.runs.cost import expected
+from capbias_core.runs.engine import Engine
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
 

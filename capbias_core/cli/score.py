@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from capbias_core.analysis.encoders import plan_sweep
+from capbias_core.cli.inputs import inputs
 from capbias_core.cli.objects import lacking, with_objects
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.source import inputs
 from capbias_core.cli.terminal import checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.encoders import plan_sweep
-from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import Request, RunSpec, attribute_from, compares
+from capbias_core.measures import FAMILIES
+from capbias_core.measures.base import RunSpec
 from capbias_core.metrics import expand_metrics, run_family
 from capbias_core.present.table import to_csv
+from capbias_core.runs.plan import Request, compares
+from capbias_core.workspace.labels import attribute_from
 
 DEFAULT_METRICS = ("lic", "ratio", "error")
 
@@ -91,6 +93,7 @@ def ordered(
     judges = list(dict.fromkeys([*encoders, *frame["encoder"]]))
     places = {"model": list(models), "metric": list(wanted), "encoder": judges}
     return frame[frame["metric"].isin(places["metric"])].sort_values(
-        ["model", "metric", "condition", "encoder"], kind="stable",
+        ["model", "metric", "condition", "encoder"],
+        kind="stable",
         key=lambda column: column.map(places[column.name].index) if column.name in places else column,
-    )  # fmt: skip
+    )

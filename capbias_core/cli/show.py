@@ -6,18 +6,18 @@ import json
 
 import pandas as pd
 
+from capbias_core.analysis.read import current_runs
+from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.score import ordered
-from capbias_core.cli.source import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments import ingest
-from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.read import current_runs
-from capbias_core.experiments.store import Item, RunRow
-from capbias_core.experiments.within import WITHIN
+from capbias_core.measures import FAMILIES
 from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.present.table import scores_table, to_csv, to_json, to_latex, to_text
+from capbias_core.runs.shared_images import WITHIN
+from capbias_core.workspace import ingest
+from capbias_core.workspace.store import Item, RunRow
 
 SHARED = "shared_images"  # the condition of a run on the images that another set has too
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
@@ -48,13 +48,19 @@ def _item_row(item: Item) -> dict:
 def _run_row(run: RunRow) -> dict:
     spec = run.spec
     return {
-        "run_id": run.run_id, "collection": run.collection, "captioner": spec["model"], "family": spec["family"],
-        "attribute": spec["attribute"].get("name", ""), "attacker": spec["attacker"],
+        "run_id": run.run_id,
+        "collection": run.collection,
+        "captioner": spec["model"],
+        "family": spec["family"],
+        "attribute": spec["attribute"].get("name", ""),
+        "attacker": spec["attacker"],
         "seeds": len(spec["seeds"]) if FAMILIES[spec["family"]].seeded else 0,
         "condition": " ".join(filter(None, (spec["condition"], SHARED if WITHIN in spec["options"] else ""))),
-        "status": run.status, "progress": run.progress,
-        "message": "" if run.status == "finished" else run.message, "notes": list(run.notes),
-    }  # fmt: skip
+        "status": run.status,
+        "progress": run.progress,
+        "message": "" if run.status == "finished" else run.message,
+        "notes": list(run.notes),
+    }
 
 
 def export(args) -> int:

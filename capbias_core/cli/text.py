@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from capbias_core.analysis.texts import text_results
 from capbias_core.attributes import get_attribute
 from capbias_core.cli.objects import add_arguments as add_object_arguments
 from capbias_core.cli.score import ordered
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.models import KINDS
-from capbias_core.experiments.texts import text_results
 from capbias_core.load.texts import read_texts
 from capbias_core.metrics import expand_metrics
 from capbias_core.present.table import to_csv
+from capbias_core.workspace.models import KINDS
 
 DEFAULT_METRICS = ("cooccurrence",)
 OPTIONS = ("object_words", "confidence", "lead", *KINDS)

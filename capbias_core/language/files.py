@@ -51,8 +51,11 @@ def _folder(name: str, what: str) -> Path:
     given = Path(name).expanduser()
     folder = given if given.is_dir() else _packaged() if name == MINILM else _cached(name)
     if folder is None:
-        raise CapbiasError(f"{what} called {name!r}, which is not on this machine", "a folder, or a name in the local "
-                           "cache of Hugging Face", _remedy(name))  # fmt: skip
+        raise CapbiasError(
+            f"{what} called {name!r}, which is not on this machine",
+            "a folder, or a name in the local cache of Hugging Face",
+            _remedy(name),
+        )
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise CapbiasError(
             f"{what} in the folder {name!r}, without config.json",

@@ -395,10 +395,13 @@ it again: `python -m capbias_core.load.demo assets/demo`.
 Licence: CC0 1.0 (public domain), https://creativecommons.org/publicdomain/zero/1.0/
 """
 STORY = {
-    "faithful": "as in the references", "amplifier": "stronger", "mitigator": "weaker",
-    "amplifier_masked_object": "stronger, but weaker than unmasked", "amplifier_masked_person": "weaker",
+    "faithful": "as in the references",
+    "amplifier": "stronger",
+    "mitigator": "weaker",
+    "amplifier_masked_object": "stronger, but weaker than unmasked",
+    "amplifier_masked_person": "weaker",
     "amplifier_masked_both": "hardly any",
-}  # fmt: skip
+}
 HOW = (
     "Nothing in a masked caption depends on the label but the activity, and each label meets the shares below exactly. "
     "With balanced labels, the attacker that knows them answers with q = max(F, M) / (F + M) for an activity shown by "
@@ -441,11 +444,15 @@ def _coco_instances(pictures: dict[str, str]) -> dict:
             runs = mask.encode(np.asfortranarray(pixels, dtype=np.uint8))
             records.append(
                 {
-                    "id": len(records) + 1, "image_id": int(image), "category_id": CATEGORIES[thing],
-                    "bbox": mask.toBbox(runs).tolist(), "area": int(pixels.sum()), "iscrowd": 0,
+                    "id": len(records) + 1,
+                    "image_id": int(image),
+                    "category_id": CATEGORIES[thing],
+                    "bbox": mask.toBbox(runs).tolist(),
+                    "area": int(pixels.sum()),
+                    "iscrowd": 0,
                     "segmentation": {"size": runs["size"], "counts": runs["counts"].decode("ascii")},
                 }
-            )  # fmt: skip
+            )
     return {
         "images": [
             {"id": int(image), "file_name": f"{image}.png", "width": SIZE[0], "height": SIZE[1]} for image in pictures

@@ -15,9 +15,16 @@ CROWD = ("#cfdae2", "#ecdcc6", "#cfe0d3", "#ebd0ca", "#d6d8ea")
 PERSON, NOTHING = "person", ""
 # The things that get an outline, with COCO's names and numbers.
 CATEGORIES = {
-    PERSON: 1, "motorcycle": 4, "horse": 19, "umbrella": 28, "baseball bat": 39, "skateboard": 41, "surfboard": 42,
-    "cake": 61, "cell phone": 77,
-}  # fmt: skip
+    PERSON: 1,
+    "motorcycle": 4,
+    "horse": 19,
+    "umbrella": 28,
+    "baseball bat": 39,
+    "skateboard": 41,
+    "surfboard": 42,
+    "cake": 61,
+    "cell phone": 77,
+}
 
 # Drawn in order on 480 x 360 points: (kind, colour, numbers...), as the functions below take them. Of whom or what the
 # shapes after it are, says ("of", name); figures and limbs are of the person anyway.

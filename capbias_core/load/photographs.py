@@ -8,10 +8,38 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
+from capbias_core.load.ids import normalise_image_id
+
+PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
+
+
+def picture_files(folder: Path) -> list[Path]:
+    """The files of photographs in a folder, by name; none where there is no such folder."""
+    return sorted(path for path in folder.glob("*") if path.suffix.lower() in PICTURES) if folder.is_dir() else []
+
+
+def find_pictures(folder: Path) -> pd.DataFrame:
+    """Photographs in a folder by image id (from the file's name): image_id, file. Raises CapbiasError for none.
+
+    Of several files of one image the first by name is taken; `picture_files` has all.
+    """
+    folder = Path(folder).expanduser()
+    files = picture_files(folder)
+    if not files:
+        raise CapbiasError(
+            f"the folder {str(folder)[:200]!r}, which holds no photograph",
+            "a folder with files such as 000000000785.jpg or COCO_val2014_000000000785.jpg",
+            "Check the path; the name of a file must be its image id.",
+        )
+    return pd.DataFrame(
+        {"image_id": [normalise_image_id(path.name) for path in files], "file": [path.name for path in files]}
+    ).drop_duplicates("image_id", ignore_index=True)
+
 
 ORIENTATION = 0x0112  # the field of EXIF, and for its values what turns the picture upright
 TURNS = {

@@ -13,48 +13,96 @@ _PAPER = "Abdelrahman et al., AAAI 2024"
 
 
 def _three(
-    name: str, title: str, family: str, source: str, parts: Callable[[HeldOut], Parts], chance: Callable[[int], float],
+    name: str,
+    title: str,
+    family: str,
+    source: str,
+    parts: Callable[[HeldOut], Parts],
+    chance: Callable[[int], float],
     what: str,
-) -> tuple[Metric, ...]:  # fmt: skip
+) -> tuple[Metric, ...]:
     """Amplification, and the scores of both sides that it is the difference of."""
     return (
         Metric(
-            name, f"{title}, bias amplification", "difference", 100, lambda k: 0.0, "lower", (-100, 100), source,
+            name,
+            f"{title}, bias amplification",
+            "difference",
+            100,
+            lambda k: 0.0,
+            "lower",
+            (-100, 100),
+            source,
             of=f"{name}_M",
             explanation=f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the "
             "model's caption tell more of the labelled value than the photograph and a human caption do.",
         ),
         Metric(
-            f"{name}_M", f"{title} of the model's captions", family, 100, chance, "lower", (0, 100), source,
-            parts=parts, explanation=f"{what} On the model's masked captions.",
+            f"{name}_M",
+            f"{title} of the model's captions",
+            family,
+            100,
+            chance,
+            "lower",
+            (0, 100),
+            source,
+            parts=parts,
+            explanation=f"{what} On the model's masked captions.",
         ),
         Metric(
-            f"{name}_D", f"{title} of the human captions", family, 100, chance, "lower", (0, 100), source,
-            parts=parts, explanation=f"{what} On the masked human captions.",
+            f"{name}_D",
+            f"{title} of the human captions",
+            family,
+            100,
+            chance,
+            "lower",
+            (0, 100),
+            source,
+            parts=parts,
+            explanation=f"{what} On the masked human captions.",
         ),
-    )  # fmt: skip
+    )
 
 
 JUDGE_ROWS = (
     *_three(
-        "imagecaptioner2", "ImageCaptioner²", "judge", f"{_PAPER}, Eq. 2 and 4", confidence, lambda k: 100 / k,
+        "imagecaptioner2",
+        "ImageCaptioner²",
+        "judge",
+        f"{_PAPER}, Eq. 2 and 4",
+        confidence,
+        lambda k: 100 / k,
         "Mean probability that a captioning model, shown the photograph and the masked caption, gives to the labelled "
         "answer.",
     ),
     *_three(
-        "imagecaptioner2_lic", "ImageCaptioner² scored as LIC", "judge", f"{_PAPER}, Eq. 4", lic,
-        lambda k: 100 / k**2, "The same judge: its probability where its answer is right, 0 where it is wrong.",
+        "imagecaptioner2_lic",
+        "ImageCaptioner² scored as LIC",
+        "judge",
+        f"{_PAPER}, Eq. 4",
+        lic,
+        lambda k: 100 / k**2,
+        "The same judge: its probability where its answer is right, 0 where it is wrong.",
     ),
     *_three(
-        "imagecaptioner2_leakage", "ImageCaptioner² scored as leakage", "judge", f"{_PAPER}, Eq. 4",
-        sentence_classification, lambda k: 100 / k, "The same judge: how often its answer is right.",
+        "imagecaptioner2_leakage",
+        "ImageCaptioner² scored as leakage",
+        "judge",
+        f"{_PAPER}, Eq. 4",
+        sentence_classification,
+        lambda k: 100 / k,
+        "The same judge: how often its answer is right.",
     ),
     *_three(
-        "vl_lic", "VL-LIC", "vl_lic", f"{_PAPER}, section Multi-Modal Classifier", lic, lambda k: 100 / k**2,
+        "vl_lic",
+        "VL-LIC",
+        "vl_lic",
+        f"{_PAPER}, section Multi-Modal Classifier",
+        lic,
+        lambda k: 100 / k**2,
         "LIC with a classifier that sees the photograph beside the masked caption: its confidence where it is right, 0 "
         "where it is wrong.",
     ),
-)  # fmt: skip
+)
 
 # Eq. 4's three scores stand side by side.
 JUDGE_FAMILIES = {

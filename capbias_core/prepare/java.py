@@ -41,8 +41,12 @@ def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
     with tempfile.TemporaryFile() as faults:
         process = subprocess.Popen(
             [program, "-Dfile.encoding=UTF-8", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=faults, encoding="utf-8", errors="replace",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=faults,
+            encoding="utf-8",
+            errors="replace",
+        )
         try:
             yield partial(_ask, process, seconds, faults)
         finally:

@@ -7,16 +7,14 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
-from capbias_core.experiments.plan import ALL_IMAGES, WITH_REFERENCES
-from capbias_core.experiments.vectors import aligned_condition
+from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.table import value_text
+from capbias_core.workspace.vectors import aligned_condition
 
 HEIGHT = 380
 BAND = "rgba(59,130,208,.22)"
-TITLES = {
-    "contextual": "contextual substitutions, %", "METEOR": "METEOR before and after",
-}  # fmt: skip
+TITLES = {"contextual": "contextual substitutions, %", "METEOR": "METEOR before and after"}
 # Measured metric -> the printed one of the paper on DBAC, and how both are called.
 COMPARED = {
     "LIC_D": ("LIC_H", "LIC_D, leakage of the human captions (the paper's LIC_H)"),
@@ -50,9 +48,16 @@ def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
         figure.update_yaxes(zeroline=False, row=1, col=place)
     for model, table in tables.items():
         figure.add_annotation(
-            x=table["delta"].iloc[-1], y=table[shown[-1]].iloc[-1], text=escape(model), showarrow=False, xshift=8,
-            xanchor="left", row=1, col=len(shown), font={"color": MEASURED if model == primary else GREY},
-        )  # fmt: skip
+            x=table["delta"].iloc[-1],
+            y=table[shown[-1]].iloc[-1],
+            text=escape(model),
+            showarrow=False,
+            xshift=8,
+            xanchor="left",
+            row=1,
+            col=len(shown),
+            font={"color": MEASURED if model == primary else GREY},
+        )
     figure.update_layout(height=HEIGHT, showlegend=False, dragmode=False, margin={"l": 10, "r": 90, "t": 34, "b": 46})
     return figure
 
@@ -66,18 +71,38 @@ def _traces(table: pd.DataFrame, name: str, model: str, primary: bool) -> list:
         f"{row[f'{name}_high']:.1f}] 95% over images"
         for row in table.to_dict("records")
     ]
-    line = go.Scatter(x=x, y=table[name], mode="lines+markers", line={"color": colour, "width": 3 if primary else 1.5},
-                      marker={"size": 7 if primary else 4}, hovertext=hover, hoverinfo="text")  # fmt: skip
+    line = go.Scatter(
+        x=x,
+        y=table[name],
+        mode="lines+markers",
+        line={"color": colour, "width": 3 if primary else 1.5},
+        marker={"size": 7 if primary else 4},
+        hovertext=hover,
+        hoverinfo="text",
+    )
     if not primary:
         return [line]
     ends = pd.concat([table[f"{name}_low"], table[f"{name}_high"][::-1]])
-    band = go.Scatter(x=pd.concat([x, x[::-1]]), y=ends, fill="toself", fillcolor=BAND, line={"width": 0},
-                      mode="lines", hoverinfo="skip")  # fmt: skip
+    band = go.Scatter(
+        x=pd.concat([x, x[::-1]]),
+        y=ends,
+        fill="toself",
+        fillcolor=BAND,
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+    )
     if f"{name}_constant" not in table or table[f"{name}_constant"].isna().all():
         return [band, line]
     text = f"constant alignment {table[f'{name}_constant'].iloc[0]:.1f}"
-    constant = go.Scatter(x=x, y=table[f"{name}_constant"], mode="lines", hovertext=text, hoverinfo="text",
-                          line={"color": colour, "dash": "dot", "width": 2})  # fmt: skip
+    constant = go.Scatter(
+        x=x,
+        y=table[f"{name}_constant"],
+        mode="lines",
+        hovertext=text,
+        hoverinfo="text",
+        line={"color": colour, "dash": "dot", "width": 2},
+    )
     return [band, line, constant]
 
 
@@ -116,10 +141,12 @@ def side_by_side(
             if row["condition"] in conditions:
                 rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(_hundredfold(row))
     beside = _printed(printed, COMPARED[metric][0], attribute)
-    table = pd.DataFrame([
-        {"captioner": model, "attacker": encoder} | cells | beside.get(name_key(model), {})
-        for (model, encoder), cells in rows.items()
-    ])  # fmt: skip
+    table = pd.DataFrame(
+        [
+            {"captioner": model, "attacker": encoder} | cells | beside.get(name_key(model), {})
+            for (model, encoder), cells in rows.items()
+        ]
+    )
     order = ["captioner", "attacker", "constant", f"contextual, {option['name']}"]
     order += [f"printed, {name}" for name in PRINTED.values()]
     table = table.reindex(columns=[name for name in order if name in table]).fillna("")
@@ -129,9 +156,11 @@ def side_by_side(
 def _hundredfold(row: dict) -> dict:
     """A result row with its numbers x100."""
     factor = 100 / row["scale"]
-    return row | {name: row[name] * factor for name in ("value", "spread", "ci_low", "ci_high")} | {
-        "scale": 100, "metric": ""
-    }  # fmt: skip
+    return (
+        row
+        | {name: row[name] * factor for name in ("value", "spread", "ci_low", "ci_high")}
+        | {"scale": 100, "metric": ""}
+    )
 
 
 def _printed(printed: pd.DataFrame, metric: str, attribute: str) -> dict[str, dict[str, str]]:

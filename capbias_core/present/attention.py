@@ -43,23 +43,35 @@ def attention_chart(attention: Attention, layer: int, head: int):
 
     weights, count = weights_of(attention, layer, head), len(attention.words)
     names = [escape(word) for word in attention.words]
-    hover = [[f"{reader} reads {share:.2f} of {read}" for read, share in zip(names, row, strict=True)]
-             for reader, row in zip(names, weights, strict=True)]  # fmt: skip
+    hover = [
+        [f"{reader} reads {share:.2f} of {read}" for read, share in zip(names, row, strict=True)]
+        for reader, row in zip(names, weights, strict=True)
+    ]
     places = list(range(count))
     blue = "rgb({},{},{})".format(*BLUE)
     figure = go.Figure(
         go.Heatmap(
-            z=weights, x=places, y=places, hovertext=hover, hoverinfo="text", zmin=0, zmax=1, xgap=2, ygap=2,
+            z=weights,
+            x=places,
+            y=places,
+            hovertext=hover,
+            hoverinfo="text",
+            zmin=0,
+            zmax=1,
+            xgap=2,
+            ygap=2,
             colorscale=[[0, "rgba(29,95,168,0.04)"], [1, blue]],
             colorbar={"title": {"text": "share"}, "thickness": 12, "outlinewidth": 0},
         )
-    )  # fmt: skip
+    )
     ticks = {"tickvals": places, "ticktext": names, "showgrid": False, "zeroline": False}
     figure.update_layout(
-        height=MARGINS + CELL * count, margin={"l": 10, "r": 10, "t": 60, "b": 30}, dragmode=False,
+        height=MARGINS + CELL * count,
+        margin={"l": 10, "r": 10, "t": 60, "b": 30},
+        dragmode=False,
         xaxis={**ticks, "side": "top", "title": {"text": "is read"}, "tickangle": -90, "automargin": True},
         yaxis={**ticks, "autorange": "reversed", "title": {"text": "word that reads"}, "automargin": True},
-    )  # fmt: skip
+    )
     return figure
 
 

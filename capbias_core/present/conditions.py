@@ -8,20 +8,25 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.experiments.conditions import ORIGINAL, PANELS, Missing
+from capbias_core.analysis.conditions import PANELS, Missing
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, number
 from capbias_core.present.table import decimals
 from capbias_core.types import CONDITIONS
+from capbias_core.workspace.conditions import ORIGINAL
 
 # What each condition masks, in words. Everywhere else a condition is called by its name.
 WHAT = {
-    "original": "the photograph as it is", "part": "a part of the person", "segment": "the person's outline",
-    "box": "the person's box", "person": "somebody else's mask of the person", "object": "an object",
+    "original": "the photograph as it is",
+    "part": "a part of the person",
+    "segment": "the person's outline",
+    "box": "the person's box",
+    "person": "somebody else's mask of the person",
+    "object": "an object",
     "both": "person and object",
-}  # fmt: skip
+}
 # Where a condition is chosen: `segment (the person's outline)`.
 TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
 # The strongest last, for the headline.
@@ -88,7 +93,7 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
 
 
 def _pairing(own: pd.DataFrame) -> str:
-    """What changes rest on; see experiments/within.py."""
+    """What changes rest on; see runs/shared_images.py."""
     if own["n"].nunique() == 1:
         return "Changes are paired over the images that a set and the originals both held out"
     return (
@@ -126,13 +131,14 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
             "masked": rows["masked"],
             "set": rows["model"],
             "value": [_interval(row, "value", "ci_low", "ci_high", digits) for row, digits in records],
-            "± over seeds": ["" if pd.isna(row["spread"]) else f"±{number(row['spread'], digits)}"
-                             for row, digits in records],
+            "± over seeds": [
+                "" if pd.isna(row["spread"]) else f"±{number(row['spread'], digits)}" for row, digits in records
+            ],
             "minus original": [_cell(row, "to_original", digits) for row, digits in records],
             "minus neutral": [_cell(row, "to_neutral", digits) for row, digits in records],
             "n": rows["n"],
         }
-    )  # fmt: skip
+    )
     return table if table["attribute"].nunique() > 1 else table.drop(columns="attribute")
 
 
@@ -177,9 +183,12 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
         return None
     height = math.ceil(len(shown) / A_ROW)
     figure = make_subplots(
-        rows=height, cols=A_ROW, subplot_titles=[_panel_title(key) for key in shown], vertical_spacing=0.28 / height,
+        rows=height,
+        cols=A_ROW,
+        subplot_titles=[_panel_title(key) for key in shown],
+        vertical_spacing=0.28 / height,
         horizontal_spacing=0.09,
-    )  # fmt: skip
+    )
     named: set[str] = set()
     for place, key in enumerate(shown):
         at = {"row": place // A_ROW + 1, "col": place % A_ROW + 1}
@@ -192,14 +201,20 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
         for neutral in neutrals:
             figure.add_hline(y=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **at)
         figure.update_xaxes(
-            tickmode="array", tickvals=list(range(len(conditions))), ticktext=conditions,
-            range=[-0.5, len(conditions) - 0.5], zeroline=False, **at,
-        )  # fmt: skip
+            tickmode="array",
+            tickvals=list(range(len(conditions))),
+            ticktext=conditions,
+            range=[-0.5, len(conditions) - 0.5],
+            zeroline=False,
+            **at,
+        )
         figure.update_yaxes(zeroline=False, automargin=True, **at)
     figure.update_layout(
-        height=int(MARGINS + 40 + PANEL * height), margin={"l": 10, "r": 10, "t": 90, "b": 30}, dragmode=False,
+        height=int(MARGINS + 40 + PANEL * height),
+        margin={"l": 10, "r": 10, "t": 90, "b": 30},
+        dragmode=False,
         legend={"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0, "xanchor": "left"},
-    )  # fmt: skip
+    )
     figure.update_annotations(font={"size": 14})
     return figure
 
@@ -234,21 +249,36 @@ def _add_line(figure, own: pd.DataFrame, conditions: list[str], place: int, name
     name = _name(own.iloc[0], printed)
     low, high = _ends(own)
     digits = digits_of(own.iloc[0]["metric"], own)
-    hover = [f"{escape(name)}, {row['masked']}: {number(row['value'], digits)}{_told(row, digits)}"
-             for row in own.to_dict("records")]  # fmt: skip
+    hover = [
+        f"{escape(name)}, {row['masked']}: {number(row['value'], digits)}{_told(row, digits)}"
+        for row in own.to_dict("records")
+    ]
     offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
     figure.add_trace(
         go.Scatter(
-            x=[conditions.index(condition) + offset for condition in own["masked"]], y=own["value"],
-            mode="lines+markers", name=escape(name), legendgroup=name, showlegend=name not in named,
+            x=[conditions.index(condition) + offset for condition in own["masked"]],
+            y=own["value"],
+            mode="lines+markers",
+            name=escape(name),
+            legendgroup=name,
+            showlegend=name not in named,
             legendrank=2 if printed else 1,
-            hovertext=hover, hoverinfo="text", line={"color": colour, "width": 1, "dash": "dot"},
+            hovertext=hover,
+            hoverinfo="text",
+            line={"color": colour, "width": 1, "dash": "dot"},
             marker={"size": 9, "color": colour, "symbol": SHAPES[place % len(SHAPES)] + ("-open" if printed else "")},
-            error_y={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
-                     "color": colour, "thickness": 2, "width": 0},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": high - own["value"],
+                "arrayminus": own["value"] - low,
+                "color": colour,
+                "thickness": 2,
+                "width": 0,
+            },
         ),
         **at,
-    )  # fmt: skip
+    )
     named.add(name)
 
 

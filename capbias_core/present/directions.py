@@ -6,15 +6,7 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.experiments.directions import (
-    BOTH,
-    FIRST,
-    MEASURES,
-    NEITHER,
-    SECOND,
-    UNDECIDED,
-    beside,
-)
+from capbias_core.analysis.directions import BOTH, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
 from capbias_core.metrics import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import Answer, measure, number
@@ -46,24 +38,41 @@ def plane(frame: pd.DataFrame, name: str):
 
     figure = go.Figure(
         go.Scatter(
-            x=frame[A_TO_T], y=frame[T_TO_A], mode="markers+text", text=[escape(model) for model in frame["model"]],
-            textposition=_apart(frame), marker={"size": 10, "color": MEASURED}, hoverinfo="text",
+            x=frame[A_TO_T],
+            y=frame[T_TO_A],
+            mode="markers+text",
+            text=[escape(model) for model in frame["model"]],
+            textposition=_apart(frame),
+            marker={"size": 10, "color": MEASURED},
+            hoverinfo="text",
             hovertext=[_hover(row, name) for row in frame.to_dict("records")],
-            error_x=_error(frame, A_TO_T), error_y=_error(frame, T_TO_A),
+            error_x=_error(frame, A_TO_T),
+            error_y=_error(frame, T_TO_A),
         )
-    )  # fmt: skip
+    )
     for line in (figure.add_vline, figure.add_hline):
         line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
     for text, x, y in QUADRANTS.values():
         figure.add_annotation(
-            text=text, x=x, y=y, xref="x domain", yref="y domain", showarrow=False, font={"color": GREY, "size": 13},
-            xanchor="right" if x else "left", yanchor="top" if y else "bottom", align="right" if x else "left",
-        )  # fmt: skip
+            text=text,
+            x=x,
+            y=y,
+            xref="x domain",
+            yref="y domain",
+            showarrow=False,
+            font={"color": GREY, "size": 13},
+            xanchor="right" if x else "left",
+            yanchor="top" if y else "bottom",
+            align="right" if x else "left",
+        )
     figure.update_layout(
-        height=520, margin={"l": 10, "r": 10, "t": 10, "b": 46}, showlegend=False, dragmode=False,
+        height=520,
+        margin={"l": 10, "r": 10, "t": 10, "b": 46},
+        showlegend=False,
+        dragmode=False,
         xaxis=_axis(f"{name} A→T: from the value to the task words", *_range(frame, A_TO_T)),
         yaxis=_axis(f"{name} T→A: from the task words to the value", *_range(frame, T_TO_A)),
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -79,9 +88,14 @@ def _apart(frame: pd.DataFrame) -> list[str]:
 
 def _error(frame: pd.DataFrame, way: str) -> dict:
     return {
-        "type": "data", "symmetric": False, "array": (frame[f"{way}_high"] - frame[way]).fillna(0),
-        "arrayminus": (frame[way] - frame[f"{way}_low"]).fillna(0), "color": MEASURED, "thickness": 1.5, "width": 0,
-    }  # fmt: skip
+        "type": "data",
+        "symmetric": False,
+        "array": (frame[f"{way}_high"] - frame[way]).fillna(0),
+        "arrayminus": (frame[way] - frame[f"{way}_low"]).fillna(0),
+        "color": MEASURED,
+        "thickness": 1.5,
+        "width": 0,
+    }
 
 
 def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
@@ -159,9 +173,12 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
     table = []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
         others = beside(rows, row["model"], row["attribute"], row["encoder"])
-        table.append({
-            "captioner": row["model"], **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
-            **{other: value_text(found) if found else "" for other, found in others.items()},
-            "images to add": ADVICE[row["quadrant"]],
-        })  # fmt: skip
+        table.append(
+            {
+                "captioner": row["model"],
+                **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
+                **{other: value_text(found) if found else "" for other, found in others.items()},
+                "images to add": ADVICE[row["quadrant"]],
+            }
+        )
     return pd.DataFrame(table)

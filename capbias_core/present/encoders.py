@@ -13,11 +13,11 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
-from capbias_core.experiments.encoders import Measure
+from capbias_core.analysis.encoders import Measure
 from capbias_core.metrics import GUESSED, METRICS
 from capbias_core.present.colour import GREY
 from capbias_core.present.figures import MARGINS, neutral_line
-from capbias_core.present.looks import Look, encoder_shapes, opened
+from capbias_core.present.plot_styles import Look, encoder_shapes, opened
 from capbias_core.present.sentence import BETTER, Answer, measure, number
 from capbias_core.present.table import counted, value_text
 
@@ -186,15 +186,33 @@ def _dots(go, own: pd.DataFrame, row: int, shapes: dict[str, str], colour: str):
     low, high = own["ci_low"].fillna(own["value"]), own["ci_high"].fillna(own["value"])
     places = [list(shapes).index(encoder) for encoder in own["encoder"]]
     return go.Scatter(
-        x=own["value"], y=[row - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for place in places], mode="markers",
-        name=escape(own["model"].iloc[0]), showlegend=False, hoverinfo="text",
-        hovertext=[f"{escape(row['model'])}, {escape(row['encoder'])}: {value_text(row)}"
-                   + ("" if row["paper"] == "measured" else " (printed)") for row in own.to_dict("records")],
-        marker={"size": 10, "color": colour, "line": {"width": 1.5, "color": colour},
-                "symbol": [_shape(own, shapes[encoder]) for encoder in own["encoder"]]},
-        error_x={"type": "data", "symmetric": False, "array": high - own["value"], "arrayminus": own["value"] - low,
-                 "color": colour, "thickness": 2, "width": 0},
-    )  # fmt: skip
+        x=own["value"],
+        y=[row - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for place in places],
+        mode="markers",
+        name=escape(own["model"].iloc[0]),
+        showlegend=False,
+        hoverinfo="text",
+        hovertext=[
+            f"{escape(row['model'])}, {escape(row['encoder'])}: {value_text(row)}"
+            + ("" if row["paper"] == "measured" else " (printed)")
+            for row in own.to_dict("records")
+        ],
+        marker={
+            "size": 10,
+            "color": colour,
+            "line": {"width": 1.5, "color": colour},
+            "symbol": [_shape(own, shapes[encoder]) for encoder in own["encoder"]],
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": high - own["value"],
+            "arrayminus": own["value"] - low,
+            "color": colour,
+            "thickness": 2,
+            "width": 0,
+        },
+    )
 
 
 def _shape(rows: pd.DataFrame, shape: str) -> str:
@@ -212,10 +230,12 @@ def _layout(rows: float, height: int, entries: int) -> dict:
     """What the figures share. entries: of the legend, which stands above the plot and the neutral point's name."""
     above = 34 + 24 * math.ceil(entries / 3)
     return {
-        "height": int(MARGINS + above + height * max(rows, 5)), "dragmode": False, "showlegend": entries > 0,
+        "height": int(MARGINS + above + height * max(rows, 5)),
+        "dragmode": False,
+        "showlegend": entries > 0,
         "margin": {"l": 10, "r": 30, "t": above, "b": 46},
         "legend": {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1, "x": 0, "xanchor": "left"},
-    }  # fmt: skip
+    }
 
 
 def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Look]):
@@ -239,10 +259,12 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Loo
             of_all = own.iloc[:1].assign(value=math.nan)  # the legend's
             figure.add_trace(_bars(go, of_all, name, GREY if suffix else LEGEND, hatches[key]))
     figure.update_layout(
-        **_layout(len(models) * (bars + 0.6), BAR, bars), barmode="group", bargap=0.25,
+        **_layout(len(models) * (bars + 0.6), BAR, bars),
+        barmode="group",
+        bargap=0.25,
         xaxis={"title": {"text": "coefficient of variation across encoders (← lower is more consistent)"}},
         yaxis={"automargin": True, "categoryorder": "array", "categoryarray": [escape(model) for model in models]},
-    )  # fmt: skip
+    )
     figure.update_layout(legend={"traceorder": "reversed", "itemclick": False, "itemdoubleclick": False})
     return figure
 
@@ -254,11 +276,18 @@ def _measures(frame: pd.DataFrame) -> set[tuple[str, str]]:
 def _bars(go, own: pd.DataFrame, name: str, colours, hatch: str):
     """The bars of one metric and direction, which stand in a place of their own beside the others."""
     return go.Bar(
-        x=own["value"].clip(upper=LARGEST_BAR), y=[escape(model) for model in own["model"]], orientation="h", name=name,
+        x=own["value"].clip(upper=LARGEST_BAR),
+        y=[escape(model) for model in own["model"]],
+        orientation="h",
+        name=name,
         marker={"color": colours, "pattern": {"shape": hatch, "fillmode": "replace", "size": 6, "solidity": 0.5}},
-        text=[f"{value:.2f}" for value in own["value"]], textposition="outside", cliponaxis=False, offsetgroup=name,
-        hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}" for row in own.itertuples()], hoverinfo="text",
-    )  # fmt: skip
+        text=[f"{value:.2f}" for value in own["value"]],
+        textposition="outside",
+        cliponaxis=False,
+        offsetgroup=name,
+        hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}" for row in own.itertuples()],
+        hoverinfo="text",
+    )
 
 
 def cv_reasons(variation: pd.DataFrame) -> list[str]:
@@ -286,17 +315,23 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look]):
         look = {"color": looks[model].colour, "dash": looks[model].dash, "width": THICK if moved else THIN}
         figure.add_trace(
             go.Scatter(
-                x=names, y=line, mode="lines+markers", hovertext=hover, hoverinfo="text", name=name, line=look,
+                x=names,
+                y=line,
+                mode="lines+markers",
+                hovertext=hover,
+                hoverinfo="text",
+                name=name,
+                line=look,
                 marker={"size": 10 if moved else 7, "color": looks[model].colour},
             )
-        )  # fmt: skip
+        )
     _name_ends(figure, ranks, names, looks)
     widest = LETTER * min(LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     figure.update_layout(
         **_layout(len(ranks), 30, entries=0) | {"margin": {"l": widest, "r": widest, "t": 34, "b": 46}},
         xaxis={"type": "category", "range": [-0.05, len(names) - 0.95]},
         yaxis={"range": [len(ranks) + 0.6, 0.4], "showticklabels": False, "showgrid": False, "zeroline": False},
-    )  # fmt: skip
+    )
     return figure
 
 

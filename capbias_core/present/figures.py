@@ -36,12 +36,24 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
     ]
     figure = go.Figure(
         go.Scatter(
-            x=rows["value"], y=names, mode="markers", customdata=rows["model"], hovertext=hover, hoverinfo="y+text",
+            x=rows["value"],
+            y=names,
+            mode="markers",
+            customdata=rows["model"],
+            hovertext=hover,
+            hoverinfo="y+text",
             marker={"size": 11, "color": MEASURED},
-            error_x={"type": "data", "symmetric": False, "array": high - rows["value"],
-                     "arrayminus": rows["value"] - low, "color": MEASURED, "thickness": 2.5, "width": 0},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": high - rows["value"],
+                "arrayminus": rows["value"] - low,
+                "color": MEASURED,
+                "thickness": 2.5,
+                "width": 0,
+            },
         )
-    )  # fmt: skip
+    )
     for model, name in zip(rows["model"], names, strict=True):
         if model in ranks and len(ranks) > 1:
             figure.add_annotation(
@@ -56,9 +68,14 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
 def neutral_line(figure, neutral: float, name: str) -> None:
     figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5})
     figure.add_annotation(
-        x=neutral, y=1.0, yref="paper", yanchor="bottom", showarrow=False, text=f"{name} {neutral:g}",
+        x=neutral,
+        y=1.0,
+        yref="paper",
+        yanchor="bottom",
+        showarrow=False,
+        text=f"{name} {neutral:g}",
         font={"color": GREY},
-    )  # fmt: skip
+    )
 
 
 def best_first(metric: str, ranks: dict[str, tuple[int, int]]) -> tuple[dict[str, tuple[int, int]], str]:
@@ -71,8 +88,11 @@ def best_first(metric: str, ranks: dict[str, tuple[int, int]]) -> tuple[dict[str
 
 def _finished(figure, title: str, rows: float, right: int):
     figure.update_layout(
-        height=int(MARGINS + ROW_HEIGHT * max(rows, 3)), margin={"l": 10, "r": right, "t": 34, "b": 46},
-        showlegend=False, xaxis={"title": {"text": title}, "zeroline": False}, yaxis={"automargin": True},
+        height=int(MARGINS + ROW_HEIGHT * max(rows, 3)),
+        margin={"l": 10, "r": right, "t": 34, "b": 46},
+        showlegend=False,
+        xaxis={"title": {"text": title}, "zeroline": False},
+        yaxis={"automargin": True},
         dragmode=False,
-    )  # fmt: skip
+    )
     return figure

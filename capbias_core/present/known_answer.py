@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.experiments.known_answer import SEES, known_truth
-from capbias_core.load.known_answer import CONTROL, IMBALANCE
+from capbias_core.analysis.known_answer import SEES, known_truth
+from capbias_core.prepare.known_answer import CONTROL, IMBALANCE
 from capbias_core.present.sentence import number
 
 TITLES = {
-    "Q": "Q, accuracy of DBAC's and LIC's attacker", "LIC": "LIC of the captions", "BA": "b of BA",
+    "Q": "Q, accuracy of DBAC's and LIC's attacker",
+    "LIC": "LIC of the captions",
+    "BA": "b of BA",
     "DPA": "accuracy of DPA, A→T",
-}  # fmt: skip
+}
 # Values, without their scale, that differ by less are the same.
 CHANGE = 0.02
 

@@ -25,7 +25,7 @@ def percent(share: float) -> str:
 def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: str, attribute: Attribute) -> Answer:
     """Which object goes most with each value, by how much, and on how many captions it rests.
 
-    table: experiments.objects.beside_human. overall: the share of each value over all captions with an object. Only an
+    table: analysis.objects.beside_human. overall: the share of each value over all captions with an object. Only an
     object with 30 captions and an interval above the share over all objects is named.
     """
     found = [(place, _furthest(table, place, share)) for place, share in enumerate(overall)]
@@ -117,10 +117,14 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     size = 6 + 18 * np.sqrt(own["captions"] / max(1, own["captions"].max()))
     figure = go.Figure(
         go.Scatter(
-            x=own[f"human_share{place}"], y=own[f"share{place}"], mode="markers", hovertext=hover, hoverinfo="text",
+            x=own[f"human_share{place}"],
+            y=own[f"share{place}"],
+            mode="markers",
+            hovertext=hover,
+            hoverinfo="text",
             marker={"size": size, "color": BLUE_MARK, "opacity": 0.75},
         )
-    )  # fmt: skip
+    )
     figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line={"dash": "dash", "color": GREY, "width": 1.5})
     value = attribute.values[place]
     figure = _laid_out(figure, f"human captions: share naming {value}", f"{escape(model)}: share naming {value}")
@@ -128,7 +132,7 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
 
 
 def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """experiments.objects.scores_by_object with columns that fit: `Male`, `ratio Male` for those of the metric."""
+    """analysis.objects.scores_by_object with columns that fit: `Male`, `ratio Male` for those of the metric."""
     return table.rename(columns=lambda name: name.removeprefix(metric).strip("_ ").replace("_", " "))
 
 
@@ -141,17 +145,24 @@ def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):
         column = f"{metric} {direction}"
         if column in table:
             figure.add_box(
-                x=table[column], name=escape(direction), boxpoints="all", jitter=0.4, marker_color=colour,
+                x=table[column],
+                name=escape(direction),
+                boxpoints="all",
+                jitter=0.4,
+                marker_color=colour,
                 hovertext=[escape(name) for name in table["object"]],
-            )  # fmt: skip
+            )
     figure = _laid_out(figure, metric.replace("_", " ") + ", a point an object", "")
     return figure.update_layout(xaxis={"range": None, "autorange": True}, showlegend=False)
 
 
 def _laid_out(figure, across: str, up: str):
     return figure.update_layout(
-        height=HEIGHT, margin={"l": 10, "r": 10, "t": 20, "b": 46}, dragmode=False, bargap=0.08,
+        height=HEIGHT,
+        margin={"l": 10, "r": 10, "t": 20, "b": 46},
+        dragmode=False,
+        bargap=0.08,
         xaxis={"title": {"text": across}, "range": [-0.03, 1.03], "zeroline": False},
         yaxis={"title": {"text": up}, "automargin": True, "zeroline": False},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
-    )  # fmt: skip
+    )

@@ -30,9 +30,12 @@ def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
 
 
 def layered(
-    pixels: np.ndarray, outlines: Sequence[tuple[str, np.ndarray]] = (), boxes: pd.DataFrame | None = None,
-    foreground: Sequence[float] | None = None, hidden: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
+    pixels: np.ndarray,
+    outlines: Sequence[tuple[str, np.ndarray]] = (),
+    boxes: pd.DataFrame | None = None,
+    foreground: Sequence[float] | None = None,
+    hidden: np.ndarray | None = None,
+) -> np.ndarray:
     """A copy of a photograph (H, W, 3) with its layers, reduced to LONGEST.
 
     outlines: names and (H, W) booleans. boxes: rows with object, x1..y2 and, of a detector, confidence. foreground: the
@@ -80,8 +83,11 @@ def _rectangle(draw: ImageDraw.ImageDraw, corners: Sequence[float], colour: tupl
     x1, y1, x2, y2 = corners
     edge = [x1, y1, max(x1, x2 - 1), max(y1, y2 - 1)]
     draw.rectangle(edge, outline=BEHIND, width=width + 2)
-    draw.rectangle([edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)],
-                   outline=colour, width=width)  # fmt: skip
+    draw.rectangle(
+        [edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)],
+        outline=colour,
+        width=width,
+    )
 
 
 def photograph_text(image: str, objects: Sequence[str], layers: Sequence[str]) -> str:

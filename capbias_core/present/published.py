@@ -9,8 +9,8 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.experiments.claims import AGREE, DISAGREE, SHORT, Claim, Verdict, summary
-from capbias_core.experiments.published import NO, NONE_HERE, NOT_MEASURED, YES
+from capbias_core.analysis.claims import AGREE, DISAGREE, SHORT, Claim, Verdict, summary
+from capbias_core.analysis.published import NO, NONE_HERE, NOT_MEASURED, YES
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.sentence import number
 from capbias_core.present.table import counted
@@ -136,7 +136,9 @@ def claim_block(claim: Claim, found: list[Verdict]) -> str:
 
 def _verdict_row(item: Verdict) -> str:
     cells = (
-        f"{SHORT[item.paper]} {item.table} ({item.attribute})", item.encoder,
-        f"{item.printed}: {item.printed_reason}", f"{item.measured}: {item.measured_reason}",
-    )  # fmt: skip
+        f"{SHORT[item.paper]} {item.table} ({item.attribute})",
+        item.encoder,
+        f"{item.printed}: {item.printed_reason}",
+        f"{item.measured}: {item.measured_reason}",
+    )
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

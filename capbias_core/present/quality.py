@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.experiments.plan import ALL_IMAGES, WITH_REFERENCES
+from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.metrics import METRICS
 from capbias_core.present.table import value_text
 

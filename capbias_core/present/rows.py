@@ -83,7 +83,7 @@ def _interval_row(row: pd.Series, low: float, high: float, scale: _Scale, neutra
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: dict[str, str]) -> str:
     """HTML: a row a word, with a bar for what it adds on average; each word links to the captions that contain it.
 
-    table: experiments.read.top_words. page, view: the page that lists them, and its query besides the word.
+    table: analysis.read.top_words. page, view: the page that lists them, and its query besides the word.
     Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
     bar goes right and the value stands behind it.
     """

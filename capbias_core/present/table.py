@@ -16,10 +16,21 @@ from capbias_core.types import RESULT_COLUMNS
 FINE = ("cooccurrence", "combinations")
 
 LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "±": r"$\pm$", "–": "--",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "–": "--",
+}
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -109,17 +120,19 @@ def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = Non
     """`scores_table` as a tabular for the package booktabs, after comments that say n, seeds and method."""
     table = scores_table(frame, ranks, metrics)
     shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
-    return "\n".join([
-        *_latex_comments(shown),
-        rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
-        r"\toprule",
-        _latex_row(table.columns),
-        r"\midrule",
-        *(_latex_row(row) for row in table.itertuples(index=False)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            *_latex_comments(shown),
+            rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
+            r"\toprule",
+            _latex_row(table.columns),
+            r"\midrule",
+            *(_latex_row(row) for row in table.itertuples(index=False)),
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
 
 
 def _latex_row(cells) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.trend import Trend, trend
-from capbias_core.experiments.tradeoff import PRINTED_R_SQUARED
+from capbias_core.analysis.tradeoff import PRINTED_R_SQUARED
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import number
 from capbias_core.present.table import counted
@@ -23,7 +23,7 @@ NAME_SIZE = np.array([0.1, 0.04])
 def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
     """LIC of each captioner over `against`: printed points grey, measured ones in colour, a dotted line through each.
 
-    printed, measured: points of experiments/tradeoff.py.
+    printed, measured: points of analysis/tradeoff.py.
     """
     import plotly.graph_objects as go
 
@@ -37,11 +37,13 @@ def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
             figure.add_trace(_dots(own, against, name, colour, mark, sides))
             _line(figure, own[against], trend(own[against], own["LIC"]), colour)
     figure.update_layout(
-        height=HEIGHT, margin={"l": 10, "r": 10, "t": 10, "b": 40}, dragmode=False,
+        height=HEIGHT,
+        margin={"l": 10, "r": 10, "t": 10, "b": 40},
+        dragmode=False,
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
         xaxis={"title": {"text": NAMES[against]}, "zeroline": False},
         yaxis={"title": {"text": "LIC"}, "zeroline": False},
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -54,10 +56,18 @@ def _dots(points: pd.DataFrame, against: str, name: str, colour: str, mark: str,
     ]
     encoder = points.iloc[0]["encoder"]
     return go.Scatter(
-        x=points[against], y=points["LIC"], mode="markers+text", text=[escape(model) for model in points["model"]],
-        textposition=sides, textfont={"color": colour, "size": 11}, name=f"{name} (LIC by {encoder})",
-        marker={"size": 11, "color": colour, "symbol": mark}, hovertext=hover, hoverinfo="text", cliponaxis=False,
-    )  # fmt: skip
+        x=points[against],
+        y=points["LIC"],
+        mode="markers+text",
+        text=[escape(model) for model in points["model"]],
+        textposition=sides,
+        textfont={"color": colour, "size": 11},
+        name=f"{name} (LIC by {encoder})",
+        marker={"size": 11, "color": colour, "symbol": mark},
+        hovertext=hover,
+        hoverinfo="text",
+        cliponaxis=False,
+    )
 
 
 def _sides(points: np.ndarray, every: np.ndarray) -> list[str]:
@@ -78,9 +88,13 @@ def _line(figure, x: pd.Series, found: Trend, colour: str) -> None:
     if not found.reason:
         ends = np.array([x.min(), x.max()])
         figure.add_scatter(
-            x=ends, y=found.intercept + found.slope * ends, mode="lines", showlegend=False, hoverinfo="skip",
+            x=ends,
+            y=found.intercept + found.slope * ends,
+            mode="lines",
+            showlegend=False,
+            hoverinfo="skip",
             line={"dash": "dot", "color": colour, "width": 2},
-        )  # fmt: skip
+        )
 
 
 def tradeoff_note(printed: pd.DataFrame, measured: pd.DataFrame, against: str) -> str:

@@ -125,8 +125,9 @@ class Captioner:
         else:
             given = self.processor(images=images, text=[self.prompt] * len(images), return_tensors="pt", padding=True)
         kind = self.model.dtype
-        return {name: own.to(self.device, kind if own.is_floating_point() else own.dtype)
-                for name, own in given.items()}  # fmt: skip
+        return {
+            name: own.to(self.device, kind if own.is_floating_point() else own.dtype) for name, own in given.items()
+        }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
         """How likely the captioner finds each token of a given caption of one photograph (teacher forcing).
@@ -184,8 +185,11 @@ class Captioner:
         encoder = self._encoder()
         if getattr(self.model.config, "vision_feature_layer", None) in (None, -1):
             return encoder  # its last norm included: scores do not change with the length of what goes into a norm
-        stacks = [own for name, own in encoder.named_modules()
-                  if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS]  # fmt: skip
+        stacks = [
+            own
+            for name, own in encoder.named_modules()
+            if isinstance(own, nn.ModuleList) and len(own) and name.rpartition(".")[2] in STACKS
+        ]
         if not stacks:
             raise self._without_map()
         chosen = stacks[0][self._last_used(len(stacks[0]))]

@@ -18,8 +18,8 @@ from capbias_core.attackers.batches import training_vocabulary
 from capbias_core.attackers.recurrent import lstm_bi
 from capbias_core.attackers.stacked import Head, Network, keep_all
 from capbias_core.attackers.training import NetworkAttacker
-from capbias_core.vision.eyes import Eyes
-from capbias_core.vision.pairs import PairCorpus, PairNetwork, PairReader
+from capbias_core.vision.image_encoders import Eyes
+from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 
 LEAK = 0.01
 

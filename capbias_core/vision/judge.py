@@ -16,8 +16,8 @@ from torch import Tensor
 
 from capbias_core.attackers.batches import PAD, UNKNOWN, training_vocabulary
 from capbias_core.attackers.stacked import Network, StackedLinear, keep_all
-from capbias_core.vision.eyes import Eyes, begin_as_he
-from capbias_core.vision.pairs import PairCorpus, PairNetwork, PairReader
+from capbias_core.vision.image_encoders import Eyes, begin_as_he
+from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 
 FIRST_ANSWER = UNKNOWN + 1
 

@@ -24,7 +24,7 @@ from pycocotools import mask
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.segments import outline_fault, run_length_mask
-from capbias_core.vision.agreement import CORNERS, PERSON, iou
+from capbias_core.vision.overlap import CORNERS, PERSON, iou
 
 HALF = 0.5
 MIDDLE_GREY = 128
@@ -115,21 +115,33 @@ def areas(rows: pd.DataFrame) -> np.ndarray:
 
 
 def region(
-    condition: str, size: tuple[int, int], person_mask: np.ndarray | None = None, person_box=None,
-    object_mask: np.ndarray | None = None, fraction: float = HALF,
-) -> np.ndarray:  # fmt: skip
+    condition: str,
+    size: tuple[int, int],
+    person_mask: np.ndarray | None = None,
+    person_box=None,
+    object_mask: np.ndarray | None = None,
+    fraction: float = HALF,
+) -> np.ndarray:
     """(height, width) booleans: the pixels that a condition hides of one person and the object, as said above.
 
     size: (height, width). person_box: (x1, y1, x2, y2). What a condition does not need may be left out. Raises
     CapbiasError for an unknown condition, what it needs and does not have, or masks of another size.
     """
-    needs = {"part": [person_mask], "segment": [person_mask], "box": [person_box], "object": [object_mask],
-             "both": [person_mask, object_mask]}  # fmt: skip
+    needs = {
+        "part": [person_mask],
+        "segment": [person_mask],
+        "box": [person_box],
+        "object": [object_mask],
+        "both": [person_mask, object_mask],
+    }
     if condition not in needs:
         raise unknown_name("condition", condition, needs)
     if any(given is None for given in needs[condition]):
-        raise CapbiasError(f"the condition {condition} without what it hides", "the person's outline or box, or the "
-                           "object's", "Give both for the condition both.")  # fmt: skip
+        raise CapbiasError(
+            f"the condition {condition} without what it hides",
+            "the person's outline or box, or the object's",
+            "Give both for the condition both.",
+        )
     if condition == "box":
         return box_mask(person_box, *size)
     for given in needs[condition]:
@@ -218,7 +230,7 @@ def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def most_correlated(objects: pd.Series, departures: Mapping[str, float]) -> str:
-    """The name among these whose departure is largest (see experiments/correlated.py; the first by name of equals);
+    """The name among these whose departure is largest (see measures/object_associations.py; the first by name of equals);
     '' where none has one."""
     known = sorted(set(objects) & set(departures) - {PERSON})
     return max(known, key=lambda name: departures[name], default="")

@@ -28,9 +28,11 @@ class Pictures:
 
 
 def small_pictures(
-    files: Mapping[str, Path], size: int, tick: Callable[[float, str], None],
+    files: Mapping[str, Path],
+    size: int,
+    tick: Callable[[float, str], None],
     look: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> Pictures:  # fmt: skip
+) -> Pictures:
     """Every photograph as a square of `size` pixels a side, its sides stretched; a broken one is left out, and said.
 
     tick: called with the share done and a short text. look: what makes vectors of some pictures, so that only those

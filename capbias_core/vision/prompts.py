@@ -9,10 +9,7 @@ from __future__ import annotations
 from capbias_core.types import Attribute
 
 STATEMENT, QUESTION = "statement", "question"
-PROMPTS = {
-    STATEMENT: ("", "therefore the {name} is"),
-    QUESTION: ("what is the {name} of the following sentence", ""),
-}
+PROMPTS = {STATEMENT: ("", "therefore the {name} is"), QUESTION: ("what is the {name} of the following sentence", "")}
 
 
 def prompted(caption: str, attribute: Attribute, prompt: str) -> str:

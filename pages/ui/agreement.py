@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.experiments.boxes import BARE, BOXES, agreement_of
-from capbias_core.experiments.people import SEGMENTS
-from capbias_core.experiments.store import Item, Workspace
+from capbias_core.aggregate.detection_agreement import Agreement
 from capbias_core.present.detection import agreement_line
-from capbias_core.vision.agreement import PERSON, Agreement
+from capbias_core.vision.overlap import PERSON
+from capbias_core.workspace.boxes import BARE, BOXES, agreement_of
+from capbias_core.workspace.person_regions import SEGMENTS
+from capbias_core.workspace.store import Item, Workspace
 from pages.ui.table import draw_table
 
 
@@ -26,11 +27,12 @@ def agreement_view(workspace: Workspace, collection: str) -> None:
         draw_table(
             found.rows,
             column_config={
-                "image_id": "image", "annotated": st.column_config.NumberColumn("people", help="annotated, no crowds"),
+                "image_id": "image",
+                "annotated": st.column_config.NumberColumn("people", help="annotated, no crowds"),
                 "recall": st.column_config.NumberColumn("recall", format="%.2f", help="found, of the people"),
                 "mean_iou": st.column_config.NumberColumn("IoU", format="%.2f", help="mean over those found"),
             },
-        )  # fmt: skip
+        )
 
 
 def _chosen(place, title: str, items: list[Item]) -> Item:

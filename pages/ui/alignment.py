@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.experiments.store import Item, Workspace
-from capbias_core.experiments.vectors import VECTORS, alignment_option
 from capbias_core.prepare.align import DELTA
+from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.vectors import VECTORS, alignment_option
 
 CONSTANT = "constant"
 HELP = (
@@ -19,16 +19,26 @@ def alignment_picker(workspace: Workspace, collection: str) -> dict:
     """`Request.options` for the alignment that is chosen: none for constant."""
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
     chosen = st.sidebar.selectbox(
-        "Vocabulary alignment", [CONSTANT, *kept], key="alignment", bind="query-params", help=HELP,
+        "Vocabulary alignment",
+        [CONSTANT, *kept],
+        key="alignment",
+        bind="query-params",
+        help=HELP,
         format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
-    )  # fmt: skip
+    )
     return {} if chosen == CONSTANT else {"alignment": chosen_alignment(kept[chosen])}
 
 
 def chosen_alignment(item: Item) -> dict:
     """The option for these vectors at the delta that is chosen."""
     distance = st.sidebar.number_input(
-        "Delta", 0.0, 2.0, DELTA, 0.05, key="delta", bind="query-params",
+        "Delta",
+        0.0,
+        2.0,
+        DELTA,
+        0.05,
+        key="delta",
+        bind="query-params",
         help=f"A word is near below this cosine distance. The paper on DBAC uses {DELTA} for GloVe.",
-    )  # fmt: skip
+    )
     return alignment_option(item, round(distance, 4))

@@ -6,23 +6,16 @@ from html import escape
 
 import streamlit as st
 
+from capbias_core.analysis.encoders import sensitivity_alike
+from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs, scoring_attackers, top_words
 from capbias_core.attackers import attacker_entry
-from capbias_core.experiments.conditions import originals
-from capbias_core.experiments.encoders import sensitivity_alike
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.read import (
-    Comparison,
-    caption_runs,
-    comparisons,
-    earlier_runs,
-    scoring_attackers,
-    top_words,
-)
 from capbias_core.metrics import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
 from capbias_core.present.table import counted
+from capbias_core.runs.engine import Engine
+from capbias_core.workspace.conditions import originals
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
@@ -135,9 +128,10 @@ def _view(engine: Engine, collection: str, chosen: Comparison, model: str) -> di
     sets = caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker)
     human = {item.name for item in workspace.items("references", collection)}
     first = {
-        "collection": workspace.collections()[0], "by": next(scored, ""),
+        "collection": workspace.collections()[0],
+        "by": next(scored, ""),
         "set": min(sets, key=lambda name: (name in human, name)),
-    }  # fmt: skip
+    }
     view = {"collection": collection, "by": f"{chosen.attribute.name}, {chosen.attacker}", "set": model}
     return {name: value for name, value in view.items() if value != first[name]}
 

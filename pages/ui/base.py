@@ -10,9 +10,10 @@ from html import escape
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.experiments.engine import Engine, engine_for
-from capbias_core.experiments.ingest import DEMO, run_demo
-from capbias_core.experiments.store import Item, Workspace, default_folder
+from capbias_core.runs.demo import run_demo
+from capbias_core.runs.engine import Engine, engine_for
+from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.store import Item, Workspace, default_folder
 from pages.ui.frame import frame
 
 # Under a choice of captioners of which the masked are not chosen at first.
@@ -63,9 +64,27 @@ def plain(text: str) -> str:
 
 # Keys of boxes whose choices are of the collection, on whatever page.
 CHOICES = {
-    "against", "alignment", "attribute", "attributes", "by", "captioner", "group", "image", "judge", "marked_by",
-    "objects", "page", "photograph", "primary", "references", "set", "sets", "table", "vectors", "word",
-}  # fmt: skip
+    "against",
+    "alignment",
+    "attribute",
+    "attributes",
+    "by",
+    "captioner",
+    "group",
+    "image",
+    "judge",
+    "marked_by",
+    "objects",
+    "page",
+    "photograph",
+    "primary",
+    "references",
+    "set",
+    "sets",
+    "table",
+    "vectors",
+    "word",
+}
 
 
 def collection_picker(workspace: Workspace) -> str | None:

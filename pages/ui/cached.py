@@ -6,13 +6,15 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.experiments import ingest, own_attributes, read
-from capbias_core.experiments.reading import Reading
-from capbias_core.experiments.reading import reading as read_back
-from capbias_core.experiments.store import Item, Workspace
-from capbias_core.explain.what_if import StoredAttackers
+from capbias_core.analysis import read
+from capbias_core.analysis.encoder_view import Reading
+from capbias_core.analysis.encoder_view import reading as read_back
+from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
+from capbias_core.workspace import custom_attributes as own_attributes
+from capbias_core.workspace import ingest
+from capbias_core.workspace.store import Item, Workspace
 
 SETS = 40
 

@@ -7,15 +7,22 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from capbias_core.experiments.browse import toward
+from capbias_core.analysis.caption_filters import toward
 from capbias_core.present.words import coloured_words
 from capbias_core.types import Attribute
 
 
 def coloured_caption(
-    name: str, tokens, words: np.ndarray, attribute: Attribute, predicted: int, share: float, originals, largest: float,
+    name: str,
+    tokens,
+    words: np.ndarray,
+    attribute: Attribute,
+    predicted: int,
+    share: float,
+    originals,
+    largest: float,
     extra: str = "",
-) -> None:  # fmt: skip
+) -> None:
     """A line: who, how sure, and the words. originals: the words as written, where they are as many as the tokens."""
     ends, values = toward(attribute, words, predicted)
     kept = originals if len(originals) == len(tokens) else None

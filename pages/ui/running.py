@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from capbias_core.experiments.cost import expected
-from capbias_core.experiments.engine import Engine
-from capbias_core.experiments.families import FAMILIES
-from capbias_core.experiments.plan import RunSpec
-from capbias_core.experiments.store import ACTIVE, RunRow
-from capbias_core.experiments.vectors import alignment_name
+from capbias_core.measures import FAMILIES
+from capbias_core.measures.base import RunSpec
 from capbias_core.present.sentence import cost_text
 from capbias_core.present.table import counted
+from capbias_core.runs.cost import expected
+from capbias_core.runs.engine import Engine
+from capbias_core.workspace.store import ACTIVE, RunRow
+from capbias_core.workspace.vectors import alignment_name
 from pages.ui.base import note, plain
 
 EVERY = 1.0

@@ -30,12 +30,11 @@ def draw_table(shown, place=st, **settings):
     lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
     longest = OF_THREE_LINES if lines else WIDEST
     columns = {
-        name: st.column_config.Column(
-            width=width if width <= WIDEST else longest, pinned=name in pinned or None
-        ) | _given(given.get(name))
+        name: st.column_config.Column(width=width if width <= WIDEST else longest, pinned=name in pinned or None)
+        | _given(given.get(name))
         for name, width in widths.items()
         if name in pinned or pd.api.types.is_string_dtype(frame[name])
-    }  # fmt: skip
+    }
     return place.dataframe(shown, hide_index=True, column_config=given | columns, **settings)
 
 

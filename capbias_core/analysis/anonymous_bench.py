@@ -1,0 +1,65 @@
+"""AnonymousBench (ImageCaptioner2, section Which metric is better): photographs on which nobody's value is to be seen.
+
+People say of each caption whether it lets them guess the value; without people, the share of captions that name one is
+given, and called a proxy. Other metrics are compared with either by Pearson's correlation over captioners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import estimate
+from capbias_core.aggregate.consistency import alignment
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics import Naming
+from capbias_core.metrics.naming_share import naming_share
+from capbias_core.prepare.tasks import encode
+from capbias_core.types import RESULT_COLUMNS, Attribute, Result
+
+PROXY = "human_guess_proxy"
+SCALE = 100.0
+METHOD = "share of captions that name a value, a proxy for people's guesses; 95% image bootstrap, 1000 draws"
+
+
+def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.DataFrame:
+    """A row of RESULT_COLUMNS for each captioner. sets: captions (image_id, caption) of the benchmark by captioner.
+
+    Raises CapbiasError for an attribute that captions do not name.
+    """
+    if not attribute.words:
+        raise CapbiasError(
+            f"{attribute.name}, which has no words that captions could name",
+            "an attribute with words, such as gender",
+            "Upload people's scores instead.",
+        )
+    return pd.DataFrame([_row(name, frame, attribute) for name, frame in sets.items()], columns=list(RESULT_COLUMNS))
+
+
+def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
+    named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
+    image, images = pd.factorize(frame["image_id"])
+    evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
+    found = estimate(naming_share(evidence), evidence, SCALE)
+    low, high = found.interval()
+    return Result(
+        attribute=attribute.name,
+        model=name,
+        metric=PROXY,
+        value=found.value,
+        scale=SCALE,
+        n=len(frame),
+        ci_low=low,
+        ci_high=high,
+        method=METHOD,
+    ).row()
+
+
+def proxy_alignment(scores: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """Pearson of every metric of a results table with the proxy, as rows of `alignment` that say so."""
+    rows = alignment(results, scores.set_index("model")["value"] / SCALE)
+    return rows.assign(
+        metric="proxy_alignment", method=rows["method"].str.replace("the human score", "the proxy for human guesses")
+    )

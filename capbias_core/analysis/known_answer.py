@@ -1,0 +1,154 @@
+"""Which metrics see a bias that is in the language alone: measured on sets whose answer is known."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Estimate, estimate
+from capbias_core.attackers.labels import guess_labels
+from capbias_core.attributes import get_attribute
+from capbias_core.measures.base import PROTOCOL, Progress
+from capbias_core.measures.ratio_error import naming
+from capbias_core.metrics import HeldOut, Parts
+from capbias_core.prepare import held_out_count, image_split
+from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.run import run_one
+from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
+
+ATTRIBUTE = "gender"
+SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
+
+
+def known_truth(name: str, metric: str) -> float:
+    """What the metric tends to on C1 to C4: of the best possible attacker, and with value and object independent."""
+    share = IMBALANCE[name] / CAPTIONS
+    return {"Q": share, "LIC": 100 * share**2, "BA": 0.5, "DPA": (len(SUBSETS) - 1) / len(SUBSETS)}[metric]
+
+
+def known_answers(
+    times: int = 100, seeds: int = 10, progress: Progress | None = None, sets: Sequence[str] = tuple(IMBALANCE)
+) -> pd.DataFrame:
+    """Result rows of C1 to C4, one a metric: Q and LIC of the captions, b of BA, accuracy of DPA.
+
+    times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
+    """
+    rows = []
+    for place, name in enumerate(sets):
+        if progress:
+            progress(place / len(sets), name)
+        rows += _answers(name, known_set(name, times), seeds)
+    return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
+
+
+def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
+    """`known_answers` of C1 to C4 and the control as kept in the workspace; computed where they are not, or None."""
+    key = f"known answers {PROTOCOL}"
+    if not compute and not workspace.has_derived(key):
+        return None
+    sets = (*IMBALANCE, CONTROL)
+    return pd.DataFrame(workspace.derived(key, lambda: known_answers(sets=sets).to_dict("records")))
+
+
+def _answers(name: str, own: KnownSet, seeds: int) -> list[Result]:
+    attacked = _attacked(name, own, seeds)
+    best = {metric: "" for metric in SEES}
+    if name != CONTROL:
+        best = {metric: f"; the best possible attacker's is {known_truth(name, metric):g}" for metric in ("Q", "LIC")}
+    chance = f"chance of its encoding, {len(SUBSETS)} objects there or not, is {1 - 1 / len(SUBSETS):.3f}"
+    return [
+        _scaled(attacked["SC"], "Q", 0.01, f"share of captions whose value the attacker names{best['Q']}"),
+        _scaled(attacked["LIC_M"], "LIC", 1, f"LIC of these captions (LIC_H){best['LIC']}"),
+        _labelled(
+            name,
+            "BA",
+            _commoner_value(own),
+            len(own.labels),
+            "b: share of the value that an object goes with, averaged over objects; 0.5 is independent",
+        ),
+        _labelled(
+            name,
+            "DPA",
+            _objects_guessed(own, seeds),
+            held_out_count(len(own.labels)),
+            f"share of labels, whether each object is there, guessed from the value; {chance}",
+        ),
+    ]
+
+
+def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
+    """LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
+        workspace = Workspace(folder)
+        details = {"attributes": {ATTRIBUTE: suggested_details(ATTRIBUTE, own.labels)}}
+        workspace.keep("attributes", "labels", own.labels, "known", "made", details)
+        workspace.keep("captions", name, own.captions, "known", "made")
+        request = Request("known", (name,), "labels", ATTRIBUTE, ("LIC_M", "SC"), seeds=seeds)
+        (spec,) = plan(workspace, request)
+        return {row.metric: row for row in run_one(workspace, spec, lambda share, text: None).results}
+
+
+def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
+    """An attack's row under the name that it has here."""
+    numbers = {key: getattr(row, key) for key in ("value", "spread", "ci_low", "ci_high")}
+    values = {key: None if value is None else value * factor for key, value in numbers.items()}
+    given = {**row.row(), **values, "metric": metric}
+    return Result(**{**given, "scale": 100.0 if metric == "LIC" else 1.0, "method": f"{method}; {row.method}"})
+
+
+def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> Result:
+    low, high = found.interval()
+    return Result(
+        attribute=ATTRIBUTE,
+        model=name,
+        metric=metric,
+        value=found.value,
+        direction="A->T",
+        spread=found.spread,
+        spread_kind="std" if found.spread is not None else "",
+        seeds=len(found.seed_values),
+        n=n,
+        ci_low=low,
+        ci_high=high,
+        method=f"{method}; 95% image bootstrap, 1000 draws",
+    )
+
+
+def _commoner_value(own: KnownSet) -> Estimate:
+    """b of BA (LIC, Eq. 2) for each object and the value that is the commoner beside it, averaged over objects."""
+    labels = own.labels.set_index("image_id")[ATTRIBUTE]
+    evidence = naming(own.captions, labels, get_attribute(ATTRIBUTE))
+    place = {image: row for row, image in enumerate(own.labels["image_id"])}
+    rows = [place[image] for image in evidence.images]
+    objects = np.unique(own.labels["objects"], return_inverse=True)[1][rows][evidence.image]
+    columns = np.zeros((len(evidence.images), len(SUBSETS), 2))
+    np.add.at(columns, (evidence.image, objects), evidence.only)
+    commoner = columns.sum(axis=0).argmax(axis=1)
+
+    def share(sums: np.ndarray) -> np.ndarray:
+        pairs = sums.reshape(*sums.shape[:-1], len(SUBSETS), 2)
+        named = np.take_along_axis(pairs, np.broadcast_to(commoner[:, None], (*pairs.shape[:-1], 1)), axis=-1)
+        return (named[..., 0] / pairs.sum(axis=-1)).mean(axis=-1)
+
+    return Estimate(evidence.images, columns.reshape(len(columns), -1), np.zeros(0), 1.0, share)
+
+
+def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
+    """Accuracy of DPA, A->T: of three labels a caption, whether each object is there, those guessed from the value."""
+    values, objects = (np.unique(own.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
+    features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
+    images, parts = tuple(own.labels["image_id"]), []
+    for seed in range(seeds):
+        split = image_split(values, 2, seed, images)
+        shares = guess_labels(features[split.train], truth[split.train], features[split.test])
+        right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
+        parts.append((np.full(len(split.test), seed), split.test, right))
+    seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+    evidence = HeldOut(images, seed, image, values[image], right[:, None])
+    return estimate(Parts(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)

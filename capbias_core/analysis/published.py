@@ -1,0 +1,162 @@
+"""Printed figures beside a workspace's own: which measured value belongs to which printed one, what it decides."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from capbias_core.aggregate.consistency import name_key
+from capbias_core.analysis import gender_score_names
+from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
+from capbias_core.analysis.read import current_runs, object_rows
+from capbias_core.measures.base import JUDGE
+from capbias_core.measures.image_judge import UNMASKED
+from capbias_core.metrics import METRICS, run_family
+from capbias_core.workspace.conditions import ORIGINAL, condition_of
+from capbias_core.workspace.store import Workspace
+
+PAPERS = {
+    "lic": "LIC (Hirota et al., 2022)",
+    "repro": "Reproducibility study of LIC (Baratov et al., 2023)",
+    "dbac": "DBAC",
+    "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
+    "genderscore": "Gender Score (Sabir and Padró, 2023)",
+}
+# Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
+MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
+WITH_REFERENCES = "with_references"
+
+YES, NO, NOT_MEASURED = "yes", "no", "not measured"
+NOTHING = "decides nothing"
+NONE_HERE = "no counterpart"
+MEASURED = ("metric", "encoder", "condition", "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
+KEYS = ("model", "attribute", "metric", "direction", "condition")
+
+
+def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
+    newest.
+
+    Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
+    wrote the captions of a set and what was masked of its photographs.
+    """
+    runs = [run for run in current_runs(workspace, collection) if not run.spec.get("merge_masks")]
+    rows = workspace.results([run.run_id for run in runs])
+    of_objects = [object_rows(workspace, run) for run in runs]
+    of_objects = [own[own["condition"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
+    rows = pd.concat([rows, *of_objects], ignore_index=True)
+    newest = {run.run_id: place for place, run in enumerate(runs)}
+    rows = rows.assign(place=rows["run_id"].map(newest)).sort_values(["seeds", "place"], ascending=[False, True])
+    rows = rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
+    known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
+    whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
+    return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
+
+
+def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `measured_rows` by which captioners are compared: of photographs that nothing is masked on."""
+    return measured[measured["masked"] == ORIGINAL]
+
+
+def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
+
+    Same: attribute, metric and direction as printed.py translates them, what is masked of the photographs, the
+    captioner by name (see `name_key`), and the condition, where LIC with references for a part of the images stands
+    beside LIC. Where a value of the printed encoder and condition was measured, others are left out. Further columns:
+    captioner, measured_metric, measured_encoder, measured_condition, measured_value, measured_ci_low.. (in the printed
+    row's scale), holds: whether the measured 95% interval holds the printed value, `yes` or `no`, or why that is not
+    decided, and reason: why nothing measured here can stand beside it.
+    """
+    by_key: dict[tuple, list[dict]] = {}
+    for row in measured[measured["value"].notna()].to_dict("records"):
+        for key in _keys(row):
+            by_key.setdefault(key, []).append(row)
+    pairs = [_pair(row, own) for row in printed.to_dict("records") for own in _beside(row, by_key)]
+    columns = [*printed.columns, "captioner", *(f"measured_{name}" for name in MEASURED), "holds", "reason"]
+    return pd.DataFrame(pairs, columns=columns)
+
+
+def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
+    return [None] if no_counterpart(row) else _candidates(as_measured(row), by_key)
+
+
+def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
+    """Paper and table beside whose numbers most measured values stand, each counted once; else the first."""
+    beside = beside_measured(printed, measured)
+    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", "condition", "value")), "metric"]]
+    counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
+    return counts.idxmax()
+
+
+def _key(row: dict, model: str) -> tuple:
+    named = (model, row["attribute"], row["metric"], row["direction"], row.get("masked", ORIGINAL))
+    return tuple(map(name_key, named))
+
+
+def _keys(own: dict) -> set[tuple]:
+    """How a measured row may be found: by its captioner, and where nothing is masked by the name of its set too."""
+    names = {own.get("captioner", own["model"])}
+    if own.get("masked", ORIGINAL) == ORIGINAL:
+        names.add(own["model"])
+    return {_key(own, name) for name in names}
+
+
+def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
+    """Measured rows of the same thing: those that decide where there are any, else the others, else None.
+
+    row: as measured rows are named (see printed.py).
+    """
+    alike = [own for own in by_key.get(_key(row, row["model"]), ()) if _conditions_meet(row, own)]
+    exact = [own for own in alike if _condition(own) == _condition(row)] or alike
+    same = [own for own in exact if _same_encoder(row, own)]
+    return same or [own for own in alike if _same_encoder(row, own)] or exact or [None]
+
+
+def _condition(row: dict) -> str:
+    condition = row["condition"] or row.get("aligned", "")
+    return "" if condition == ORIGINAL else name_key(condition)
+
+
+def _of_judge(own: dict) -> bool:
+    """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
+    say its sizes, learning rate and size of the pictures."""
+    return own["metric"] in METRICS and run_family(own["metric"]) == JUDGE
+
+
+def _conditions_meet(row: dict, own: dict) -> bool:
+    if _of_judge(own):
+        masks = own["condition"].removesuffix(WITH_REFERENCES).strip("; ")
+        wanted = MASKED_BY.get(row["condition"])
+        return wanted is not None and wanted in masks and masks != UNMASKED
+    named = (_condition(row), name_key(row["condition"]))
+    return _condition(own) in [condition + part for condition in named for part in ("", name_key(WITH_REFERENCES))]
+
+
+def _same_encoder(row: dict, own: dict) -> bool:
+    return name_key(row["encoder"]) == name_key(own["encoder"])
+
+
+def _pair(row: dict, own: dict | None) -> dict:
+    if own is None:
+        reason = no_counterpart(row)
+        return row | {"captioner": "", "holds": NONE_HERE if reason else NOT_MEASURED, "reason": reason}
+    factor = row["scale"] / own["scale"]
+    scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
+    beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
+    return row | beside | {"captioner": own["model"], "holds": _holds(row, own, scaled), "reason": ""}
+
+
+def _holds(row: dict, own: dict, scaled: dict) -> str:
+    printed, row = row, as_measured(row)
+    if not _same_encoder(row, own):
+        return f"another encoder, {NOTHING}"
+    if _of_judge(own):
+        return f"another protocol, {NOTHING}"
+    if _condition(own) != _condition(row):
+        part = _condition(own) == _condition(row) + name_key(WITH_REFERENCES)
+        return f"{'part of the images' if part else 'another alignment'}, {NOTHING}"
+    if other_protocol(printed):
+        return f"another protocol, {NOTHING}"
+    if pd.isna(scaled["ci_low"]):
+        return f"no interval, {NOTHING}"
+    return YES if scaled["ci_low"] <= row["value"] <= scaled["ci_high"] else NO

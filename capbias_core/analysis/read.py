@@ -1,0 +1,242 @@
+"""What pages and the terminal read from finished runs: scores with ranks, per-caption tables, words."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.measures.base import PROTOCOL, RunSpec
+from capbias_core.runs.run import estimates
+from capbias_core.runs.shared_images import WITHIN
+from capbias_core.types import RESULT_COLUMNS, Attribute
+from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.objects import OBJECTS, reads_its_column
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, inputs_of
+from capbias_core.workspace.vectors import alignment_name
+
+OF_OBJECTS = ("object_cooccurrence", "object_distance", "word_distance", "gender_score")
+
+
+def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
+    """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
+
+    A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
+    earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
+    (within.py), which stand beside that set alone.
+    """
+    items = workspace.items(collection=collection)
+    sets = {(item.name, item.hash) for item in items}
+    held = {item.hash for item in items}
+    references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
+    tables = [item for item in items if item.kind == "attributes"]
+    # Once a file of objects is there, the column of a table counts only where it is still what runs read.
+    columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
+    labels = [
+        (table.hash, entry["column"], entry["mapping"], entry["attribute"])
+        for table in tables
+        for entry in table.details["attributes"].values()
+    ]
+    return [
+        run
+        for run in workspace.runs()
+        if run.status == "finished"
+        and run.spec["protocol"] == PROTOCOL
+        and WITHIN not in run.spec["options"]
+        and (run.spec["model"], run.spec["captions"]) in sets
+        and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
+        and inputs_of(run.spec) <= held
+        and run.spec["references"] in {"", *references}
+        and run.spec["objects"].get("table") in {None, *objects, *columns}
+        and (family is None or run.spec["family"] == family)
+    ]
+
+
+def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """What a finished run measured for each object (its name is the condition), in RESULT_COLUMNS; empty for runs of
+    other families."""
+    if run.spec["family"] not in OF_OBJECTS:
+        return pd.DataFrame(columns=list(RESULT_COLUMNS))
+    rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+
+
+def earlier_runs(workspace: Workspace, collection: str) -> int:
+    """How many finished runs of a collection were made by an earlier version, whose numbers are not shown."""
+    runs = workspace.runs(collection)
+    return sum(1 for run in runs if run.status == "finished" and run.spec["protocol"] != PROTOCOL)
+
+
+def spec_of(run: RunRow) -> RunSpec:
+    """The frozen run behind a row of the catalogue."""
+    return RunSpec.from_dict(run.spec)
+
+
+def attribute_of_run(run: RunRow) -> Attribute:
+    """The protected attribute that a run measured."""
+    return attribute_from(run.spec["attribute"])
+
+
+def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
+    """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart.
+
+    Computed once for these runs, then kept in the workspace.
+    """
+
+    def compute() -> dict:
+        found = {run.spec["model"]: estimates(workspace, run).get((metric, direction)) for run in runs}
+        return asdict(rank({model: own for model, own in found.items() if own is not None}))
+
+    named = " ".join(sorted(run.run_id for run in runs))
+    data = workspace.derived(f"ranking with values {metric} {direction} {named}", compute)
+    ranks = {model: tuple(span) for model, span in data["ranks"].items()}
+    return Ranking(ranks, tuple(Pair(**pair) for pair in data["pairs"]), data["values"])
+
+
+@dataclass(frozen=True)
+class CaptionScores:
+    """Out-of-fold bias scores of one caption set, and what each word adds.
+
+    table: image_id, caption_index, kept_at (row of the caption in the set as kept), fold, label (int), masked (str),
+    tokens (how many), logit0.., baseline0.., delta, p0.. (K probabilities), predicted (int), confidence (probability
+    of the predicted value). words: (n, T_i, C) flattened; offsets: (n + 1,) where each caption's words begin.
+    """
+
+    run: RunRow
+    attribute: Attribute
+    table: pd.DataFrame
+    words: np.ndarray
+    offsets: np.ndarray
+
+    def words_of(self, row: int) -> np.ndarray:
+        """(T, C) contributions of the masked tokens of the caption at this row."""
+        return self.words[self.offsets[row] : self.offsets[row + 1]]
+
+
+def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
+    """The per-caption table of a finished run of the family 'captions'."""
+    attribute = attribute_of_run(run)
+    table = bytes_frame(workspace.array(run.run_id, "scores"))
+    shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
+    table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
+    words = np.load(io.BytesIO(workspace.array(run.run_id, "words")))["values"]
+    offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
+    return CaptionScores(run, attribute, table, words, offsets)
+
+
+def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """The corpus table of a finished run of the family 'captions' (see aggregate/word_table.py)."""
+    return bytes_frame(workspace.array(run.run_id, "corpus"))
+
+
+def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> StoredAttackers:
+    """The linear attackers of a finished run of the family 'captions', for rescoring a caption of this index."""
+    return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))
+
+
+def sweep_of(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    """The sweep over delta of a finished run of the family 'alignment'; see its `sweep_table`."""
+    return bytes_frame(workspace.array(run.run_id, "sweep"))
+
+
+def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
+    """The words of a corpus table that push most toward each value, `number` each, strongest first.
+
+    Special tokens are left out. Columns of the table, and: toward (place of the value), mean (what the word adds; of
+    two values positive toward the second).
+    """
+    common = table[(table["count"] >= smallest_count) & ~table["word"].str.startswith("<")]
+    means = common.filter(regex=r"^mean\d+$")
+    pushes = pd.concat([-means, means], axis=1) if means.shape[1] == 1 else means
+    found = []
+    for place in range(pushes.shape[1]):
+        push = pushes.iloc[:, place]
+        own = push[push > 0].nlargest(number).index
+        found.append(common.loc[own].assign(toward=place, mean=means.iloc[:, min(place, means.shape[1] - 1)]))
+    return pd.concat(found, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Captioners measured alike: one attribute, attacker, number of seeds, condition, references, masking, alignment.
+
+    alignment: '' for constant, else as results name it. runs: one a captioner.
+    metric: the one that answers: LIC with references, else LIC_M.
+    """
+
+    attribute: Attribute
+    attacker: str
+    seeds: int
+    condition: str
+    references: str
+    alignment: str
+    runs: tuple[RunRow, ...]
+
+    @property
+    def metric(self) -> str:
+        return "LIC" if self.references else "LIC_M"
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(run.run_id for run in self.runs)
+
+
+def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
+    """Every group of finished attack runs that may be compared; the one that answers best first.
+
+    sets: the names of the caption sets that count (default: all). Best is: with references, then most captioners, then
+    most seeds, then constant alignment, then newest.
+    """
+    groups: dict[tuple, list[RunRow]] = {}
+    for run in current_runs(workspace, collection, "attack"):
+        spec = run.spec
+        if sets is not None and spec["model"] not in sets:
+            continue
+        alike = [spec[key] for key in ("attribute", "labels", "attacker", "seeds", "condition", "references")]
+        groups.setdefault(repr([*alike, spec["merge_masks"], spec["options"]]), []).append(run)
+    found = [_comparison(runs) for runs in groups.values()]
+    return sorted(
+        found,
+        key=lambda item: (
+            bool(item.references),
+            len(item.runs),
+            item.seeds,
+            not item.alignment,
+            max(run.finished for run in item.runs),
+        ),
+        reverse=True,
+    )
+
+
+def _comparison(runs: list[RunRow]) -> Comparison:
+    spec = runs[0].spec
+    return Comparison(
+        attribute=attribute_of_run(runs[0]),
+        attacker=spec["attacker"],
+        seeds=len(spec["seeds"]),
+        condition=spec["condition"],
+        references=spec["references"],
+        alignment=alignment_name(spec["options"].get("alignment")),
+        runs=tuple(runs),
+    )
+
+
+def scoring_attackers(workspace: Workspace, collection: str) -> list[str]:
+    """Attackers that scored captions one by one: those of the table in its order, then models that users named."""
+    used = {run.spec["attacker"] for run in current_runs(workspace, collection, "captions")}
+    return [name for name in ATTACKERS if name in used] + sorted(used - ATTACKERS.keys())
+
+
+def caption_runs(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
+    """Newest finished run of per-caption scores of each set (by name) for one attribute and attacker."""
+    found: dict[str, RunRow] = {}
+    for run in current_runs(workspace, collection, "captions"):
+        if run.spec["attribute"]["name"] == attribute and run.spec["attacker"] == attacker:
+            found.setdefault(run.spec["model"], run)
+    return found

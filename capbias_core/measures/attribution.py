@@ -1,0 +1,240 @@
+"""Runs of the family 'attribution': what a captioner's words for a value rest on in the photograph.
+
+The captioner reads the photograph and the caption, word by word (nothing is generated), and each word that names a
+value of the attribute gets a map. The maps stay with the run, small, for pages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Estimate, estimate
+from capbias_core.attackers.device import AUTO
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.photographs import read_photograph
+from capbias_core.measures.base import CAPTIONER, MOST_IMAGES, Job, Outcome, npz, of_images
+from capbias_core.metrics import METRICS
+from capbias_core.metrics.attribution_rows import ATTRIBUTION_ROWS
+from capbias_core.metrics.base import Parts
+from capbias_core.prepare.split import random_order
+from capbias_core.prepare.text import tokens_with_spans
+from capbias_core.types import Attribute, Result
+from capbias_core.vision.grad_cam import HIRES_CAM, MAPS, seen_by, upsampled, word_maps
+from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.person_regions import PEOPLE, People
+from capbias_core.workspace.photographs import PHOTOGRAPHS
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+
+MAP = "map"  # the option: a name in MAPS
+ORDER = 0  # seed of the order in which images are taken, where not all of them are
+NAMES = tuple(row.name for row in ATTRIBUTION_ROWS)
+WINDOW = ("left", "top", "right", "bottom")
+
+# Why captions have no map.
+SILENT = "name no value"
+MISSING = "have no photograph"
+NOBODY = "have a photograph on which nobody is marked"
+BROKEN = "have a photograph or an outline that cannot be used"
+NOTHING = "have a map that is 0 everywhere"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Which image each map belongs to, as `estimate` reads it. images: their ids. image: (n,) places in them."""
+
+    images: tuple[str, ...]
+    image: np.ndarray
+
+
+def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
+    """The options with the captioner, where one is named, by its content, and the kind of map. Raises CapbiasError for
+    an attribute that captions do not name, or an unknown kind."""
+    if not attribute.words:
+        raise CapbiasError(
+            f"the attribute {attribute.name!r}, which has no words that captions could name",
+            "an attribute with words, such as gender",
+            "Ask for another attribute, or give this one words in a file of your own.",
+        )
+    options = options | {MAP: options.get(MAP) or HIRES_CAM}
+    if options[MAP] not in MAPS:
+        raise unknown_name("map", options[MAP], MAPS)
+    return options | ({CAPTIONER: captioner_option(workspace, options[CAPTIONER])} if options.get(CAPTIONER) else {})
+
+
+def run(job: Job) -> Outcome:
+    """Maps at the words that name a value, and how much of each lies outside people."""
+    photographs, people = job.photographs(), People(job.workspace, job.spec.options[PEOPLE])
+    captions, left_out = captions_to_read(job, photographs, people.rows)
+    captioner = _captioner(job) if len(captions) else None
+    rows, maps = [], []
+    for done, caption in enumerate(captions.to_dict("records")):
+        job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
+        found, reason = _of_caption(caption, photographs, people, captioner, job.spec.options[MAP])
+        left_out[reason] += bool(reason)
+        rows += [row for row, _ in found]
+        maps += [heat for _, heat in found]
+    if not any(heat.any() for heat in maps):
+        raise _no_map(job, left_out)
+    table = pd.DataFrame(rows)
+    notes = (*_notes(job, table, left_out), f"The captioner worked {captioner.numbers}.")
+    return Outcome(_results(job, table), maps_arrays(table, maps), notes)
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a finished run again from its maps' scores, by metric and direction."""
+    return estimates_of(bytes_frame(workspace.array(run.run_id, "table")), run.spec["attribute"]["values"])
+
+
+def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
+    """The captions that name a value, with `named`: its words as (place among the caption's words, word, value).
+
+    Their spaces are made single. photographs, marked: images that have a photograph, and people marked on it. Also how
+    many captions were left out for which reason. Of many images the first in an order that is random, and the same for
+    every set.
+    """
+    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(own.split()) for own in job.frame["caption"]])
+    frame["named"] = [named_words(caption, job.attribute) for caption in frame["caption"]]
+    ways = {
+        SILENT: frame["named"].map(bool),
+        MISSING: frame["image_id"].map(lambda image: image in photographs),
+        NOBODY: frame["image_id"].map(lambda image: image in marked),
+    }
+    kept, left_out = np.ones(len(frame), dtype=bool), Counter()
+    for reason, fine in ways.items():
+        left_out[reason] = int((kept & ~fine).sum())
+        kept &= fine.to_numpy(dtype=bool)
+    return _first_images(frame[kept], job.spec.options.get(MOST_IMAGES)), left_out
+
+
+def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    images = sorted(set(frame["image_id"]))
+    if most and len(images) > most:
+        frame = of_images(frame, [images[place] for place in random_order(images, ORDER)[:most]])
+    return frame.sort_values(["image_id", "caption_index"])
+
+
+def named_words(caption: str, attribute: Attribute) -> list[tuple[int, str, int]]:
+    """The words of a caption that name a value: their place among its words (split at spaces), the word, the value.
+
+    >>> named_words("a man's dog", Attribute("gender", "Gender", ("Female", "Male"), {"Male": ("man",)}))
+    [(1, 'man', 1)]
+    """
+    values = {word: place for place, value in enumerate(attribute.values) for word in attribute.words.get(value, ())}
+    found = [
+        (caption.count(" ", 0, start), token, values[token])
+        for token, start, _ in tokens_with_spans(caption)
+        if token in values
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _captioner(job: Job):
+    from capbias_core.vision.captioners import load_captioner
+
+    job.progress(0.0, "loading the captioner")
+    return load_captioner(model_path(job.workspace, job.spec.options[CAPTIONER]), job.spec.options.get("device", AUTO))
+
+
+def _of_caption(caption: dict, photographs: dict, people: People, captioner, way: str) -> tuple[list[tuple], str]:
+    """A row and a map (h, w) for each named word of a caption, or why there is none."""
+    image = caption["image_id"]
+    try:
+        pixels = read_photograph(photographs[image])
+        person = people.mask(image, *pixels.shape[:2])
+    except CapbiasError:
+        return [], BROKEN
+    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]], way)
+    window = seen_by(captioner, *pixels.shape[:2])
+    pairs = zip(caption["named"], maps, strict=True)
+    return [(_row(caption, named, heat, person, window), heat) for named, heat in pairs], "" if maps.any() else NOTHING
+
+
+def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window) -> dict:
+    """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
+    over = upsampled(heat, *person.shape, window)
+    return {
+        **{name: caption[name] for name in ("image_id", "caption_index", "kept_at")},
+        **dict(zip(("place", "word", "value"), named, strict=True)),
+        **dict(zip(("rows", "columns", "height", "width"), heat.shape + person.shape, strict=True)),
+        **dict(zip(WINDOW, window, strict=True)),
+        **{name: METRICS[name].function(over, person) for name in NAMES},
+    }
+
+
+def maps_arrays(table: pd.DataFrame, maps: list[np.ndarray]) -> dict[str, bytes]:
+    """What a run leaves of its maps: their table, and their values one after the other in half precision."""
+    values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
+    return {"table": frame_bytes(table), "maps": npz(values=values)}
+
+
+def estimates_of(table: pd.DataFrame, values: list[str]) -> dict[tuple[str, str], Estimate]:
+    """The estimate of each metric over all maps, and over those at words for each value (the direction) that has some.
+
+    An image counts as often as it has maps, and is drawn as one.
+    """
+    table = table[table[NAMES[0]].notna()]
+    groups = {"": table} | {value: table[table["value"] == place] for place, value in enumerate(values)}
+    return {
+        (name, direction): _estimate(group, name) for direction, group in groups.items() if len(group) for name in NAMES
+    }
+
+
+def _estimate(table: pd.DataFrame, name: str) -> Estimate:
+    image, images = pd.factorize(table["image_id"])
+    parts = Parts(table[name].to_numpy(), np.ones(len(table)))
+    return estimate(parts, Seen(tuple(images), image), METRICS[name].scale)
+
+
+def _results(job: Job, table: pd.DataFrame) -> list[Result]:
+    counts = table.loc[table[NAMES[0]].notna(), "value"].value_counts()
+    n = {"": int(counts.sum())} | {value: int(counts.get(place, 0)) for place, value in enumerate(job.attribute.values)}
+    method, captioner = _method(job.spec.options), job.spec.options[CAPTIONER]["name"]
+    return [
+        replace(job.result(name, own, n[direction], method, direction, _interval(own)), encoder=captioner)
+        for (name, direction), own in estimates_of(table, job.attribute.values).items()
+    ]
+
+
+def _interval(found: Estimate) -> tuple[float | None, float | None]:
+    """The interval over images; none from a single one, whose draws are all alike."""
+    return found.interval() if len(found.images) > 1 else (None, None)
+
+
+def _method(options: dict) -> str:
+    captioner, people, way = options[CAPTIONER], options[PEOPLE], MAPS[options[MAP]][1]
+    return (
+        f"{way} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
+        f"{people['kind']} ({people['name']}); photographs {options[PHOTOGRAPHS]['name']}; 95% image bootstrap, 1000 "
+        "draws"
+    )
+
+
+def _no_map(job: Job, left_out: Counter) -> CapbiasError:
+    return CapbiasError(
+        f"{job.spec.model}, no caption of which has a map: {_reasons(left_out)}",
+        "captions that name a value, their photographs, and people marked on them",
+        "Check that captions, photographs, and outlines or boxes have the same image ids.",
+    )
+
+
+def _reasons(left_out: Counter) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+
+
+def _notes(job: Job, table: pd.DataFrame, left_out: Counter) -> tuple[str, ...]:
+    used = table[table[NAMES[0]].notna()]
+    even = METRICS["attribution_even"].scale * used["attribution_even"].mean()
+    notes = [
+        f"{len(used):,} maps at words of {used['image_id'].nunique():,} images. An even map would have an attribution "
+        f"score of {even:.1f}, and hit in the pointing game {100 - even:.1f}% of the time."
+    ]
+    if reasons := _reasons(left_out):
+        notes.append(f"Captions left out: {reasons}.")
+    if most := job.spec.options.get(MOST_IMAGES):
+        notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
+    return tuple(notes)

@@ -1,0 +1,82 @@
+"""Runs of the family 'captions': out-of-fold bias scores and words of a whole set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate.word_table import corpus_table
+from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.base import probabilities
+from capbias_core.measures.base import Job, Outcome, npz
+from capbias_core.measures.training import CaptionList, Case, Crew, attacker_of, caption_lists
+from capbias_core.prepare import balanced_folds, child_seed
+from capbias_core.prepare.split import FIT
+from capbias_core.workspace.store import frame_bytes
+
+
+def run(job: Job) -> Outcome:
+    """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
+    spec = job.spec
+    images = sorted(set(job.frame["image_id"]))
+    y = job.codes(images)
+    k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
+    lists = caption_lists(job.frame, images, y, k, job.masked)
+    splits = balanced_folds(y, k, spec.seeds[0], folds)
+    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
+    scored, arrays = [], {}
+    for index, captions in enumerate(lists):
+        corpus, models = crew.attacker.corpus(captions.masked), []
+        cases = [
+            Case(captions, split, child_seed(spec.seeds[0], FIT, index, fold)) for fold, split in enumerate(splits)
+        ]
+        for fold, (split, fitted) in enumerate(zip(splits, crew.fit(corpus, cases, "bias scores"), strict=True)):
+            table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
+            scored.append((table.assign(caption_index=index, fold=fold), words))
+            models.append(fitted)
+        if spec.attacker == "ngram":
+            arrays[f"attackers{index}"] = _linear_models(corpus, models)
+    table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
+    arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
+    notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
+    return Outcome([], arrays | scores_arrays(table, words, images), notes)
+
+
+def scores_arrays(table: pd.DataFrame, words: list[np.ndarray], images: list[str]) -> dict[str, bytes]:
+    """Captions scored by `scored_rows` as the arrays that `read.caption_scores` reads. images: ids, by place."""
+    image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
+    kept = table.drop(columns="image").assign(image_id=image_id)
+    values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
+    return {"scores": frame_bytes(kept), "words": npz(values=values)}
+
+
+def scored_rows(
+    fitted, corpus, captions: CaptionList, test: np.ndarray, y: np.ndarray
+) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
+    leaves; and what each of their words adds.
+
+    test: places of the images; y: the values of all of them.
+    """
+    rows = captions.rows(test)
+    logits = fitted.logits(corpus, rows)
+    found = fitted.contributions(corpus, rows)
+    table = pd.DataFrame({"delta": found.delta})
+    for column in range(logits.shape[1]):
+        table[f"logit{column}"] = logits[:, column]
+        table[f"baseline{column}"] = found.baseline[:, column]
+    for value, share in enumerate(probabilities(logits).T):
+        table[f"p{value}"] = share
+    position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
+    texts = [captions.masked[row] for row in rows]
+    return table.assign(**position, masked=texts, tokens=[len(own) for own in found.words]), found.words
+
+
+def _linear_models(corpus, models) -> bytes:
+    """The linear attackers of one caption index, one a fold, for rescoring an edited caption."""
+    terms = sorted(corpus.columns, key=corpus.columns.get)
+    return npz(
+        terms=np.frombuffer("\n".join(terms).encode(), dtype=np.uint8),
+        weights=np.stack([fitted.weights for fitted in models]),
+        intercepts=np.stack([fitted.intercept for fitted in models]),
+    )

@@ -1,0 +1,113 @@
+"""What the families that score a caption's variants share: texts, their scores beside objects, and sums of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from capbias_core.attributes import word_forms
+from capbias_core.measures.gender_score_common import Gendered, Sums, Ways, directions, image_sums
+from capbias_core.metrics.bias_ratio import bias_ratio
+from capbias_core.metrics.neutral_ratio import neutral_ratio
+from capbias_core.metrics.object_distance import object_distance
+from capbias_core.prepare.variants import Forms, Variants, led_variants, variants
+from capbias_core.types import Attribute
+
+Tick = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The variants of captions. distinct: each text once. code: (n, K + 1) place of each caption's variants in it."""
+
+    variants: tuple[Variants, ...]
+    distinct: tuple[str, ...]
+    code: np.ndarray
+
+
+def frozen_forms(attribute: Attribute) -> list[list[str]]:
+    """The words that are put in each other's place, for a run's options; none where a value has no words."""
+    return [list(row) for row in word_forms(attribute)] if all(map(attribute.words.get, attribute.values)) else []
+
+
+def texts_of(data: Gendered, attribute: Attribute, forms: Forms, lead: str = "") -> Texts:
+    """Every caption said of each value and, last, with neutral words. lead: what stands before a text that names no
+    value. Raises CapbiasError where a value has no words."""
+    forms = forms or word_forms(attribute)
+    return coded(
+        [
+            variants(caption, attribute, value, forms) if value >= 0 else led_variants(caption, lead, forms)
+            for caption, value in zip(data.captions, data.named, strict=True)
+        ]
+    )
+
+
+def coded(found: Sequence[Variants]) -> Texts:
+    """Variants with each distinct text once."""
+    place: dict[str, int] = {}
+    code = np.array([[place.setdefault(text, len(place)) for text in one.texts] for one in found])
+    return Texts(tuple(found), tuple(place), code)
+
+
+def similarities(data: Gendered, texts: Texts, encode: Callable[[Sequence[str], Tick], np.ndarray], tick: Tick):
+    """(p, K + 1) cosine of each variant and each object of its caption."""
+    caption, column, _ = data.pairs
+    seen = np.unique(column)
+    vectors = encode([*texts.distinct, *(data.objects[place] for place in seen)], tick)
+    objects = np.zeros((len(data.objects), vectors.shape[1]), dtype=vectors.dtype)
+    objects[seen] = vectors[len(texts.distinct) :]
+    parts = [
+        object_distance(vectors[texts.code[caption, place]], objects[column]) for place in range(texts.code.shape[1])
+    ]
+    return np.column_stack(parts).astype(float)
+
+
+def score_ways(metric: str, attribute: Attribute) -> Ways:
+    """Ways from (..., K + 2) sums, a score of each value, of the neutral word, and the number, to the metric's values,
+    Eq. 1 and Eq. 2."""
+    k = len(attribute.values)
+    names = directions(attribute)
+    ways: Ways = {(metric, names[place]): _mean(place) for place in range(k + 1)}
+    ways |= {(f"{metric}_ratio", names[place]): _ratio(place, k) for place in range(k)}
+    return ways | {(f"{metric}_to_neutral", names[place]): _to_neutral(place, k) for place in range(k)}
+
+
+def _mean(place: int):
+    return lambda sums: _quotient(sums[..., place], sums[..., -1])
+
+
+def _ratio(place: int, k: int):
+    return lambda sums: bias_ratio(sums[..., :k])[..., place]
+
+
+def _to_neutral(place: int, k: int):
+    return lambda sums: neutral_ratio(sums[..., place], sums[..., k])
+
+
+def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return numerator / denominator
+
+
+def score_sums(data: Gendered, scores: np.ndarray, ways: Ways) -> Sums:
+    """Sums of (p, K + 1) scores of pairs, and how many, over the set and by object. A pair without a score (nan) is
+    left out."""
+    caption, column, _ = data.pairs
+    kept = np.isfinite(scores).all(axis=1)
+    caption, column = caption[kept], column[kept]
+    entries = np.column_stack([scores[kept], np.ones(kept.sum())])  # (p, W)
+    width, n_images, n_objects = entries.shape[1], len(data.images), len(data.objects)
+    image = np.repeat(data.image[caption], width)
+    places = np.tile(np.arange(width), len(caption))
+    by_object = np.repeat(column * width, width) + places
+    return Sums(
+        data.images,
+        data.objects,
+        image_sums(image, n_images, places, width, entries.ravel()),
+        image_sums(image, n_images, by_object, n_objects * width, entries.ravel()),
+        ways,
+        len(np.unique(caption)),
+        np.bincount(column, minlength=n_objects),
+    )

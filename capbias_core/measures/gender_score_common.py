@@ -1,0 +1,339 @@
+"""What the families of the Gender Score share: captions that name one value, their objects, and rows of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array, hstack
+
+from capbias_core.aggregate import Estimate
+from capbias_core.aggregate.columns import Columns, column_intervals
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Outcome, packed, unpacked
+from capbias_core.metrics.bias_ratio import bias_ratio
+from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, phrases
+from capbias_core.types import RESULT_COLUMNS, Attribute, Result
+from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
+
+IMAGE, CAPTION = "image", "caption"
+NEUTRAL = "neutral"
+# The paper's: objects that a detector is less sure of are left out, and of the others the three surest stay.
+LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
+CONFIDENCE = 0.5
+FEWEST = 10  # captions, for an interval
+
+Ways = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Gendered:
+    """Captions whose words name one value of the attribute, and their objects.
+
+    image: (n,) place in images. captions: (n,) as written. named: (n,) place of the value that the words name, -1 for
+    none. value: (n,) that which counts, the same unless labels were given (see analysis/texts.py). confidence:
+    (n, L) sparse, a detector's confidence in each object of a caption, in (0, 1]. others: captions that name no or
+    several values. found: in words, where the objects come from.
+    """
+
+    images: tuple[str, ...]
+    image: np.ndarray
+    captions: np.ndarray
+    named: np.ndarray
+    value: np.ndarray
+    objects: tuple[str, ...]
+    confidence: csr_array
+    others: int
+    found: str
+
+    def having(self, which: np.ndarray) -> Gendered:
+        """Only these captions, (n,) booleans, and their images."""
+        kept = np.flatnonzero(which)
+        places, image = np.unique(self.image[kept], return_inverse=True)
+        own = {name: getattr(self, name)[kept] for name in ("captions", "named", "value", "confidence")}
+        return replace(self, images=tuple(self.images[place] for place in places), image=image, **own)
+
+    def with_objects(self) -> Gendered:
+        """Only the captions that have an object. Raises CapbiasError where there is none."""
+        having = np.diff(self.confidence.indptr) > 0
+        if not having.any():
+            raise CapbiasError(
+                f"captions none of which names one value and has an object ({self.found})",
+                "captions such as `a man with a dog`",
+                "Load objects of the images, or name words that count as objects.",
+            )
+        return self.having(having)
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(p,) caption, object and confidence of every caption beside every object of it."""
+        pairs = self.confidence.tocoo()
+        order = np.lexsort((pairs.col, pairs.row))
+        return pairs.row[order], pairs.col[order], pairs.data[order]
+
+
+def gendered(
+    frame: pd.DataFrame,
+    attribute: Attribute,
+    objects: pd.Series | None,
+    options: dict,
+    usual: str = CAPTION,
+    keep_all: bool = False,
+) -> Gendered:
+    """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
+
+    objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. options: `objects_from`,
+    'image' or 'caption' (default: usual, and the caption where there are no objects of images); `object_words`,
+    further words that count where a caption has them. keep_all: also captions that name no or several values. Raises
+    CapbiasError for an attribute without words.
+    """
+    if not attribute.words:
+        raise CapbiasError(
+            f"{attribute.name}, which has no words", "an attribute that captions name", "Leave this metric out for it."
+        )
+    source, sure = _source(objects, options, usual), float(options.get("confidence", CONFIDENCE))
+    encoded = encode(frame["caption"])
+    named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
+    one = named.sum(axis=1) == 1
+    kept = np.flatnonzero(one | keep_all)
+    parts = [
+        _of_images(frame["image_id"], objects, sure) if source == IMAGE else _of_captions(encoded, object_names(), sure)
+    ]
+    further = phrases(options.get("object_words") or ())
+    if further:
+        parts.append(_of_captions(encoded, further, sure))
+    names, confidence = _joined(parts)
+    image, images = pd.factorize(frame["image_id"].to_numpy(dtype=object)[kept])
+    value = np.where(one, named.argmax(axis=1), -1)[kept]
+    where = "objects of the image" if source == IMAGE else "objects that the caption names"
+    return Gendered(
+        tuple(images),
+        image,
+        frame["caption"].to_numpy(dtype=object)[kept],
+        value,
+        value,
+        names,
+        csr_array(confidence[kept]),
+        len(frame) - len(kept),
+        where,
+    )
+
+
+def _source(objects: pd.Series | None, options: dict, usual: str) -> str:
+    source = options.get("objects_from") or (usual if objects is not None else CAPTION)
+    if source == IMAGE and objects is None:
+        raise CapbiasError(
+            "objects of the image asked for, and none are loaded",
+            "COCO instances, or a table with a column objects such as `cat|dog`",
+            "Load them, or take the objects that captions name.",
+        )
+    return source
+
+
+def _of_captions(encoded: Encoded, table: dict, sure: float) -> tuple[tuple[str, ...], csr_array]:
+    return tuple(table), csr_array(named_objects(encoded, table).astype(float) * sure)
+
+
+def _of_images(image_id: pd.Series, objects: pd.Series, sure: float) -> tuple[tuple[str, ...], csr_array]:
+    """Objects of each caption's image and the confidence in them, without `person`.
+
+    Where a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all.
+    """
+    row, column, confidence, place = [], [], [], {}
+    by_image = {image: _read(text, sure) for image, text in objects.items()}
+    for number, image in enumerate(image_id):
+        for name, own in by_image.get(image, ()):
+            row.append(number)
+            column.append(place.setdefault(name, len(place)))
+            confidence.append(own)
+    return tuple(place), csr_array((confidence, (row, column)), shape=(len(image_id), len(place)), dtype=float)
+
+
+def _read(text: str, usual: float) -> list[tuple[str, float]]:
+    """`cat:0.93|dog:0.4` to names and confidences, as used; `cat|dog` to names, each with the usual confidence."""
+    found: dict[str, float | None] = {}
+    for part in filter(None, (str(text) if text == text else "").split("|")):
+        name, _, number = part.strip().rpartition(":")
+        sure = _number(number) if name else None
+        found[name if sure is not None else part.strip()] = sure
+    found.pop("person", None)
+    if any(sure is not None for sure in found.values()):
+        surest = sorted(((own or 0.0, name) for name, own in found.items()), reverse=True)[:MOST_OBJECTS]
+        return [(name, own) for own, name in surest if own >= LEAST_CONFIDENCE]
+    return [(name, usual) for name in found]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None
+
+
+def _joined(parts: list[tuple[tuple[str, ...], csr_array]]) -> tuple[tuple[str, ...], csr_array]:
+    """Names and columns of several sources; a name of an earlier one is not taken again."""
+    names, columns = [], []
+    for own, matrix in parts:
+        new = [place for place, name in enumerate(own) if name not in names]
+        names += [own[place] for place in new]
+        columns.append(matrix[:, new])
+    return tuple(names), csr_array(hstack(columns))
+
+
+# sums by image, and what they give
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a metric needs of each image, over the set and object by object.
+
+    whole: (n_images, W); by_object: (n_images, L * W), both sparse. ways: (metric, direction) -> how (..., W) sums give
+    its value. n: captions; n_by_object: (L,).
+    """
+
+    images: tuple[str, ...]
+    objects: tuple[str, ...]
+    whole: csr_array
+    by_object: csr_array
+    ways: Ways
+    n: int
+    n_by_object: np.ndarray
+
+
+def image_sums(image: np.ndarray, n_images: int, column: np.ndarray, width: int, weights: np.ndarray) -> csr_array:
+    """(n_images, width) sums of weights, each (n,) entry in the row of its image and in its column."""
+    return csr_array((weights, (image, column)), shape=(n_images, width))
+
+
+def directions(attribute: Attribute) -> tuple[str, ...]:
+    """What results call the values and, last, the neutral word."""
+    return (*attribute.values, NEUTRAL)
+
+
+def share_ways(metric: str, count: str, attribute: Attribute) -> Ways:
+    """Ways from (..., K) sums, one a value, to each value's ratio and, under the name `count`, to the sum itself."""
+    ways = {}
+    for place, value in enumerate(attribute.values):
+        ways[metric, value] = lambda sums, place=place: bias_ratio(sums)[..., place]
+        if count:
+            ways[count, value] = lambda sums, place=place: sums[..., place]
+    return ways
+
+
+def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Ways, n_values: int) -> Sums:
+    """Sums of weights by value, of captions over the set and of captions beside each object.
+
+    value: (n,) place of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
+    an object; over the set a caption has the mean of its objects' weights.
+    """
+    caption, column, _ = data.pairs
+    taken = value[caption] >= 0
+    caption, column, weight = caption[taken], column[taken], weight[taken]
+    share = weight / np.bincount(caption, minlength=len(value))[caption]
+    n_images, n_objects = len(data.images), len(data.objects)
+    image = data.image[caption]
+    return Sums(
+        data.images,
+        data.objects,
+        image_sums(image, n_images, value[caption], n_values, share),
+        image_sums(image, n_images, column * n_values + value[caption], n_objects * n_values, weight),
+        ways,
+        int((value >= 0).sum()),
+        np.bincount(column, minlength=n_objects),
+    )
+
+
+def sums_bytes(sums: Sums) -> bytes:
+    """The sums over the set as bytes; `stored_estimates` reads them back."""
+    return packed(sums.images, whole=sums.whole)
+
+
+def stored_estimates(data: bytes, ways: Ways) -> dict[tuple[str, str], Estimate]:
+    """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
+    images, arrays = unpacked(data)
+    return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in ways.items()}
+
+
+# rows
+
+
+@dataclass(frozen=True)
+class Label:
+    """What all rows of a run share."""
+
+    attribute: str
+    model: str
+    encoder: str
+    condition: str
+    method: str
+
+    @classmethod
+    def of(cls, job: Job, encoder: str, method: str) -> Label:
+        return cls(job.attribute.name, job.spec.model, encoder, job.spec.condition, method)
+
+
+def set_rows(sums: Sums, label: Label) -> list[Result]:
+    """A row for each metric and direction over the set."""
+    found = column_intervals(sums.whole, 1, sums.ways)
+    return [_row(key, own, 0, sums.n, label, label.condition) for key, own in found.items()]
+
+
+def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
+    """What a run of one metric leaves: rows over the set, rows of objects, and the sums."""
+    arrays = {"objects": frame_bytes(object_rows(sums, label)), "sums": sums_bytes(sums)}
+    return Outcome(set_rows(sums, label), arrays, notes)
+
+
+def outcome_estimates(workspace: Workspace, run: RunRow, ways: Callable[[Attribute], Ways]):
+    """The values over the set again from what `outcome` left, by metric and direction."""
+    return stored_estimates(workspace.array(run.run_id, "sums"), ways(attribute_from(run.spec["attribute"])))
+
+
+def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
+    """In words, what rows of a run rest on."""
+    return f"{which}, with {data.found}{further}; 95% image bootstrap, 1000 draws"
+
+
+def note(data: Gendered, naming_one: int) -> str:
+    """What was left out, for the reader. naming_one: captions that name one value."""
+    return (
+        f"{len(data.captions):,} captions name one value and have an object ({data.found}); "
+        f"{naming_one - len(data.captions):,} more have none, and {data.others:,} name no or several values."
+    )
+
+
+def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS; condition is the object.
+
+    There is no interval for an object of fewer than 10 captions, where a bootstrap says too little of chance.
+    """
+    found = column_intervals(sums.by_object, len(sums.objects), sums.ways)
+    rows = [
+        _row(key, own, place, int(sums.n_by_object[place]), label, sums.objects[place]).row()
+        for key, own in found.items()
+        for place in np.argsort(-sums.n_by_object, kind="stable")
+        if sums.n_by_object[place]
+    ]
+    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+
+
+def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, condition: str) -> Result:
+    low, high = own.low[place], own.high[place]
+    defined = bool(np.isfinite(low)) and n >= FEWEST
+    return Result(
+        attribute=label.attribute,
+        model=label.model,
+        metric=key[0],
+        value=float(own.value[place]),
+        encoder=label.encoder,
+        direction=key[1],
+        condition=condition,
+        n=n,
+        method=label.method,
+        ci_low=float(low) if defined else None,
+        ci_high=float(high) if defined else None,
+    )

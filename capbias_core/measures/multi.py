@@ -1,0 +1,139 @@
+"""Runs of the family 'combinations': Multi->, objects and pairs of objects beside values."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, triu
+
+from capbias_core.aggregate import Estimate, comparison
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Outcome, possible
+from capbias_core.measures.bias_amplification import (
+    Side,
+    annotated,
+    cooccurrence_bytes,
+    cooccurrence_from,
+    counts_of,
+    least_captions,
+    objects_of,
+    one_hot,
+)
+from capbias_core.metrics import METRICS, Cooccurrence
+from capbias_core.metrics.multi_attribute import (
+    combination_to_value,
+    value_to_combination,
+    variance_of_combinations,
+    variance_of_values,
+)
+from capbias_core.prepare.tasks import named_objects, object_names
+from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.workspace.store import RunRow, Workspace
+
+FEWEST = 5
+READ = {
+    A_TO_T: {"Multi": value_to_combination, "Multi_variance": variance_of_values},
+    T_TO_A: {"Multi": combination_to_value, "Multi_variance": variance_of_combinations},
+}
+
+
+def run(job: Job) -> Outcome:
+    """Counts of both sides on the images that both have, in each direction that the inputs allow."""
+    human = job.references()
+    images = sorted(set(human["image_id"].unique()) & set(job.frame["image_id"].unique()))
+    sides = [Side(frame, images, job.attribute) for frame in (human, job.frame)]
+    evidence, notes = possible(
+        {A_TO_T: lambda: _named(sides, images, job), T_TO_A: lambda: _annotated(sides, images, job)}, "Multi "
+    )
+    counted = "objects and pairs of objects; captions of the images that both sides have"
+    method = f"{counted}; 95% image bootstrap, 1000 draws"
+    results = []
+    for direction, own in evidence.items():
+        for (name, way), found in _estimates(direction, own).items():
+            # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
+            interval = (None, None) if name == "Multi_variance" else None
+            said = method if interval is None else f"{counted}; no interval: a bootstrap adds noise to a variance"
+            results.append(job.result(name, found, int(own.model[:, 0].sum()), said, way, interval))
+    arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
+    return Outcome(results, arrays, tuple(notes))
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a finished run again from its counts, by metric and direction."""
+    found = {}
+    for direction in workspace.results([run.run_id])["direction"].unique():
+        found |= _estimates(direction, cooccurrence_from(workspace.array(run.run_id, direction)))
+    return found
+
+
+def _estimates(direction: str, evidence: Cooccurrence) -> dict[tuple[str, str], Estimate]:
+    return {
+        (name, direction): comparison(compare, evidence, METRICS[name].scale)
+        for name, compare in READ[direction].items()
+    }
+
+
+def _least(sides: list[Side]) -> int:
+    """In how many human captions a combination must stand. Of rarer ones, draws of a bootstrap often have none."""
+    return max(FEWEST, least_captions(sides[0]))
+
+
+def _note(names: list[str], least: int) -> str:
+    pairs = sum(" + " in name for name in names)
+    return (
+        f"{len(names) - pairs} objects and {pairs} pairs of objects, in {least} human captions or more. Chance alone "
+        "keeps Multi above 0; how far depends on the number of captions, so compare captioners on the same images only."
+    )
+
+
+def _named(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
+    """A->T: labelled values, and objects that captions name."""
+    table = object_names()
+    label = one_hot(job.codes(images), len(job.attribute.values))
+    named = [named_objects(side.encoded, table) for side in sides]
+    names, combined = combinations(list(table), named, _least(sides))
+    found = counts_of(sides, images, names, lambda side: (label[side.image], combined[sides.index(side)], slice(None)))
+    return found, _note(names, _least(sides))
+
+
+def _annotated(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
+    """T->A: objects on images, and values that captions name."""
+    objects = job.objects()
+    if not job.attribute.words or objects is None:
+        lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
+        raise CapbiasError(
+            f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
+        )
+    table, on_image = objects_of(images, objects)
+    tasks = [on_image[side.image] for side in sides]
+    names, combined = combinations(table, tasks, _least(sides))
+    known = annotated(images, objects)
+
+    def read(side: Side):
+        values, task, kept = side.named(combined[sides.index(side)])
+        return values, task, kept & known[side.image]
+
+    found = counts_of(sides, images, names, read)
+    if not found.human[:, 0].sum() or not found.model[:, 0].sum():
+        raise CapbiasError(
+            "captions of one side, none of which names one value", "captions that name values", "Check the captions."
+        )
+    return found, _note(names, _least(sides))
+
+
+def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[list[str], list[csr_array]]:
+    """Objects and pairs of objects that stand in `least` captions of the first side or more.
+
+    sides: (n, L) booleans each. Returns the names, a pair's joined by ` + `, and (n, M) booleans for each side.
+    """
+    counts = (sides[0].T @ sides[0]).toarray()
+    single = np.flatnonzero(counts.diagonal() >= least)
+    first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
+    if not len(single):
+        raise CapbiasError(
+            f"human captions in which no object stands {least} times",
+            "captions or images with objects that are named there more often",
+            "Load more references, or objects of these images.",
+        )
+    found = [names[place] for place in single]
+    found += [f"{names[one]} + {names[other]}" for one, other in zip(first, second, strict=True)]
+    return found, [csr_array(hstack([own[:, single], own[:, first].multiply(own[:, second])])) for own in sides]

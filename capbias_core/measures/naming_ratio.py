@@ -1,0 +1,59 @@
+"""Runs of the family 'naming': how often captions name a value, for each human caption of the same images that does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array, hstack
+
+from capbias_core.aggregate import Estimate
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Outcome, of_images
+from capbias_core.measures.gender_score_common import Label, Sums, Ways, outcome_estimates, set_rows, sums_bytes
+from capbias_core.metrics.naming_ratio import naming_ratio
+from capbias_core.prepare.tasks import encode
+from capbias_core.types import Attribute
+from capbias_core.workspace.store import RunRow, Workspace
+
+METHOD = (
+    "captions that name the value and no other, an image's captions together counting once; 95% image bootstrap, 1000 "
+    "draws"
+)
+
+
+def run(job: Job) -> Outcome:
+    """Shares of each image's captions that name each value, on the images that both sides have."""
+    if not job.attribute.words:
+        raise CapbiasError(
+            f"{job.attribute.name}, which has no words", "an attribute that captions name", "Leave naming out for it."
+        )
+    human = job.references()
+    images = sorted(set(job.frame["image_id"]) & set(human["image_id"]))
+    whole = csr_array(hstack([_shares(frame, images, job.attribute) for frame in (job.frame, human)]))
+    none = np.zeros(0, dtype=int)
+    sums = Sums(tuple(images), (), whole, whole[:, []], _ways(job.attribute), len(images), none)
+    return Outcome(set_rows(sums, Label.of(job, "", METHOD)), {"sums": sums_bytes(sums)}, ())
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The ratios again, by metric and direction."""
+    return outcome_estimates(workspace, run, _ways)
+
+
+def _shares(frame: pd.DataFrame, images: list[str], attribute: Attribute) -> csr_array:
+    """(n_images, K): the share of each image's captions that name only this value."""
+    frame = of_images(frame, images)
+    named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
+    only = named & (named.sum(axis=1, keepdims=True) == 1)
+    image = pd.Index(images).get_indexer(frame["image_id"])
+    of_image = np.bincount(image, minlength=len(images))[image]
+    row, value = np.nonzero(only)
+    return csr_array((1 / of_image[row], (image[row], value)), shape=(len(images), len(attribute.values)))
+
+
+def _ways(attribute: Attribute) -> Ways:
+    k = len(attribute.values)
+    return {
+        ("naming_ratio", value): lambda sums, place=place: naming_ratio(sums[..., place], sums[..., k + place])
+        for place, value in enumerate(attribute.values)
+    }

@@ -1,0 +1,83 @@
+"""Which objects go with one value of an attribute, by human captions, as BA counts them.
+
+    departure(t) = max over a of |P(a | t) - P(a)|
+
+P(a | t): of the captions that name the object t and one value, the share that names a (BA's b); P(a): that share of
+all captions that name one value. LIC masks "the object that exhibits the highest correlation with gender according to
+the BA metric": here, of the objects that a photograph shows, the one of the largest departure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import label_codes
+from capbias_core.measures.bias_amplification import Side, least_captions, one_hot
+from capbias_core.metrics.base import Tally
+from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
+from capbias_core.types import Attribute
+from capbias_core.workspace.labels import attribute_of, labels_for
+from capbias_core.workspace.store import Workspace
+
+DIGITS = 6
+
+
+def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | None = None) -> dict[str, float]:
+    """Object -> departure, largest first; of the objects that enough captions name.
+
+    human: image_id and caption. Enough is what BA asks of a word (100 of COCO's 53,900 captions, in proportion less of
+    fewer). labels: value by image id, which counts in place of the value that a caption names where the attribute has
+    no words (race). Raises CapbiasError where no object is named often enough.
+    """
+    if not attribute.words:
+        human = human[human["image_id"].isin(labels.index if labels is not None else ())]
+    images = sorted(set(human["image_id"]))
+    side = Side(human, images, attribute)
+    tally = _tally(side, images, attribute, labels)
+    least = least_captions(side)
+    places = np.flatnonzero(tally.pair.sum(axis=0) >= least)
+    if not len(places):
+        raise CapbiasError(
+            f"human captions in which no object is named {least} times beside one value of {attribute.name}",
+            "captions of more images",
+            "Load more human captions, or name the objects with --object.",
+        )
+    pairs = tally.pair[:, places]
+    departs = np.abs(pairs / pairs.sum(axis=0) - (tally.value / tally.value.sum())[:, None]).max(axis=0)
+    names = list(object_names())
+    found = {names[place]: round(float(own), DIGITS) for place, own in zip(places, departs, strict=True)}
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _tally(side: Side, images: list[str], attribute: Attribute, labels: pd.Series | None) -> Tally:
+    """Captions with each value, each object and both, over all images."""
+    tasks = named_objects(side.encoded, object_names())
+    if attribute.words:
+        values, kept = side.values, side.only_one
+    else:
+        values = one_hot(label_codes(images, labels, attribute), len(attribute.values))[side.image]
+        kept = np.ones(len(side.image), dtype=bool)
+    counts = pair_counts(side.image[kept], len(images), values[kept], tasks[kept])
+    return Tally.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), values.shape[1], tasks.shape[1])
+
+
+def departures_in(workspace: Workspace, collection: str, attribute: str, references: str = "") -> dict[str, float]:
+    """The departures by the human captions of a collection, for an attribute of one of its tables of labels.
+
+    references: their name, '' for the only ones. Raises CapbiasError where there are none, or several.
+    """
+    tables = [item for item in workspace.items("attributes", collection) if attribute in item.details["attributes"]]
+    human = [item.name for item in workspace.items("references", collection)]
+    name = references or (human[0] if len(human) == 1 else "")
+    if not name or not tables:
+        lacking = f"{len(human)} sets of human captions" if not name else f"no labels for {attribute}"
+        raise CapbiasError(
+            f"the collection {collection!r} with {lacking}",
+            "one set of human captions, or its name, and a table of labels",
+            "Load them with import; or name the objects that are to be masked.",
+        )
+    own, where = attribute_of(tables[-1], attribute)
+    labels = labels_for(workspace.frame(where["table"]), own, where["column"], where["mapping"]).values
+    return departures(workspace.frame(workspace.item("references", name, collection).hash), own, labels)

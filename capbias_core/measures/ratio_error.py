@@ -1,0 +1,70 @@
+"""Runs of the family 'counting': ratio, error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Estimate, estimate
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Outcome, label_codes
+from capbias_core.metrics import METRICS, Naming
+from capbias_core.prepare import tokenize
+from capbias_core.types import Attribute
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+
+
+def run(job: Job) -> Outcome:
+    """Which values captions name, and which labels their images have."""
+    attribute = job.attribute
+    if not attribute.words:
+        raise CapbiasError(
+            f"ratio and error for {attribute.name}, which has no words",
+            "an attribute that captions name",
+            "Leave ratio and error out for this attribute.",
+        )
+    evidence = naming(job.frame, job.labels, attribute)
+    found = counting_estimates(evidence)
+    method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
+    results = [job.result(name, item, len(evidence.label), method) for name, item in found.items()]
+    named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
+    named["label"] = evidence.label
+    named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
+    counts = np.bincount(evidence.label, minlength=len(attribute.values))
+    notes = ("Labels: " + ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, counts, strict=True)) + ".",)
+    missing = [name for name, item in found.items() if not np.isfinite(item.value)]
+    if missing:
+        notes += (f"No caption names only {attribute.values[0]}, so {' and '.join(missing)} is not defined.",)
+        results = [row if row.metric not in missing else replace(row, value=float("nan")) for row in results]
+    return Outcome(results, {"naming": frame_bytes(named)}, notes)
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """The estimates of a finished run again from what its captions name, by metric and direction."""
+    found = counting_estimates(naming_from(workspace.array(run.run_id, "naming")))
+    return {(name, ""): own for name, own in found.items()}
+
+
+def naming(frame: pd.DataFrame, labels: pd.Series, attribute: Attribute) -> Naming:
+    """Which values of the attribute each caption names, by its words."""
+    code, images = pd.factorize(frame["image_id"])
+    words = [frozenset(attribute.words[value]) for value in attribute.values]
+    names = np.array([[not own.isdisjoint(tokens) for own in words] for tokens in map(tokenize, frame["caption"])])
+    label = label_codes(list(frame["image_id"]), labels, attribute)
+    return Naming(tuple(images), code, label, names)
+
+
+def counting_estimates(evidence: Naming) -> dict[str, Estimate]:
+    """The counting metrics that are defined for this attribute, by name."""
+    names = ("ratio", "error") if evidence.names.shape[1] == 2 else ("error",)
+    return {name: estimate(METRICS[name].parts(evidence), evidence, METRICS[name].scale) for name in names}
+
+
+def naming_from(data: bytes) -> Naming:
+    """The naming evidence in Parquet bytes."""
+    frame = bytes_frame(data)
+    names = frame[[column for column in frame if column.startswith("n")]].to_numpy()
+    image_id = frame["image_id"].cat
+    return Naming(tuple(image_id.categories), image_id.codes.to_numpy().astype(int), frame["label"].to_numpy(), names)

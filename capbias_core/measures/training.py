@@ -1,0 +1,225 @@
+"""Training attackers on one set: a list of captions for each caption index, a fit for each split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.attackers import load_attacker
+from capbias_core.attackers.base import Attacker, fit_many, probabilities
+from capbias_core.attackers.device import AUTO
+from capbias_core.language.files import ModelFiles
+from capbias_core.measures.base import Job, Progress
+from capbias_core.metrics import HeldOut
+from capbias_core.prepare import child_seed, vocabulary
+from capbias_core.prepare.align import Aligner, constant
+from capbias_core.prepare.split import FIT, random_order
+from capbias_core.types import Split
+from capbias_core.workspace.models import ENCODER, embeddings_folder, model_path
+
+# Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
+MOST_TOGETHER = 50
+SHARE_OF_MEMORY = 0.5  # of what is free; estimates are rough, and others use the machine too
+
+
+@dataclass(frozen=True)
+class CaptionList:
+    """One caption index of one set on the labelled images: row of each image (-1 where it has none), and texts.
+
+    kept_at: where each caption stands in the set as kept.
+    """
+
+    row_of_image: np.ndarray
+    masked: list[str]
+    kept_at: np.ndarray
+
+    def rows(self, images: np.ndarray) -> np.ndarray:
+        rows = self.row_of_image[images]
+        return rows[rows >= 0]
+
+    def having(self, images: np.ndarray) -> np.ndarray:
+        return images[self.row_of_image[images] >= 0]
+
+    @property
+    def images(self) -> np.ndarray:
+        """(n,) place of each caption's image."""
+        found, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
+        found[self.row_of_image[having]] = having
+        return found
+
+
+def caption_lists(
+    frame: pd.DataFrame, images: list[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]
+) -> list[CaptionList]:
+    """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
+
+    mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
+    value have it; the captions beyond are left out.
+    """
+    code = pd.Series(range(len(images)), index=images)
+    frame = frame[frame["image_id"].isin(code.index)]
+    lists = []
+    for _, part in frame.groupby("caption_index", sort=True):
+        having = code[part["image_id"]].to_numpy()
+        if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
+            break
+        row_of_image = np.full(len(images), -1)
+        row_of_image[having] = np.arange(len(part))
+        lists.append(CaptionList(row_of_image, mask(part["caption"]), part.index.to_numpy()))
+    return lists
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what is free on the machine, or left of its container's limit."""
+    import psutil
+    from distributed.system import MEMORY_LIMIT
+
+    return max(0, min(psutil.virtual_memory().available, MEMORY_LIMIT - psutil.Process().memory_info().rss))
+
+
+def together_at_most(kept: int, training: int, free: int) -> int:
+    """How many attackers are in memory at a time. kept: bytes of each; training: bytes more while some train.
+
+    >>> together_at_most(kept=20, training=100, free=1000)
+    20
+    """
+    return max(1, min(MOST_TOGETHER, int(SHARE_OF_MEMORY * free - training) // kept))
+
+
+def attacker_of(job: Job) -> Attacker:
+    """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
+    options, model = job.spec.options, None
+    if option := options.get(ENCODER):
+        model = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
+    cache = embeddings_folder(job.workspace)
+    return load_attacker(job.spec.attacker, options.get("device", AUTO), model, cache)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attacker to train: on which captions, which start at a place of the corpus, and on which images."""
+
+    captions: CaptionList
+    split: Split
+    seed: int
+    start: int = 0
+    index: int = 0
+
+    def rows(self, images: np.ndarray) -> np.ndarray:
+        """Places in the corpus of the captions of these images."""
+        return self.start + self.captions.rows(images)
+
+
+class Crew:
+    """Trains the attackers of one run and counts how many are done.
+
+    y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
+    (k is then not read). balanced: read equally many captions of every value. align: how human words become the
+    model's; see workspace.vectors.aligner.
+    """
+
+    def __init__(
+        self,
+        attacker: Attacker,
+        k: int,
+        y: np.ndarray,
+        images: tuple[str, ...],
+        progress: Progress,
+        fits: int,
+        balanced: bool = True,
+        align: Aligner = constant,
+    ):
+        self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
+        self.balanced, self.align = balanced, align
+        self.place = np.argsort(random_order(images, 0))
+        self.done = 0
+
+    def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
+        """The trained attacker of each case, in order; they train together where their kind can."""
+        size = self._size(corpus, cases)
+        for start in range(0, len(cases), size):
+            yield from self._together(corpus, cases[start : start + size], what)
+
+    def _size(self, corpus, cases: Sequence[Case]) -> int:
+        """How many of these attackers are in memory at a time."""
+        if len(cases) < 2 or not hasattr(self.attacker, "memory"):
+            return MOST_TOGETHER
+        case = cases[0]
+        own = self.even(case.captions.having(case.split.train))
+        return together_at_most(*self.attacker.memory(corpus, case.rows(own), self.y[own], self.k), free_memory())
+
+    def _together(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
+        before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
+
+        def tick(share: float, text: str) -> None:
+            done = share * len(cases)
+            own = f"attackers {before + 1} to {before + len(cases)}"
+            one = f"attacker {before + max(1, math.ceil(round(done, 6)))}"
+            where = f"{what}, {own if together else one} of {self.fits}"
+            self.progress((before + done) / self.fits, f"{where}, {text}" if text else where)
+
+        images = [self.even(case.captions.having(case.split.train)) for case in cases]
+        rows = [case.rows(own) for case, own in zip(cases, images, strict=True)]
+        seeds = [case.seed for case in cases]
+        yield from fit_many(self.attacker, corpus, rows, [self.y[own] for own in images], self.k, seeds, tick)
+        self.done += len(cases)
+
+    def even(self, images: np.ndarray) -> np.ndarray:
+        """Equally many of these images of every value: how many captions an image has must not tell its value.
+
+        All of them, where the protocol does not balance.
+        """
+        if not self.balanced:
+            return np.sort(images)
+        images = images[np.argsort(self.place[images])]
+        groups = [images[self.y[images] == value] for value in range(self.k)]
+        size = min(map(len, groups))
+        return np.sort(np.concatenate([group[:size] for group in groups]))
+
+    def held_out(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> HeldOut:
+        """Predictions on the test images of every split; see `logits`."""
+        parts = [
+            (np.full(len(test), split.seed), test, probabilities(logits))
+            for _, split, test, logits in self.logits(lists, splits, what, align_to)
+        ]
+        seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return HeldOut(self.images, seed, image, self.y[image], scores)
+
+    def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
+        """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).
+
+        align_to: the model's captions, to whose training vocabulary the words are aligned before training.
+        """
+        texts, cases = self._cases(lists, splits, align_to)
+        corpus = self.attacker.corpus(texts)
+        for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
+            test = self.even(case.captions.having(case.split.test))
+            yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
+
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[list[str], list[Case]]:
+        """Every caption index and split as a case, and the texts of all of them, which are aligned for each split."""
+        texts, cases = [], []
+        alignments = self._alignments(lists, splits, align_to) if align_to else []
+        for index, captions in enumerate(lists):
+            start = len(texts)
+            texts += [] if align_to else captions.masked
+            for number, split in enumerate(splits):
+                if align_to:
+                    start = len(texts)
+                    texts += alignments[number].captions(captions.masked)
+                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), start, index))
+        return texts, cases
+
+    def _alignments(self, lists: list[CaptionList], splits: list[Split], align_to: list[CaptionList]):
+        """For each split, the Alignment of the words of these captions to those of the model's training captions."""
+        words = vocabulary(text for own in lists for text in own.masked)
+        known = [vocabulary(text for own in align_to for text in _texts(own, split.train)) for split in splits]
+        return [self.align(words, own) for own in known]
+
+
+def _texts(captions: CaptionList, images: np.ndarray) -> list[str]:
+    return [captions.masked[row] for row in captions.rows(images)]

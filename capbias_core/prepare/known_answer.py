@@ -1,0 +1,71 @@
+"""Controlled caption sets C1 to C4 of the DBAC paper (section 5.1, tables 2 and 3), whose answer is known.
+
+Three subsets, each with one object and two verbs. Every subset has as many captions of women as of men, so value and
+object are independent; only the verbs differ: of 50 captions of men 30, 35, 40 or 45 (C1 to C4) have the first verb,
+and as many of women the second. Nobody can tell the value from a masked caption in more than 60, 70, 80 or 90% of them.
+
+Beside them a control of our own, the other way round: verbs are balanced, and 80% of women's and men's captions name
+the umbrella and the frisbee: what a metric that counts objects must see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+CONTROL = "control"
+# In the control the object goes with the value in so many of 50 captions, and the verb with none.
+CONTROL_OBJECTS = 40
+# Of 50 captions of one value and subset, how many have the verb that goes with it.
+IMBALANCE = {"C1": 30, "C2": 35, "C3": 40, "C4": 45}
+CAPTIONS = 50
+VALUES = {"Female": ("a woman", "a girl", "a lady"), "Male": ("a man", "a boy", "a guy")}
+# Object, what men do here more often, what women do.
+SUBSETS = (
+    ("bed", "is lying on a bed", "is sitting on a bed"),
+    ("frisbee", "is throwing a frisbee", "is playing with a frisbee"),
+    ("umbrella", "is holding an umbrella", "is walking with an umbrella"),
+)
+ENDS = ("", " in the morning", " near a window", " on a sunny day", " by the road")
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """captions: image_id, caption_index, caption. labels: image_id, gender, objects. share: of captions whose verb (in
+    the control: whose object) goes with their value."""
+
+    captions: pd.DataFrame
+    labels: pd.DataFrame
+    share: float
+
+
+def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
+    """The set called `name`, `times` as large as in the paper: 300 * times captions, one an image."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for subject, *deeds in SUBSETS:
+        for value, phrases in VALUES.items():
+            often, seldom = deeds if value == "Male" else deeds[::-1]
+            own, all_of_them = _counts(name, subject, value, times)
+            deed = [often] * own + [seldom] * (all_of_them - own)
+            who, end = (rng.choice(part, len(deed)) for part in (phrases, ENDS))
+            rows += [(f"{a} {b}{c}", value, subject) for a, b, c in zip(who, deed, end, strict=True)]
+    order = rng.permutation(len(rows))
+    frame = pd.DataFrame([rows[place] for place in order], columns=["caption", "gender", "objects"])
+    frame.insert(0, "image_id", [str(place) for place in range(len(frame))])
+    return KnownSet(
+        frame[["image_id", "caption"]].assign(caption_index=0),
+        frame[["image_id", "gender", "objects"]],
+        IMBALANCE.get(name, CONTROL_OBJECTS) / CAPTIONS,
+    )
+
+
+def _counts(name: str, subject: str, value: str, times: int) -> tuple[int, int]:
+    """Of the captions of a value with an object, how many have the verb that goes with it, and all of them."""
+    if name != CONTROL:
+        return IMBALANCE[name] * times, CAPTIONS * times
+    usual = subject == {"Male": "frisbee", "Female": "umbrella"}[value]
+    captions = 3 * times * (CONTROL_OBJECTS if usual else (CAPTIONS - CONTROL_OBJECTS) // 2)
+    return captions // 2, captions

@@ -1,0 +1,73 @@
+"""Photographs to a caption set of its own: the run that makes one, and the set as a file."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import CAPTIONER, RunSpec
+from capbias_core.runs.artifact_runs import making, named_after
+from capbias_core.types import CONDITIONS
+from capbias_core.workspace.models import captioner_option
+from capbias_core.workspace.photographs import KIND, frozen_photographs
+from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
+
+FAMILY = "caption"
+ORIGINAL = CONDITIONS[0]
+LONGEST = 18  # digits of an image id that every reader takes for a whole number
+
+
+def captioning(
+    workspace: Workspace, collection: str, captioner: str | dict, photographs: str = "", name: str = "", **settings
+) -> RunSpec:
+    """The run that captions photographs of a collection.
+
+    captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the collection,
+    '' for the originals; masked ones give the set their condition. name: of the set, '' for that of the captioner and
+    the folder; a set of that name that was made before is replaced. settings: beams, length, batch, device;
+    those left out are the usual ones. Raises CapbiasError where the captioner or the photographs are not there, and
+    where captions of that name were loaded.
+    """
+    chosen = captioner_option(workspace, captioner)
+    frozen = frozen_photographs(workspace, collection, photographs)
+    condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
+    options = {CAPTIONER: chosen, "condition": condition} | _chosen(settings)
+    name = checked_name(name or named_after(suggested_name(chosen["name"]), frozen["name"]))
+    _check_free(workspace, collection, name)
+    return making(workspace, collection, FAMILY, name, options, frozen)
+
+
+def _check_free(workspace: Workspace, collection: str, name: str) -> None:
+    """Captions that were loaded are not replaced by captions that are made."""
+    kept = {item.name: item for item in workspace.items("captions", collection)}
+    if name in kept and RUN not in kept[name].details:
+        raise CapbiasError(
+            f"the name {name!r}, which captions loaded from {kept[name].source} have in {collection!r}",
+            "a name of its own for captions that are made",
+            "Give another one (--name), or delete those.",
+        )
+
+
+def _chosen(settings: dict) -> dict:
+    """The settings that were made; `auto` is what runs do without a device."""
+    return {key: value for key, value in settings.items() if value is not None and (key, value) != ("device", "auto")}
+
+
+def coco_results(frame: pd.DataFrame) -> str:
+    """A caption set in COCO's results format: a JSON list of image_id (a number where it is one) and caption.
+
+    >>> coco_results(pd.DataFrame({"image_id": ["785", "dog.jpg"], "caption": ["a dog", "a cat"]}))
+    '[{"image_id": 785, "caption": "a dog"},\\n {"image_id": "dog.jpg", "caption": "a cat"}]\\n'
+    """
+    rows = zip(frame["image_id"], frame["caption"], strict=True)
+    lines = (
+        json.dumps({"image_id": _number(image), "caption": caption}, ensure_ascii=False) for image, caption in rows
+    )
+    return "[" + ",\n ".join(lines) + "]\n"
+
+
+def _number(image: str) -> int | str:
+    plain = image.isascii() and image.isdigit() and len(image) <= LONGEST and str(int(image)) == image
+    return int(image) if plain else image

@@ -1,0 +1,103 @@
+"""Doc."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.base import RunSpec
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.shared_images import pairs_of
+from capbias_core.types import Attribute
+from capbias_core.workspace.conditions import ORIGINAL, sets_of
+from capbias_core.workspace.labels import attribute_of
+from capbias_core.workspace.objects import object_sources
+from capbias_core.workspace.store import Item, Workspace
+
+# What a user asks for; all but LIC_M compare with human captions. The last two, from the objects of the photographs to
+# the value that captions name, need both.
+ASKED = ("lic", "dbac", "dpa", "dba")
+
+
+OBJECT_TO_VALUE = ("dpa", "dba")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs that put a captioner's metrics against the condition, and what cannot be had (one line each)."""
+
+    specs: list[RunSpec]
+    lacking: tuple[str, ...]
+
+
+def plan_conditions(
+    workspace: Workspace,
+    collection: str,
+    captioner: str,
+    attribute: str,
+    attacker: str = "ngram",
+    seeds: int = 10,
+    metrics: Sequence[str] = ASKED,
+    references: str = "",
+    options: dict | None = None,
+    chosen: Sequence[str] = (),
+) -> Plan:
+    """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
+
+    references: their name, '' for the collection's first. chosen: as in `condition_sets`. Raises CapbiasError where
+    nothing is masked or labelled.
+    """
+    sets = sets_of(workspace, collection, captioner, chosen)
+    if len(sets) < 2:
+        raise CapbiasError(
+            f"captioner {captioner!r} with captions under one condition ({', '.join(sets)})",
+            "captions of the same photographs, original and masked",
+            "Name the condition of a set on the Masking page, or with import --captioner NAME --condition NAME.",
+        )
+    tables = [own for own in workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    if not tables:
+        known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
+        raise unknown_name("attribute", attribute, sorted(known))
+    human = references or next((own.name for own in workspace.items("references", collection)), "")
+    objects = object_sources(workspace, collection, tables[-1])
+    wanted, lacking = _possible(metrics, attribute_of(tables[-1], attribute)[0], bool(human), bool(objects))
+    if not wanted:
+        return Plan([], lacking)
+    names = tuple(item.name for item in sets.values())
+    request = Request(
+        collection, names, tables[-1].name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
+    )
+    specs = plan(workspace, request)
+    if ORIGINAL in sets:
+        specs += pairs_of(workspace, specs, sets[ORIGINAL].hash, _masked_sets(sets))
+    return Plan(specs, lacking)
+
+
+def _masked_sets(sets: dict[str, Item]) -> list[str]:
+    """The content hashes of sets of masked photographs. sets: by condition."""
+    return [item.hash for condition, item in sets.items() if condition != ORIGINAL]
+
+
+def _possible(
+    metrics: Sequence[str], attribute: Attribute, human: bool, objects: bool
+) -> tuple[list[str], tuple[str, ...]]:
+    """What can be measured, and a line on each metric that cannot."""
+    wanted, lacking = [], []
+    for name in metrics:
+        if name not in ASKED:
+            raise unknown_name("metric", name, ASKED)
+        lack = _lack(name, attribute, human, objects)
+        (lacking if lack else wanted).append(lack or name)
+    return wanted, tuple(lacking)
+
+
+def _lack(name: str, attribute: Attribute, human: bool, objects: bool) -> str:
+    """Why a metric cannot be measured, or ''."""
+    if name != "lic" and not human:
+        return f"{name.upper()} needs human captions of the same photographs."
+    if name in OBJECT_TO_VALUE and not attribute.words:
+        return f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
+    if name in OBJECT_TO_VALUE and not objects:
+        return f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page."
+    return ""

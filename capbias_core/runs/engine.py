@@ -1,0 +1,306 @@
+"""Who computes a run: this process for light attackers, Dask's workers for the ones with torch.
+
+The embedded cluster starts at the first run that needs torch; CAPBIAS_SCHEDULER names another one instead (its
+workers must see the workspace folder). Workers note their progress in the workspace, so that a reload, another
+tab and another process see it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.device import CUBLAS
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.measures import FAMILIES
+from capbias_core.measures.base import PROTOCOL, RunSpec
+from capbias_core.runs.run import run_one
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+
+BEAT = 2.0
+BETWEEN_NOTES = 0.25
+
+# How a Dask future can be over while its run is not: state of the future -> what to say.
+LOST = {
+    "error": "its worker process ended before the run did; repeat the run",
+    "lost": "its worker process ended before the run did; repeat the run",
+    "cancelled": "the scheduler dropped it; repeat the run",
+    "finished": "its worker did not find it: workers must see the workspace folder under the same path",
+}
+
+
+def execute(folder: str, run_id: str, token: str) -> None:
+    """Compute one queued run of the workspace at `folder`, where this is called: a worker, or the server.
+
+    Every end is noted in the workspace: finished, failed with its message, or cancelled.
+    """
+    workspace = Workspace(folder)
+    if not workspace.claim(run_id, token):
+        return
+    try:
+        spec = RunSpec.from_dict(workspace.run(run_id).spec)
+        outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
+        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes)
+    except Cancelled:
+        workspace.log(run_id, "stopped")
+    except CapbiasError as error:
+        workspace.end(run_id, "failed", str(error), token)
+    except Exception as error:  # the run's end must be noted, whatever broke it
+        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
+
+
+def _reporter(workspace: Workspace, run_id: str, token: str):
+    last_note, last_line = 0.0, ""
+
+    def progress(share: float, message: str) -> None:
+        nonlocal last_note, last_line
+        now = time.monotonic()
+        if now - last_note < BETWEEN_NOTES:
+            return
+        last_note = now
+        if not workspace.progress(run_id, token, share, message):
+            raise Cancelled
+        line = message.rsplit(", loss", 1)[0]
+        if line != last_line:
+            workspace.log(run_id, message)
+            last_line = line
+
+    return progress
+
+
+def needs_workers(spec: RunSpec) -> bool:
+    """Whether a run is too heavy for this process, as one that imports torch is."""
+    here = FAMILIES[spec.family].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
+    return not here
+
+
+@cache
+def dask_client():
+    """The Dask client of this process: of the cluster that CAPBIAS_SCHEDULER names, or of an embedded one."""
+    from distributed import Client
+
+    address = os.environ.get("CAPBIAS_SCHEDULER")
+    if address:
+        try:
+            return Client(address, timeout="10s", set_as_default=False)
+        except OSError as error:
+            raise CapbiasError(
+                f"CAPBIAS_SCHEDULER={address}, where no scheduler answers ({error})",
+                "the address of a running Dask scheduler, such as tcp://host:8786",
+                "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
+            ) from None
+    return _own_cluster()
+
+
+def _own_cluster():
+    """A client of workers on this machine: one, or one a GPU where there are several."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    from capbias_core.runs.gpus import OwnGPU, visible_gpus
+
+    gpus = visible_gpus()
+    workers = max(1, len(gpus))
+    cores = str(max(1, (os.cpu_count() or 1) // workers))
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": 0,
+            "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": cores,
+            "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": cores,
+            # Threads that wait for each other must not spin: beside a busy server and browser that costs a hundredfold.
+            "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
+            # Read when a process first uses CUDA, so that a later run may ask for deterministic algorithms.
+            f"distributed.nanny.pre-spawn-environ.{CUBLAS[0]}": CUBLAS[1],
+        }
+    )
+    # A worker has one thread for runs: a training run uses all its cores. Memory is not limited, a paused worker helps
+    # nobody.
+    cluster = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+        silence_logs=50,
+    )
+    client = Client(cluster, set_as_default=False)
+    if len(gpus) > 1:
+        client.register_plugin(OwnGPU(gpus))
+    return client
+
+
+_starting = threading.Lock()
+
+
+def _running_client():
+    """The Dask client; threads that ask at once share one, and one whose scheduler went is replaced."""
+    with _starting:
+        if dask_client().status != "running":
+            dask_client.cache_clear()
+        return dask_client()
+
+
+class Engine:
+    """Submits runs of one workspace and watches over them as long as any is under way."""
+
+    def __init__(self, folder: Path | str):
+        self.workspace = Workspace(folder)
+        self.folder = str(self.workspace.folder)
+        self._lock = threading.Lock()
+        self._one_at_a_time = threading.Lock()
+        self._owned: dict[str, object] = {}  # run_id -> Dask future, or the thread that computes it
+        self._tokens: dict[str, str] = {}
+        self._threads: list[threading.Thread] = []
+        self._watcher: threading.Thread | None = None
+
+    def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
+        """Queue the runs that are not finished or under way, and start them; returns their ids."""
+        started = []
+        for spec in specs:
+            token = uuid.uuid4().hex
+            if self.workspace.enqueue(spec.run_id, collection, asdict(spec), token):
+                started.append((spec, token))
+        here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
+        there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
+        if here:
+            self._start(self._run_here, here)
+        if there:
+            # Starting the cluster takes a second; the page that asked does not wait for it.
+            self._start(self._send, there)
+        return [spec.run_id for spec, _ in started]
+
+    def _start(self, work, runs) -> None:
+        thread = threading.Thread(target=work, args=(runs,), daemon=True)
+        with self._lock:
+            self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+            for run_id, token in runs:
+                self._owned[run_id] = thread
+                self._tokens[run_id] = token
+            thread.start()
+            if self._watcher is None or not self._watcher.is_alive():
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+
+    def _run_here(self, runs) -> None:
+        with self._one_at_a_time:
+            for run_id, token in runs:
+                execute(self.folder, run_id, token)
+
+    def _send(self, runs) -> None:
+        try:
+            client = _running_client()
+            futures = [
+                client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{token}", pure=False)
+                for run_id, token in runs
+            ]
+        except Exception as error:  # whatever kept the cluster from starting, the runs say so
+            for run_id, token in runs:
+                self.workspace.end(run_id, "failed", f"no worker could be started: {error}", token)
+            return
+        with self._lock:
+            for (run_id, token), future in zip(runs, futures, strict=True):
+                if self._tokens.get(run_id) == token:  # else it was cancelled and asked for again meanwhile
+                    self._owned[run_id] = future
+
+    def cancel(self, run_id: str) -> bool:
+        """Stop a run: a queued one at once, a running one at its next report (a second or two)."""
+        changed = self.workspace.end(run_id, "cancelled", "cancelled")
+        holder = self._owned.get(run_id)
+        if changed and hasattr(holder, "cancel"):
+            holder.cancel()
+        return changed
+
+    def cancel_all(self) -> int:
+        """Stop every run of the workspace that is queued or running, whoever submitted it; returns how many.
+
+        The newest first: those that wait go before the one that runs, so that none starts in between.
+        """
+        active = [run.run_id for run in self.workspace.runs() if run.status in ACTIVE]
+        return sum(self.cancel(run_id) for run_id in active)
+
+    def repeat_all(self) -> int:
+        """Queue every run anew that ended without finishing (see `unfinished`); returns how many."""
+        runs = unfinished(self.workspace)
+        for collection in dict.fromkeys(run.collection for run in runs):
+            specs = [RunSpec.from_dict(run.spec) for run in runs if run.collection == collection]
+            self.submit(specs, collection)
+        return len(runs)
+
+    def _watch(self) -> None:
+        """Beats for the runs of this process, and notes those whose worker was lost, until none is left."""
+        while True:
+            with self._lock:
+                for run_id in [run_id for run_id, holder in self._owned.items() if self._over(run_id, holder)]:
+                    del self._owned[run_id]
+                if not self._owned:
+                    self._watcher = None
+                    return
+                tokens = {run_id: self._tokens[run_id] for run_id in self._owned}
+            with suppress(sqlite3.OperationalError):  # busy for long, or full: the next beat may get through
+                self.workspace.heartbeat(tokens)
+            time.sleep(BEAT / 4)
+
+    def _over(self, run_id: str, holder) -> bool:
+        with suppress(sqlite3.OperationalError):
+            run = self.workspace.run(run_id)
+            if run is None or run.finished is not None:  # one that only seems dead, as after a sleep, goes on
+                return True
+            message = _lost(holder)
+            if message:
+                self.workspace.end(run_id, "died", message, self._tokens[run_id])
+            return bool(message)
+        return False
+
+    def close(self) -> None:
+        """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers."""
+        for thread in self._threads:
+            thread.join()
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.join()
+        if dask_client.cache_info().currsize:
+            client = dask_client()
+            dask_client.cache_clear()
+            if client.cluster is not None:
+                client.cluster.close()
+            client.close()
+
+    def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
+        """Block until none of these runs is under way; on_change(rows) is called each time round."""
+        while True:
+            rows = list(self.workspace.runs_of(run_ids).values())
+            if on_change:
+                on_change(rows)
+            if not any(row.status in ACTIVE for row in rows):
+                return rows
+            time.sleep(every)
+
+
+def _lost(holder) -> str:
+    """What to say of a run whose thread or Dask future is over; '' where it is not."""
+    if isinstance(holder, threading.Thread):
+        ended = holder.ident is not None and not holder.is_alive()
+        return "the thread that computed it broke; repeat the run" if ended else ""
+    return LOST.get(holder.status, "")
+
+
+def unfinished(workspace: Workspace) -> list[RunRow]:
+    """Runs that failed, died or were cancelled, oldest first; those of an earlier version would give other numbers, and
+    are left out."""
+    over = [run for run in workspace.runs() if run.status not in (*ACTIVE, "finished")]
+    return [run for run in reversed(over) if run.spec["protocol"] == PROTOCOL]
+
+
+@cache
+def engine_for(folder: str) -> Engine:
+    """The engine of a workspace folder: one for this process."""
+    return Engine(folder)

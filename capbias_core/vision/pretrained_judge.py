@@ -1,0 +1,129 @@
+"""Any captioner of transformers as ImageCaptioner2's judge, also of its own captions (the paper's self-assessment).
+
+It is shown the photograph and reads the masked caption with the prompt, as if it had written them; P(A) is how likely
+it finds each answer next, normalised over the answers (an answer of several tokens by their product). As it is, it has
+nothing to learn from; with `epochs` its weights are trained further by cross-entropy on the answer, Adam 1e-5 as LIC
+trains BERT further, and the epoch with the lowest loss on an eighth of the captions, set aside, is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from capbias_core.attackers.base import Tick
+from capbias_core.attackers.training import DROP, ORDER, SET_ASIDE, epoch_tick
+from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import read_photograph
+from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Attribute
+from capbias_core.vision.captioners import Captioner
+from capbias_core.vision.image_text_training import set_aside
+from capbias_core.vision.prompts import written
+
+MASK = "[MASK]"  # what a captioner reads for a masked word where its tokenizer has no token for that
+
+
+@dataclass(frozen=True)
+class AskedJudge:
+    """See the module's text. files: the photograph of each image. Captions are given with the place of their image."""
+
+    captioner: Captioner
+    files: Sequence[Path]
+    attribute: Attribute
+    prompt: str
+    epochs: int = 0
+    learning_rate: float = 1e-5
+    batch: int = 128
+    answers: dict = field(default_factory=dict)  # of the captioner as it is: every seed asks it the same
+
+    def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+        return list(pairs)
+
+    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedAsked:
+        if not self.epochs:
+            return FittedAsked(self, self.captioner, self.answers, tick)
+        captioner = copy(self.captioner)
+        captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
+        # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
+        with torch.random.fork_rng():
+            torch.manual_seed(child_seed(seed, FIT, DROP))
+            self._train(captioner, corpus, np.asarray(rows), np.asarray(labels), n_values, seed, tick)
+        return FittedAsked(self, captioner, {}, tick)
+
+    def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Tick) -> None:
+        aside = set_aside(labels, n_values, np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)))
+        order = np.random.default_rng(child_seed(seed, FIT, ORDER))
+        optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
+        lowest, weights = np.inf, None
+        for epoch in range(self.epochs):
+            report = epoch_tick(tick, epoch, self.epochs)
+            captioner.model.train()
+            kept = order.permutation(np.flatnonzero(~aside))
+            for start in range(0, len(kept), self.batch):
+                own = kept[start : start + self.batch]
+                for place in own:
+                    (self._loss(captioner, corpus[rows[place]], labels[place]) / len(own)).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                report(min(1.0, (start + len(own)) / len(kept)), float("nan"))
+            captioner.model.eval()
+            with torch.no_grad():
+                loss = sum(
+                    float(self._loss(captioner, corpus[rows[place]], labels[place])) for place in np.flatnonzero(aside)
+                )
+            if not np.isfinite(loss):
+                raise CapbiasError(
+                    f"a captioner whose loss is {loss} after {epoch + 1} epochs of training",
+                    "a finite one",
+                    "Ask it as it is (without --judge-epochs), or train another.",
+                )
+            if loss < lowest:
+                lowest, weights = loss, deepcopy(captioner.model.state_dict())
+        captioner.model.load_state_dict(weights)
+
+    def _loss(self, captioner: Captioner, pair: tuple[int, str], label: int) -> Tensor:
+        return -self.read(captioner, *pair)[int(label)]
+
+    def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
+        """(K,) log-probabilities of the answers for a masked caption of the image at a place."""
+        pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
+        found = []
+        for value in self.attribute.values:
+            answer = value.lower()
+            text = written(caption, self.attribute, self.prompt, answer, mask)
+            scores = captioner.token_scores(pixels, text)
+            first = len(text.split()) - len(answer.split())
+            own = [place for place, word in enumerate(scores.words) if word >= first]
+            found.append(scores.log_probabilities[own].sum())
+        return functional.log_softmax(torch.stack(found).double(), dim=0)
+
+
+@dataclass(frozen=True)
+class FittedAsked:
+    """A captioner that is asked. answers: what it said, by caption and image."""
+
+    judge: AskedJudge
+    captioner: Captioner
+    answers: dict
+    tick: Tick
+
+    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
+        """(n, K) log-probabilities of the values, or (n, 1) log-odds of the second of two."""
+        found = []
+        with torch.no_grad():
+            for done, row in enumerate(rows):
+                pair = corpus[row]
+                if pair not in self.answers:
+                    self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
+                    self.answers[pair] = self.judge.read(self.captioner, *pair).cpu().numpy()
+                found.append(self.answers[pair])
+        logits = np.stack(found)
+        return logits[:, 1:] - logits[:, :1] if logits.shape[1] == 2 else logits

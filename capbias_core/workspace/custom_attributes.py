@@ -1,0 +1,93 @@
+"""Attributes of the user's own: TOML files in the workspace's folder `attributes`, checked before they are kept."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+
+from capbias_core.attributes import attribute_files, known_attributes, name_taken, parse_attribute, shipped_files
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.trial import Trial, try_attribute
+from capbias_core.types import Attribute
+from capbias_core.workspace.store import Item, Workspace
+
+NAME = re.compile(r"\w[\w .-]{0,59}")
+# What the text of an attribute is called in errors, where it has no file yet.
+SOURCE = "the attribute"
+
+
+def attribute_folder(workspace: Workspace | Path | str) -> Path:
+    """Where a workspace (or the one in a folder) keeps attributes of the user's own; the folder need not be there."""
+    return Path(workspace.folder if isinstance(workspace, Workspace) else workspace) / "attributes"
+
+
+def check(text: str) -> Attribute:
+    """The attribute in the text of a TOML file, fit to be kept. Raises CapbiasError, with the line of broken TOML."""
+    attribute = parse_attribute(text, SOURCE)
+    if not NAME.fullmatch(attribute.name) or attribute.name.endswith(".toml") or attribute.name == SOURCE:
+        raise CapbiasError(
+            "an attribute without a name" if attribute.name == SOURCE else f"the name {attribute.name[:80]!r}",
+            "1 to 60 letters, digits, spaces or . _ -",
+            'Write for example name = "my gender".',
+        )
+    if attribute.name.lower() in {own.name.lower() for own in shipped_files()}:
+        raise name_taken(attribute.name, SOURCE)
+    return attribute
+
+
+def keep(workspace: Workspace, text: str) -> Attribute:
+    """Keep an attribute under its name, in place of an earlier one of that name. Tables keep the words that they were
+    mapped with until they are mapped again, and finished runs those that they were run with."""
+    attribute = check(text)
+    folder = attribute_folder(workspace)
+    same = (one.path for one in attribute_files(folder) if one.name.lower() == attribute.name.lower())
+    path = next(same, None) or folder / f"{attribute.name}.toml"
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        folder.mkdir(exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CapbiasError(
+            f"{path.name}, which cannot be written ({error.strerror})", "a workspace that can be written", "Check it."
+        ) from None
+    return attribute
+
+
+def tables_with(workspace: Workspace, name: str) -> list[Item]:
+    """Kept tables in which a column is mapped to the attribute of this name."""
+    return [item for item in workspace.items("attributes") if name in item.details.get("attributes", {})]
+
+
+def delete(workspace: Workspace, path: Path) -> None:
+    """Remove the file of an attribute of the user's own. Raises CapbiasError while a kept table uses it."""
+    own = {one.path: one for one in attribute_files(attribute_folder(workspace)) if not one.shipped}
+    if path not in own:
+        raise CapbiasError(f"{path.name}", "an attribute of your own", "It may be gone already; open the page again.")
+    tables = tables_with(workspace, own[path].name) if own[path].attribute else []
+    if tables:
+        names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
+        raise CapbiasError(
+            f"the attribute {own[path].name}, to which columns are mapped in {names}",
+            "an attribute that no kept table uses",
+            "Delete those tables first, on the Data page.",
+        )
+    path.unlink(missing_ok=True)
+
+
+def known(workspace: Workspace) -> dict[str, Attribute]:
+    """Shipped attributes and those of the workspace, by name."""
+    return known_attributes(attribute_folder(workspace))
+
+
+def trials(workspace: Workspace, attribute: Attribute) -> list[tuple[Item, Trial]]:
+    """What the words of an attribute find in every kept caption set, the newest first."""
+    items = [item for item in workspace.items() if item.kind in ("captions", "references")]
+    return [(item, trial(workspace, item, attribute)) for item in items[::-1]]
+
+
+def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
+    """What the words of an attribute find in one kept caption set."""
+    return try_attribute(workspace.frame(item.hash)["caption"].tolist(), attribute)

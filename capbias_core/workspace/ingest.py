@@ -1,0 +1,246 @@
+"""From a file to the workspace: read, report, keep. Nothing is kept before the user has seen the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load import (
+    read_attributes,
+    read_captions,
+    read_objects,
+    report_attributes,
+    report_captions,
+    report_objects,
+    report_segments,
+)
+from capbias_core.load.photographs import find_pictures, picture_files
+from capbias_core.prepare import derive_labels
+from capbias_core.types import Attribute
+from capbias_core.workspace.conditions import condition_details
+from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.photographs import KIND, ORIGINALS
+from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.vectors import look_up_new_words
+
+DEMO = "demo"
+DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
+DEFAULT_COLLECTION = "my captions"
+LONGEST_NAME = 80
+TWINS = "twins"  # in the details of photographs: how many files are left out, as others are of the same image
+SEGMENTS = "segments"  # the kind of items of outlines
+LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of images that the collection has are kept
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A file that was read and may be kept. report has .lines(), .warnings, .problems and .problem_count."""
+
+    kind: str
+    frame: pd.DataFrame
+    report: object
+
+
+def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
+    items = workspace.items(kind, collection)
+    return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
+
+
+def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None) -> Offered:
+    """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
+    beside what the collection holds.
+
+    columns: names for "image_id" and "caption", where they cannot be guessed. Raises CapbiasError for a wrong file.
+    """
+    path = Path(path)
+    if kind == "attributes":
+        table = read_attributes(path, (columns or {}).get("image_id"))
+        report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
+        return Offered(kind, table.frame, report)
+    if kind == "objects":
+        objects = read_objects(path, (columns or {}).get("image_id"))
+        report = report_objects(objects, path.name, _ids(workspace, "attributes", collection))
+        return Offered(kind, objects.frame, report)
+    if kind == SEGMENTS:
+        return _offer_segments(workspace, path, collection)
+    written_by = "reference" if kind == "references" else "generated"
+    table = read_captions(path, columns, written_by)
+    references = _ids(workspace, "references", collection) if kind == "captions" else None
+    report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references, written_by)
+    return Offered(kind, table.frame, report)
+
+
+def _offer_segments(workspace: Workspace, path: Path, collection: str) -> Offered:
+    from capbias_core.load.segments import segment_table  # with what draws outlines, which most pages never need
+
+    photographs = _ids(workspace, KIND, collection)
+    wanted = photographs or _ids(workspace, "attributes", collection) or _ids(workspace, "captions", collection)
+    large = path.is_file() and path.stat().st_size > LARGE_FILE
+    table = segment_table(path, wanted if large else None)
+    return Offered(SEGMENTS, table.frame, report_segments(table, path.name, photographs))
+
+
+def keep_segments(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+    """Keep the outlines of what images show."""
+    return workspace.keep(SEGMENTS, name, offered.frame, collection, source)
+
+
+def keep_captions(
+    workspace: Workspace,
+    offered: Offered,
+    name: str,
+    collection: str,
+    source: str,
+    trained: bool | None = None,
+    captioner: str = "",
+    condition: str = "",
+) -> Item:
+    """Keep a caption set or references. trained: whether the model was trained on these references (None: not said).
+
+    captioner, condition: who wrote a caption set, and what was masked on the photographs; '' for what its name
+    suggests. Its new words are looked up in the collection's word vectors.
+    """
+    details = {}
+    if offered.kind == "captions":
+        details = {"trained_on_references": trained} | condition_details(name, captioner, condition)
+    item = workspace.keep(offered.kind, name, offered.frame, collection, source, details)
+    look_up_new_words(workspace, item.collection)
+    return item
+
+
+def keep_attributes(
+    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
+) -> Item:
+    """Keep an attribute table with its mapped attributes: {name: mapping_details(...)}."""
+    if not attributes:
+        raise CapbiasError(
+            "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
+        )
+    return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
+
+
+def keep_objects(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+    """Keep the objects of images."""
+    return workspace.keep("objects", name, offered.frame, collection, source)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Labels made from human captions, which may be kept.
+
+    frame: image_id and a column called as the attribute, '' where no caption names a value. counts: value -> images,
+    in the order of the values. neither: images without a label, which are left out.
+    """
+
+    attribute: Attribute
+    references: Item
+    frame: pd.DataFrame
+    counts: dict[str, int]
+    neither: int
+
+    def line(self, origin: str) -> str:
+        """`age derived from captions.json: young 963, old 1,303; neither 184, left out`"""
+        counts = ", ".join(f"{value} {count:,}" for value, count in self.counts.items())
+        none = "neither" if len(self.counts) == 2 else "none of them"
+        return f"{self.attribute.name} derived from {origin}: {counts}; {none} {self.neither:,}, left out"
+
+
+def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Derived:
+    """Labels of images by the words of kept human captions. Nothing is kept."""
+    frame = derive_labels(workspace.frame(references.hash), attribute)
+    images = frame[attribute.name].value_counts().to_dict()
+    counts = {value: images.get(value, 0) for value in attribute.values}
+    return Derived(attribute, references, frame, counts, images.get("", 0))
+
+
+def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
+    """Keep derived labels as an attribute table beside their captions, with the rule that they were made by."""
+    attribute, references = derived.attribute, derived.references
+    missing = [value for value, count in derived.counts.items() if not count]
+    if missing:
+        raise CapbiasError(
+            f"human captions {references.name} ({references.source}), by which no image is {' or '.join(missing)}",
+            f"captions with words for each of {', '.join(attribute.values)}",
+            f"Check the captions, and the words of {attribute.name}.",
+        )
+    mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
+    details = {
+        "attributes": {attribute.name: mapping_details(attribute, attribute.name, mapping)},
+        "derived": {"references": references.hash, "precedence": list(attribute.derived)},
+    }
+    name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
+    source = f"derived from {references.name}"
+    return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
+
+
+def outdated(workspace: Workspace, item: Item) -> bool:
+    """Whether labels were derived from human captions that the collection no longer holds."""
+    origin = item.details.get("derived", {}).get("references")
+    return bool(origin) and origin not in {own.hash for own in workspace.items("references", item.collection)}
+
+
+def references_in(workspace: Workspace, collection: str, name: str) -> Item:
+    """Human captions of a collection, from which labels can be derived. Raises CapbiasError where it has none."""
+    if not workspace.items("references", collection):
+        raise CapbiasError(
+            f"the collection {collection!r}, which holds no human captions",
+            "human captions, from whose words labels are derived",
+            "Load them first, with the kind references.",
+        )
+    return workspace.item("references", name, collection)
+
+
+def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
+    """Raw labels that a mapping drops, with the number of images each ('' stands for empty)."""
+    attribute = attribute_from(details["attribute"])
+    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
+
+
+def keep_images(
+    workspace: Workspace, folder: Path, collection: str, name: str = ORIGINALS, details: dict | None = None
+) -> Item:
+    """Remember where photographs of a collection are; the photographs themselves stay where they are.
+
+    details: of masked ones `condition`, and `of`, the name of the originals.
+    """
+    folder = Path(folder).expanduser().resolve()
+    frame = find_pictures(folder)
+    details = {"folder": str(folder), TWINS: len(picture_files(folder)) - len(frame), **(details or {})}
+    return workspace.keep(KIND, name, frame, collection, str(folder), details)
+
+
+def twins_text(photographs: Item) -> str:
+    """A sentence on the files that were left out of kept photographs as others are of the same image, '' for none."""
+    number = photographs.details.get(TWINS, 0)
+    said = "1 file was" if number == 1 else f"{number:,} files were"
+    return f"{said} left out: another has the same image id in its name." if number else ""
+
+
+def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path | None:
+    """The photograph of an image, where there is one."""
+    for item in workspace.items(KIND, collection):
+        if "condition" in item.details:
+            continue
+        frame = workspace.frame(item.hash)
+        for name in frame.loc[frame["image_id"] == image_id, "file"]:
+            path = Path(item.details["folder"]) / name
+            if path.is_file():
+                return path
+    return None
+
+
+def load_demo(workspace: Workspace) -> None:
+    """Keep the bundled demo data (made by load/demo.py) in the collection `demo`."""
+    labels = read_attributes(DEMO_FOLDER / "attributes.csv").frame
+    keep_attributes(workspace, labels, "labels", DEMO, "bundled", {"gender": suggested_details("gender", labels)})
+    human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame
+    workspace.keep("references", "human", human, DEMO, "bundled")
+    keep_images(workspace, DEMO_FOLDER / "images", DEMO)
+    outlines = offer(workspace, DEMO_FOLDER / "instances.json", SEGMENTS, DEMO)
+    keep_segments(workspace, outlines, "outlines", DEMO, "bundled")
+    for path in sorted((DEMO_FOLDER / "results").glob("*.json")):
+        details = {"trained_on_references": True} | condition_details(path.stem)
+        workspace.keep("captions", path.stem, read_captions(path).frame, DEMO, "bundled", details)

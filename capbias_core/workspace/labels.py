@@ -1,0 +1,127 @@
+"""TODO doc."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
+from capbias_core.errors import CapbiasError
+from capbias_core.types import Attribute
+from capbias_core.workspace.store import Item
+
+
+@dataclass(frozen=True)
+class Labels:
+    """An attribute together with the labels of images. values: Series image_id -> value of the attribute.
+
+    dropped: raw label -> number of images dropped because the user mapped it to nothing.
+    """
+
+    attribute: Attribute
+    values: pd.Series
+    dropped: dict[str, int]
+
+
+def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
+    """The attribute called `name` in an attribute table, and where its labels are (for RunSpec.labels).
+
+    The mapping kept with the table is used. Raises CapbiasError where the table has no such attribute.
+    """
+    mapped = table.details.get("attributes", {})
+    if name not in mapped:
+        raise CapbiasError(
+            f"attribute {name!r} in the table {table.name!r}",
+            f"one of: {', '.join(mapped) or 'none is mapped'}",
+            "Map a column to it on the Data page, or name another attribute.",
+        )
+    entry = mapped[name]
+    return attribute_from(entry["attribute"]), {
+        "table": table.hash,
+        "column": entry["column"],
+        "mapping": entry["mapping"],
+    }
+
+
+def attribute_from(data: dict) -> Attribute:
+    """The Attribute whose fields are in a dict, as kept in JSON (lists become tuples again)."""
+    return Attribute(**{key: _tupled(value) for key, value in data.items()})
+
+
+def _tupled(value):
+    if isinstance(value, list):
+        return tuple(value)
+    return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def find_attribute(
+    name: str, columns, raw: dict[str, dict[str, int]], column: str | None = None, folder: Path | None = None
+) -> tuple[Attribute, str]:
+    """The attribute meant by a name (shipped, of the folder, a TOML file, or a column) and the column that holds it.
+
+    raw: column -> {raw label: count}. column: where the user says it is. folder: attributes of the user's own.
+    """
+    known = known_attributes(folder)
+    if name in known or name.endswith(".toml"):
+        attribute = known[name] if name in known else read_attribute(Path(name))
+        if column:
+            return attribute, column
+        by_lower = {column.lower(): column for column in columns}
+        for candidate in (*attribute.columns, attribute.name):
+            if candidate.lower() in by_lower:
+                return attribute, by_lower[candidate.lower()]
+        raise CapbiasError(
+            f"an attribute table with the columns {', '.join(columns)}",
+            f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",
+            "Rename the column, or name it with --attribute-column.",
+        )
+    if column:
+        return plain_attribute(name, tuple(sorted(label for label in raw[column] if label))), column
+    if name not in columns:
+        raise CapbiasError(
+            f"attribute {name!r}",
+            f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
+            "Check the spelling.",
+        )
+    return plain_attribute(name, tuple(sorted(label for label in raw[name] if label))), name
+
+
+def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | None]) -> dict:
+    """What is kept with an attribute table for one mapped attribute."""
+    if len(attribute.values) < 2:
+        raise CapbiasError(
+            f"the column {column!r} with {len(attribute.values)} different labels",
+            "a protected attribute of two values or more",
+            "Choose another column.",
+        )
+    used = set(mapping.values()) - {None}
+    if not used >= set(attribute.values):
+        missing = [value for value in attribute.values if value not in used]
+        raise CapbiasError(
+            f"a mapping of the column {column!r} under which no label becomes {' or '.join(missing)}",
+            f"labels for each of {', '.join(attribute.values)}",
+            "Map at least one label to every value, or choose another column.",
+        )
+    return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
+
+
+def suggested_details(name: str, frame: pd.DataFrame, column: str | None = None) -> dict:
+    """A mapping suggested from names and aliases: for an attribute (shipped, a TOML file, or a column's name), and
+    the column that holds it where its name does not tell."""
+    columns = [item for item in frame.columns if item != "image_id"]
+    if column and column not in columns:
+        raise CapbiasError(f"column {column!r}", f"one of: {', '.join(columns)}", "Check the spelling.")
+    raw = {item: frame[item].value_counts().to_dict() for item in columns}
+    attribute, column = find_attribute(name, columns, raw, column)
+    return mapping_details(attribute, column, suggest_mapping(attribute, raw[column]))
+
+
+def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:
+    """Labels of images from a raw attribute table; raw labels mapped to nothing are dropped, and counted."""
+    values = frame[column].map(mapping)
+    kept = values.isin(attribute.values)
+    dropped = frame.loc[~kept, column].value_counts().to_dict()
+    series = pd.Series(values[kept].to_numpy(dtype=object), index=frame.loc[kept, "image_id"].to_numpy(dtype=object))
+    return Labels(attribute, series, dropped)

@@ -1,0 +1,131 @@
+"""Pretrained models and word vectors of runs: a run names them by the digest of their files; the workspace remembers
+where they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from capbias_core.attackers import AttackerEntry, encoder_files
+from capbias_core.errors import CapbiasError
+from capbias_core.language.files import find_model
+from capbias_core.load.files import readable
+from capbias_core.vision.presets import PRESETS, find_captioner
+from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.vectors import KNOWN
+
+FOLDER = "models"
+ENCODER = "encoder"  # the key of a run's option for the pretrained encoder of its attacker
+DIGITS = 16
+
+# What a model is for (the key of a run's option) -> in words, and the one that the papers use.
+KINDS = {
+    "language_model": ("a causal language model", "gpt2"),
+    "masked_model": ("a masked language model", "bert-base-uncased"),
+    "sentence_encoder": ("a sentence encoder", "sentence-transformers/bert-base-nli-mean-tokens"),
+}
+
+
+def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> dict:
+    """What a run says of a model: its name and the digest of its files; a dict is one already.
+
+    name: a folder, `minilm`, or a name in the local cache of Hugging Face; None for that of the papers. Raises
+    CapbiasError where it is not on this machine.
+    """
+    if isinstance(name, dict):
+        return name
+    what, usual = KINDS[kind]
+    files = find_model(name or usual, what)
+    return remembered(workspace, files.name, files.path, files.digest)
+
+
+def model_path(workspace: Workspace, option: dict) -> str:
+    """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
+    return recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+
+
+def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
+    """What a run says of a captioner: a name in PRESETS, a folder, or a name in the local cache; a dict is one already.
+
+    Raises CapbiasError where none is named, or it is not on this machine.
+    """
+    if isinstance(name, dict):
+        return name
+    if not name:
+        raise CapbiasError("no captioner", f"a folder, or one of: {', '.join(PRESETS)}", "Name it with --captioner.")
+    files = find_captioner(name)
+    return remembered(workspace, files.name, files.path, files.digest)
+
+
+def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
+    """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
+    files = encoder_files(entry)
+    return remembered(workspace, files.name, files.path, files.digest)
+
+
+def encoded_by(options: dict) -> str:
+    """What a method says of the pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
+    option = options.get(ENCODER)
+    return f"; encoder {option['name']} {option['digest'][:8]}" if option else ""
+
+
+def embeddings_folder(workspace: Workspace) -> str:
+    """Where vectors of captions are kept: CAPBIAS_EMBEDDINGS, or `embeddings` in the workspace."""
+    return os.environ.get("CAPBIAS_EMBEDDINGS") or str(workspace.folder / "embeddings")
+
+
+def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
+    """What a run says of a file of word vectors, as `model_option` of a model. Raises CapbiasError for none."""
+    if isinstance(file, dict):
+        return file
+    if not file:
+        raise CapbiasError(
+            "no word vectors", "a file of word vectors (GloVe, word2vec, fastText)", "Name it with --word-vectors."
+        )
+    path = Path(file).expanduser().resolve()
+    lower = path.stem.lower().replace("-", "_")
+    name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
+    return file_option(workspace, name, path)
+
+
+def file_option(workspace: Workspace, name: str, path: Path) -> dict:
+    """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
+    path = path.expanduser().resolve()
+    return remembered(workspace, name, str(path), _file_digest(path))
+
+
+def file_path(workspace: Workspace, option: dict) -> Path:
+    """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
+    return Path(recalled(workspace, option, lambda path: _file_digest(Path(path))))
+
+
+def remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+    """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
+    place = workspace.folder / FOLDER / digest[:DIGITS]
+    place.parent.mkdir(exist_ok=True)
+    temporary = place.with_name(f".{place.name}-{os.getpid()}")
+    temporary.write_text(path, encoding="utf-8")
+    temporary.replace(place)
+    return {"name": name, "digest": digest[:DIGITS]}
+
+
+def recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
+    """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
+    place = workspace.folder / FOLDER / option["digest"]
+    path = place.read_text(encoding="utf-8") if place.is_file() else ""
+    if not path or not Path(path).exists() or digest(path)[:DIGITS] != option["digest"]:
+        raise CapbiasError(
+            f"{option['name']!r}, whose files are no longer in {path or 'a known place'}, or are others now",
+            "the files that the run was planned with",
+            "Put them back, or ask for the run again and name where they are.",
+        )
+    return path
+
+
+def _file_digest(path: Path) -> str:
+    if path.is_dir():
+        raise CapbiasError(f"{path.name}, a folder", "a file", "Choose one file in it.")
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,42 @@
+"""TODO doc."""
+
+from __future__ import annotations
+
+from capbias_core.workspace.store import Item, Workspace
+
+OBJECTS = "objects"
+
+COLUMN = "column objects of the labels"
+
+FOUND_BY = "found_by"  # the key in the details of objects that a detector found: the name of its boxes
+
+
+def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
+    """Where the objects of images may be read: kept files by name, and COLUMN for the attribute table; their hashes."""
+    found = {item.name: item.hash for item in workspace.items(OBJECTS, collection)}
+    return found | ({COLUMN: table.hash} if OBJECTS in workspace.frame(table.hash).columns else {})
+
+
+def _annotated(workspace: Workspace, collection: str, sources: dict[str, str]) -> dict[str, str]:
+    """Those of these sources that people annotated; where there is none, those that a detector found."""
+    found = {item.name for item in workspace.items(OBJECTS, collection) if FOUND_BY in item.details}
+    return {name: digest for name, digest in sources.items() if name not in found} or sources
+
+
+def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
+    """Whether runs on a table of labels read its own column of objects, where no objects are asked for."""
+    sources = _annotated(workspace, collection, object_sources(workspace, collection, table))
+    return _fullest(workspace, sources, table) == COLUMN
+
+
+def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
+    """The source that has objects of most labelled images, '' where there is none; counted once."""
+    if len(sources) < 2:
+        return next(iter(sources), "")
+
+    def count() -> dict[str, int]:
+        labelled = set(workspace.frame(table.hash)["image_id"])
+        return {own: len(labelled & set(workspace.frame(own)["image_id"])) for own in sources.values()}
+
+    counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
+    return max(sources, key=lambda name: counts[sources[name]])

@@ -1,0 +1,82 @@
+"""Where people are on the photographs of a collection: outlines by people, or boxes by a detector."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.workspace.store import Item, Workspace
+
+PEOPLE = "people"  # the key of a run's option
+SEGMENTS, BOXES = "segments", "boxes"  # kinds of items
+KINDS = {SEGMENTS: "outlines", BOXES: "boxes"}  # the closer to the person first
+
+
+def people_sources(workspace: Workspace, collection: str) -> list[Item]:
+    """Kept outlines and boxes of a collection, outlines first."""
+    return [item for kind in KINDS for item in workspace.items(kind, collection)]
+
+
+def frozen_people(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
+    """What a run says of where people are: {'name', 'kind', 'item': hash}.
+
+    name: of kept outlines or boxes, '' for the only ones (outlines before boxes); a dict is the answer already. Raises
+    CapbiasError where there are none, or several and none is named.
+    """
+    if isinstance(name, dict):
+        return name
+    found = people_sources(workspace, collection)
+    if not found:
+        raise CapbiasError(
+            f"no outlines or boxes of people on the photographs of {collection!r}",
+            "outlines (a COCO instances file), or boxes of a detector",
+            "Load outlines with import --kind segments, or find people with detect; files are named with --people.",
+        )
+    if name and name not in {item.name for item in found}:
+        raise unknown_name("outlines or boxes", name, [item.name for item in found])
+    chosen = [item for item in found if item.name == name] or [item for item in found if item.kind == found[0].kind]
+    if len(chosen) > 1 and not name:
+        raise CapbiasError(
+            f"{len(chosen)} sets of {KINDS[chosen[0].kind]} in {collection} ({', '.join(own.name for own in chosen)})",
+            "one of them",
+            "Name it with --people.",
+        )
+    return {"name": chosen[0].name, "kind": chosen[0].kind, "item": chosen[0].hash}
+
+
+class People:
+    """Where people are, photograph by photograph. option: what `frozen_people` gave. rows: by image id."""
+
+    def __init__(self, workspace: Workspace, option: dict):
+        self.part = _outline if option["kind"] == SEGMENTS else _box
+        frame = workspace.frame(option["item"])
+        self.rows = dict(list(_masking().people_of(frame).groupby("image_id")))
+
+    def mask(self, image: str, height: int, width: int) -> np.ndarray:
+        """(height, width) booleans, true on the people marked on a photograph of `rows`. Crowds count as people.
+
+        Raises CapbiasError for outlines of a photograph of another size.
+        """
+        return np.any([self.part(row, height, width) for row in self.rows[image].to_dict("records")], axis=0)
+
+
+def _outline(row: dict, height: int, width: int) -> np.ndarray:
+    known = row["height"], row["width"]
+    if known not in ((0, 0), (height, width)):
+        raise CapbiasError(
+            f"an outline on {known[1]} x {known[0]} pixels for a photograph of {width} x {height}",
+            "outlines of the same photograph",
+            "Check that the outlines belong to these photographs.",
+        )
+    return _masking().outline_mask(row["outline"], height, width)
+
+
+def _box(row: dict, height: int, width: int) -> np.ndarray:
+    return _masking().box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
+
+
+def _masking():
+    """The module, imported where masks are drawn: pages only plan."""
+    from capbias_core.vision import masking as module
+
+    return module

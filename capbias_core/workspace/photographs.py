@@ -1,0 +1,148 @@
+"""Photographs of a collection: where they are, and what a run says of them, by the contents of the files.
+
+The digest of a file is kept with its size and the time of its last change, so that a large folder is read once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pandas as pd
+
+from capbias_core.databases import kept_in
+from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import photograph_digest
+from capbias_core.types import CONDITIONS
+from capbias_core.workspace.models import recalled, remembered
+from capbias_core.workspace.store import Item, Workspace
+
+# The key in a caption set's details for the captioner and the photographs that it was made with, as runs say them.
+MADE_BY = "made_by"
+
+
+KIND = "images"
+ORIGINALS = "photographs"
+PHOTOGRAPHS = "photographs"  # the key of a run's option
+SCHEMA = "CREATE TABLE IF NOT EXISTS digests (file TEXT PRIMARY KEY, size INTEGER, changed INTEGER, digest TEXT)"
+READERS = 8
+
+
+def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
+    """The folders of photographs of a collection: the originals, and those that were masked."""
+    return workspace.items(KIND, collection)
+
+
+def frozen_photographs(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
+    """What a run says of photographs: {'name', 'item': hash of their list, 'digest': of the contents of the files}.
+
+    name: of a folder of photographs of the collection, '' for the originals; a dict is the answer already. Raises
+    CapbiasError where the collection has none.
+    """
+    if isinstance(name, dict):
+        return name
+    if not photograph_sets(workspace, collection):
+        raise CapbiasError(
+            f"the collection {collection!r}, whose photographs are not known",
+            "a folder of photographs named by image id",
+            "Name the folder on the Data page, or with import --kind images; beside files with --photographs.",
+        )
+    item = workspace.item(KIND, name or ORIGINALS, collection)
+    folder = item.details["folder"]
+    option = remembered(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    return option | {"item": item.hash}
+
+
+def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
+    """The name of the folder of photographs masked under a condition, '' for the originals where it is none.
+
+    Raises CapbiasError where the collection has no such folder, or several.
+    """
+    if condition in (None, CONDITIONS[0]):
+        return ""
+    found = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    if len(found) == 1:
+        return found[0]
+    got = f"several folders ({', '.join(found)})" if found else "no folder"
+    raise CapbiasError(
+        f"captions of the condition {condition!r}, and {got} of photographs masked so in {collection!r}",
+        "one folder of photographs for these captions",
+        "Name it with --photographs; mask photographs with mask, or name a folder with import --kind images.",
+    )
+
+
+def made_from(workspace: Workspace, collection: str, option: dict) -> str:
+    """The name of the folder with the photographs that captions were made from. option: those, as their run said.
+
+    Raises CapbiasError where the collection has them no more.
+    """
+    alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
+    for name in sorted(alike, key=lambda name: name != option["name"]):
+        if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
+            return name
+    raise CapbiasError(
+        f"captions of {option['name']!r}, which {collection!r} no longer has, or which are others now",
+        "the photographs that the captions were made from",
+        "Caption the photographs again, or name those to read with --photographs.",
+    )
+
+
+def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:
+    """The file of each image of a run. Raises CapbiasError where they are gone, or are others now."""
+    folder = recalled(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
+    return _files(Path(folder), workspace.frame(option["item"]))
+
+
+def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
+    """The digest of each file's bytes, '' for one that cannot be read; read once as long as a file stays the same."""
+    stamps = {str(file): _stamp(file) for file in files}
+    place = workspace.folder / "pictures.sqlite"
+    with kept_in(place, SCHEMA, "digests of photographs", "they are then read again") as db:
+        known = {file: found for file, stamp in stamps.items() if (found := _known(db, file, stamp))}
+        missing = [file for file, stamp in stamps.items() if stamp and file not in known]
+        with ThreadPoolExecutor(READERS) as pool:
+            found = dict(zip(missing, pool.map(_digest, missing), strict=True))
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            rows = [(file, *stamps[file], digest) for file, digest in found.items() if digest]
+            db.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)", rows)
+    return [known.get(str(file)) or found.get(str(file), "") for file in files]
+
+
+def _contents(workspace: Workspace, folder: Path, index: str) -> str:
+    files = _files(folder, workspace.frame(index))
+    return _together(dict(zip(files, file_digests(workspace, list(files.values())), strict=True)))
+
+
+def _together(digests: Mapping[str, str]) -> str:
+    text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _files(folder: Path, index: pd.DataFrame) -> dict[str, Path]:
+    return {image: folder / name for image, name in zip(index["image_id"], index["file"], strict=True)}
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _digest(file: str) -> str:
+    try:
+        return photograph_digest(Path(file))
+    except CapbiasError:
+        return ""
+
+
+def _known(db: sqlite3.Connection, file: str, stamp: tuple[int, int] | None) -> str | None:
+    if stamp is None:
+        return None
+    row = db.execute("SELECT digest FROM digests WHERE file = ? AND size = ? AND changed = ?", (file, *stamp))
+    return next((digest for (digest,) in row), None)

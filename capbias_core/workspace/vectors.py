@@ -1,0 +1,200 @@
+"""Word vectors of a collection: the place of a large file, and once the vectors of the words that captions need.
+
+A run never reads the large file, and a worker need not see it. An item of the kind `vectors` has the hash of the large
+file's content, by which runs name it: looking up more words in the same file changes no number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.files import readable
+from capbias_core.load.vectors import read_vectors
+from capbias_core.prepare import tokenize
+from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
+from capbias_core.types import Result, Vectors
+from capbias_core.workspace.store import Item, Workspace
+
+VECTORS = "vectors"
+# Names under which results of well-known vectors are printed.
+KNOWN = ("glove", "fasttext", "word2vec")
+
+
+@dataclass(frozen=True)
+class OfferedVectors:
+    """A vector file in which the words of a collection's captions were looked up, and which may be kept.
+
+    frame: word, and vector (its numbers as little-endian 32-bit floats; empty where the file has none).
+    """
+
+    path: Path
+    hash: str
+    dimension: int
+    frame: pd.DataFrame
+
+    @property
+    def found(self) -> int:
+        """How many of the words have a vector."""
+        return int((self.frame["vector"].str.len() > 0).sum())
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(label, value) for a table on the page or in the terminal."""
+        share = f"{self.found:,} of {len(self.frame):,}"
+        return [("File", self.path.name), ("Numbers a word", f"{self.dimension:,}"), ("Words of captions", share)]
+
+
+def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedVectors:
+    """Look the words of a collection's captions up in a vector file. Nothing is kept.
+
+    Raises CapbiasError for a wrong file, and for a collection without captions.
+    """
+    path = Path(path).expanduser().resolve()
+    words = words_of(workspace, collection)
+    if not words:
+        raise CapbiasError(
+            f"word vectors for the collection {collection!r}, which holds no captions",
+            "captions whose words can be looked up",
+            "Load captions first, then the vectors.",
+        )
+    digest = _file_hash(path)
+    earlier = [item for item in workspace.items(VECTORS) if item.hash == digest]
+    words |= looked_up(workspace, digest) if earlier else set()
+    vectors = read_vectors(path, words, earlier[0].details["dimension"] if earlier else None)
+    rows = dict(zip(vectors.words, vectors.matrix.astype("<f4"), strict=True))
+    data = [rows[word].tobytes() if word in rows else b"" for word in sorted(words)]
+    return OfferedVectors(path, digest, vectors.matrix.shape[1], pd.DataFrame({"word": sorted(words), "vector": data}))
+
+
+def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, collection: str) -> Item:
+    """Remember where a vector file is, and keep the vectors of the words that were looked up; the file stays there."""
+    state = offered.path.stat()
+    details = {
+        "path": str(offered.path),
+        "dimension": offered.dimension,
+        "found": offered.found,
+        "size": state.st_size,
+        "modified": state.st_mtime,
+    }
+    return workspace.keep(VECTORS, name, offered.frame, collection, str(offered.path), details, offered.hash)
+
+
+def look_up_new_words(workspace: Workspace, collection: str) -> None:
+    """After captions were kept: look their new words up in the collection's vector files that are still in place."""
+    for item in workspace.items(VECTORS, collection):
+        path = Path(item.details["path"])
+        if words_of(workspace, collection) <= looked_up(workspace, item.hash) or not path.is_file():
+            continue
+        state = path.stat()
+        if (state.st_size, state.st_mtime) == (item.details["size"], item.details["modified"]):
+            keep_vectors(workspace, offer_vectors(workspace, path, collection), item.name, collection)
+
+
+def words_of(workspace: Workspace, collection: str) -> set[str]:
+    """The words of all captions of a collection, human and generated."""
+    items = [item for kind in ("captions", "references") for item in workspace.items(kind, collection)]
+    texts = (caption for item in items for caption in workspace.frame(item.hash)["caption"])
+    return {word for caption in texts for word in tokenize(caption) if not word.startswith("<")}
+
+
+def looked_up(workspace: Workspace, digest: str) -> set[str]:
+    """The words that were looked up in the vector file with this content, found or not."""
+    return set(workspace.frame(digest)["word"])
+
+
+def alignment_option(item: Item, delta: float = DELTA) -> dict:
+    """What `Request.options["alignment"]` is for contextual alignment; for constant alignment it is left out.
+
+    name: as results are named by; see `alignment_name`. Raises CapbiasError for a delta outside [0, 2].
+    """
+    if not 0 <= delta <= 2:
+        raise CapbiasError(f"delta {delta:g}", "a cosine distance, 0 to 2", f"The paper on DBAC uses {DELTA}.")
+    lower = item.name.lower()
+    short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
+    return {"vectors": item.hash, "delta": float(delta), "name": short}
+
+
+def alignment_name(option: dict | None) -> str:
+    """How results name an alignment: '' for constant, `contextual_glove`, `contextual_glove_0.3` for another delta."""
+    if not option:
+        return ""
+    delta = "" if option["delta"] == DELTA else f"_{option['delta']:g}"
+    return f"contextual_{option['name']}{delta}"
+
+
+def aligned_condition(condition: str, option: dict | None) -> str:
+    """The condition of a result that rests on aligned human captions: `contextual_glove with_references`."""
+    return " ".join(part for part in (alignment_name(option), condition) if part)
+
+
+def aligned_result(row: Result, option: dict | None, model_only: bool) -> Result:
+    """A result with its alignment in its condition. model_only: it rests on the model's captions alone."""
+    return row if model_only else replace(row, condition=aligned_condition(row.condition, option))
+
+
+def alignment_method(option: dict | None) -> str:
+    """An alignment in words, for a result's method."""
+    if not option:
+        return "references aligned by <unk>"
+    return f"references aligned by the nearest word of {option['name']} below a cosine distance of {option['delta']:g}"
+
+
+def aligner(workspace: Workspace, option: dict | None) -> Aligner:
+    """The function that aligns human words to known ones, for a run's option `alignment` (none: constant).
+
+    It raises CapbiasError where words of captions were never looked up in the vector file.
+    """
+    if not option:
+        return constant
+    frame = workspace.frame(option["vectors"])
+
+    def contextual(words: Collection[str], known: frozenset[str]) -> Alignment:
+        return Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
+
+    return contextual
+
+
+def neighbours_of(workspace: Workspace, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+    """For each word the nearest known word by a run's option `alignment`, whatever its delta. Errors: as `aligner`."""
+    return _neighbours(workspace.frame(option["vectors"]), option, words, known)
+
+
+def _neighbours(frame: pd.DataFrame, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+    _check_looked_up({*words, *known}, frozenset(frame["word"]), option)
+    return neighbours(words, known, _vectors(frame))
+
+
+def aligned_captions(
+    captions: list[str], known: frozenset[str], option: dict | None, workspace: Workspace
+) -> list[str]:
+    """Masked human captions after alignment to the known words, for a run's option `alignment` (none: constant)."""
+    return aligner(workspace, option)(vocabulary(captions), known).captions(captions)
+
+
+def _check_looked_up(words: set[str], asked: frozenset[str], option: dict) -> None:
+    new = sorted(word for word in words - asked if not word.startswith("<"))
+    if new:
+        raise CapbiasError(
+            f"captions with {len(new):,} words, such as {new[0]!r}, that were not looked up in {option['name']}",
+            "vectors that were kept after the captions",
+            "Keep the vector file again: on the Data page, or with `import --kind vectors`.",
+        )
+
+
+def _vectors(frame: pd.DataFrame) -> Vectors:
+    rows = frame[frame["vector"].str.len() > 0]
+    matrix = np.frombuffer(b"".join(rows["vector"]), dtype="<f4").reshape(len(rows), -1)
+    return Vectors(tuple(rows["word"]), matrix.astype(np.float32))
+
+
+def _file_hash(path: Path) -> str:
+    if path.is_dir():
+        raise CapbiasError(f"{path.name}, a folder", "a file of word vectors", "Choose one file in it.")
+    with readable(path), path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()[:16]

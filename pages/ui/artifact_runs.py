@@ -1,0 +1,266 @@
+"""What photographs still need, as runs of workers: people found, masks, captions, maps; and photographs uploaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from capbias_core.analysis.photo_inspector import keep_uploaded
+from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import PICTURES
+from capbias_core.measures.object_associations import departures_in
+from capbias_core.present.table import counted
+from capbias_core.runs.artifact_runs import RUN, apart, making
+from capbias_core.runs.caption_runs import captioning
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.mask_runs import MASKED, masking
+from capbias_core.runs.plan import Request, plan
+from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES
+from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.vision.presets import PRESETS
+from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.workspace.person_regions import SEGMENTS, people_sources
+from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.store import Item, checked_name, suggested_name
+from pages.ui.agreement import agreement_view
+from pages.ui.base import errors, note, plain, show_error
+from pages.ui.running import start_button
+from pages.ui.uploads import uploaded_paths
+
+UPLOADED = "my photographs"
+MEGABYTES, MOST = 20, 200
+ATTRIBUTION = "attribution_score"
+
+
+def making_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+    """One tab a step. Every step says what it costs and starts with a button."""
+    # With a key they stay open while runs come and go; what is closed is not drawn.
+    steps = st.expander("Find people, mask, caption, map", key="steps", on_change="rerun")
+    if not steps.open:
+        return
+    find, mask, caption, maps = steps.tabs(
+        ["1 Find people", "2 Mask", "3 Caption", "4 Map"], key="step", on_change="rerun"
+    )
+    if find.open:
+        with find, errors():
+            _find(engine, collection)
+    if mask.open:
+        with mask, errors():
+            _mask(engine, collection, attribute)
+    if caption.open:
+        with caption, errors():
+            _caption(engine, collection)
+    if maps.open:
+        with maps, errors():
+            _maps(engine, collection, sets, attribute)
+
+
+def _find(engine: Engine, collection: str) -> None:
+    """Boxes by a detector."""
+    left, right = st.columns([3, 1])
+    weights = left.text_input(
+        "Weights of a detector",
+        key="weights",
+        placeholder="yolov8n, or a file that ends in .pt, .onnx or .tflite",
+        help="A YOLO of ultralytics: a path on the server, or a name, which is downloaded where there is a network.",
+    ).strip()
+    sure = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
+    if weights:
+        with errors():
+            _look(engine, collection, weights, float(sure))
+    note(_marked(engine, collection))
+    agreement_view(engine.workspace, collection)
+
+
+def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
+    """The run of a detector; weights that are not here are fetched first, when one asks for it."""
+    if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
+        note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
+        return
+    with st.spinner("Looking for the weights"):
+        option = weights_option(engine.workspace, weights)
+    options = {WEIGHTS: option, "confidence": sure}
+    spec = making(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
+    start_button(engine, collection, [spec], "Find", "find")
+
+
+def _here(engine: Engine, weights: str) -> bool:
+    named = engine.workspace.folder / WEIGHTS / f"{weights.removesuffix('.pt')}.pt"
+    return Path(weights).expanduser().is_file() or ("/" not in weights and named.is_file())
+
+
+def _marked(engine: Engine, collection: str) -> str:
+    sources = people_sources(engine.workspace, collection)
+    found = ", ".join(f"{item.name} ({item.images:,} photographs)" for item in sources)
+    told = f"People are marked by: {found}." if found else "Nobody has marked people on these photographs yet."
+    if any(item.kind == SEGMENTS for item in sources):
+        return told
+    return f"{told} COCO instances, where you have them, are better: load them as outlines on the Data page."
+
+
+def _mask(engine: Engine, collection: str, attribute: str) -> None:
+    """A folder of masked photographs for each condition."""
+    sources = {item.name: item.kind for item in people_sources(engine.workspace, collection)}
+    if not sources or not photograph_sets(engine.workspace, collection):
+        note("Masks need photographs, and outlines (COCO instances, on the Data page) or boxes (1) of what they show.")
+        return
+    left, right = st.columns([1, 2])
+    people = left.selectbox("Marked by", list(sources), key="mask_people")
+    able = [name for name in MASKED if sources[people] == SEGMENTS or name not in OF_OUTLINES]
+    chosen = right.multiselect("Conditions", able, default=able, key=f"conditions_{people}")
+    first, second, third = st.columns(3)
+    fill = first.selectbox("Filled with", list(FILLS), key="mask_fill")
+    fraction = second.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
+    names = third.text_input(
+        "Objects to mask",
+        key="mask_objects",
+        placeholder=f"those that go most with {attribute or 'the attribute'}",
+        help="Names, with commas between. Left empty, of the objects on each photograph the one that goes most with a "
+        "value of the attribute in the human captions, as in the LIC paper.",
+    )
+    objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
+    only = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
+        "Leave out photographs that show no such object",
+        key="only_masked",
+        help="Otherwise they stay as they are under object, and have the person alone hidden under both, as in the LIC "
+        "paper: then every condition is measured on the same photographs.",
+    )
+    specs = []
+    for condition in chosen:
+        with errors():
+            departures = None
+            if condition in OF_OBJECTS:
+                departures = objects or departures_in(engine.workspace, collection, attribute)
+            specs.append(
+                masking(
+                    engine.workspace,
+                    collection,
+                    condition,
+                    people=people,
+                    fill=fill,
+                    fraction=float(fraction),
+                    departures=departures,
+                    only_masked=only,
+                )
+            )
+    start_button(engine, collection, specs, "Mask", "mask")
+
+
+def _captioner() -> str:
+    return (
+        st.selectbox(
+            "Captioner",
+            list(PRESETS),
+            index=None,
+            key="maker",
+            accept_new_options=True,
+            placeholder="blip, a folder, or a name in the local cache of Hugging Face",
+            help="Any image-to-text model of transformers. Weights are never fetched: a missing one is named together "
+            "with the command that gets it.",
+        )
+        or ""
+    ).strip()
+
+
+def _caption(engine: Engine, collection: str) -> None:
+    """Captions of the originals and of every folder of masked photographs."""
+    folders = [item.name for item in photograph_sets(engine.workspace, collection)]
+    if not folders:
+        note("There are no photographs to caption: upload some, or name their folder on the Data page.")
+        return
+    name = _captioner()
+    left, middle, right = st.columns(3)
+    chosen = left.multiselect("Photographs", folders, default=folders, key="captioned")
+    beams = middle.number_input("Beams", 1, 20, 5, key="beams", help="Searched at once; 1 is greedy.")
+    length = right.number_input("Length at most", 1, 100, 20, key="length", help="In the captioner's own tokens.")
+    if not name or not chosen:
+        note("Choose a captioner and photographs.")
+        return
+    specs = [
+        captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
+        for folder in chosen
+    ]
+    start_button(engine, collection, apart(specs), "Caption", "caption")
+
+
+def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+    """What the words that name a value rest on, for every set of the chosen captioner."""
+    tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    if not sets or not tables:
+        note("Maps are of captions whose photographs have labels: caption them, and load a table of labels.")
+        return
+    left, right = st.columns([3, 1])
+    known = all(RUN in own.details for own in sets.values())  # made here, so that their captioner is on record
+    hint = "the one that wrote them" if known else "who wrote them: a name or a folder"
+    name = left.text_input("Captioner that reads them", key="reader", placeholder=hint).strip()
+    most = right.number_input("Images at most", 10, 100_000, 200, key="most", help="In a random order.")
+    people = [item.name for item in people_sources(engine.workspace, collection)]
+    if not people:
+        note("First say where people are: load COCO instances on the Data page, or find people (1).")
+        return
+    marked = st.selectbox("People marked by", people, key="people") if people[1:] else people[0]
+    if not name and not known:
+        note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
+        return
+    options = {"people": marked, "most_images": int(most)} | ({"captioner": name} if name else {})
+    specs = []
+    for item in sets.values():
+        request = Request(collection, (item.name,), tables[-1].name, attribute, (ATTRIBUTION,), options=options)
+        with errors():
+            specs += plan(engine.workspace, request)
+    start_button(engine, collection, specs, "Map", "map")
+
+
+def upload(engine: Engine, collection: str) -> None:
+    """Photographs, or a folder of them, from the reader's own computer; on disk as soon as they are here."""
+    if said := st.session_state.pop("uploaded", None):
+        st.success(plain(said))
+    if error := st.session_state.pop("upload_error", None):
+        show_error(error)
+    with st.expander("Upload photographs, or a folder of them", key="upload", on_change="rerun"):
+        left, right = st.columns([2, 1], vertical_alignment="bottom")
+        names = list(dict.fromkeys([*engine.workspace.collections(), UPLOADED]))
+        held = photograph_sets(engine.workspace, collection) if collection else []
+        first = UPLOADED if held or not collection else collection
+        left.selectbox(
+            "Into the collection",
+            names,
+            index=names.index(first),
+            key=f"into_{collection}",
+            accept_new_options=True,
+            help="One without photographs, or with uploaded ones. Type a new name to start one.",
+        )
+        whole = right.toggle("A whole folder", key="whole_folder")
+        key = f"pictures_{st.session_state.setdefault('upload_round', 0)}_{whole}"
+        st.file_uploader(
+            f"JPEG, PNG or WebP, named by image id; {MEGABYTES} MB each at most",
+            key=key,
+            type=[ending.removeprefix(".") for ending in sorted(PICTURES)],
+            max_upload_size=MEGABYTES,
+            accept_multiple_files="directory" if whole else True,
+            on_change=_keep,
+            args=(engine, key, collection),
+        )
+
+
+def _keep(engine: Engine, key: str, collection: str) -> None:
+    """Before the page is drawn, so that the collection picker can be told."""
+    files, into = st.session_state[key], st.session_state[f"into_{collection}"]
+    if not files:
+        return
+    st.session_state["upload_round"] += 1
+    try:
+        item, refused = keep_uploaded(engine.workspace, checked_name(into), uploaded_paths(engine.folder, files[:MOST]))
+    except CapbiasError as error:
+        st.session_state["upload_error"] = error
+        return
+    st.session_state["collection"] = item.collection
+    st.session_state["uploaded"] = _said(item, refused, len(files))
+
+
+def _said(item: Item, refused: dict[str, str], count: int) -> str:
+    text = f"{item.rows:,} photographs in the collection {item.collection}."
+    if refused:
+        text += f" Left out: {'; '.join(refused.values())}."
+    return text + (f" Only the first {MOST} were taken: name a folder on the Data page for more." * (count > MOST))

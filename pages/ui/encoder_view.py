@@ -1,0 +1,117 @@
+"""How other encoders read a caption: words coloured by what they add, and attention; a run that trains one more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from capbias_core.analysis.encoder_view import Reading, plan_reading, readings
+from capbias_core.analysis.read import CaptionScores, spec_of
+from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers.device import DEVICES
+from capbias_core.present.attention import attention_chart, first_shown
+from capbias_core.present.table import counted
+from capbias_core.present.words import legend
+from capbias_core.runs.engine import Engine
+from capbias_core.types import Attention
+from capbias_core.workspace.store import RunRow
+from pages.ui import cached
+from pages.ui.base import errors, note
+from pages.ui.coloured import coloured_caption
+from pages.ui.running import start_button
+
+FIRST = "transformer_5h"
+
+
+def other_encoders(
+    engine: Engine,
+    collection: str,
+    run: RunRow,
+    scores: CaptionScores,
+    place: int,
+    images: Sequence[str],
+    originals: list[str],
+) -> None:
+    """The caption at a row of the scores of a run, as other encoders read it.
+
+    images: those whose captions a further encoder reads at once. originals: the words of the caption as written.
+    """
+    image, index = scores.table.loc[place, ["image_id", "caption_index"]]
+    # Tracked, so that it stays open when the page is drawn anew at the end of a run.
+    with st.expander("How another encoder reads it", key="another_encoder", on_change="rerun"):
+        attention: dict[str, Attention] = {}
+        others = readings(engine.workspace, collection, run, image)
+        if others:
+            st.html(legend(scores.attribute))
+        for name, other in others.items():
+            found = cached.reading(engine.folder, other.run_id)
+            for row in _rows(found, image, index):
+                _words(name, found, row, originals)
+                if found.attention:
+                    attention[name] = found.attention[row]
+        if attention:
+            _attention(attention)
+        with errors():
+            _form(engine, collection, run, [*images, image])
+
+
+def _rows(found: Reading, image: str, index: int) -> list[int]:
+    table = found.scores.table
+    return list(table.index[(table["image_id"] == image) & (table["caption_index"] == index)])
+
+
+def _words(name: str, found: Reading, row: int, originals: list[str]) -> None:
+    """One line, in its own scale: logits of two encoders cannot be compared."""
+    own, scores = found.scores.table.loc[row], found.scores
+    delta = f", convergence delta {own['delta']:.3f}" if own["delta"] > 0 else ""
+    coloured_caption(
+        name,
+        own["masked"].split(),
+        scores.words_of(row),
+        scores.attribute,
+        int(own["predicted"]),
+        own["confidence"],
+        originals,
+        0.0,
+        delta,
+    )
+
+
+def _attention(attention: dict[str, Attention]) -> None:
+    """One layer and head of one encoder."""
+    name, layer, head = st.columns(3)
+    chosen = name.selectbox("Attention of", list(attention), key="attention_of")
+    own = attention[chosen]
+    first, (layers, heads) = first_shown(own), own.weights.shape[:2]
+    number = layer.number_input(f"Layer, 1 to {layers}", 1, layers, first[0], key=f"layer_{layers}")
+    which = head.number_input(f"Head, 1 to {heads}", 1, heads, first[1], key=f"head_{heads}")
+    figure = attention_chart(own, number, which)
+    st.plotly_chart(
+        figure, key="attention", config={"displayModeBar": False}, alt=f"Attention of {chosen} between the words"
+    )
+    note(
+        "How much each word (row) takes from each (column); a row sums to 1, and pieces of a word are summed. It shows "
+        "what a head mixes, not what the guess rests on: for that, see the coloured words. That of a frozen encoder "
+        "does not depend on what the attacker was trained on."
+    )
+
+
+def _form(engine: Engine, collection: str, run: RunRow, images: list[str]) -> None:
+    """Choose an encoder and have it read these captions."""
+    left, right = st.columns([2, 1])
+    attacker = left.selectbox(
+        "Encoder",
+        list(ATTACKERS),
+        list(ATTACKERS).index(FIRST),
+        accept_new_options=True,
+        key="reading_encoder",
+        help="Or type the folder or name of any model of sentence-transformers or transformers; nothing is fetched.",
+    )
+    device = right.selectbox("Device", DEVICES, key="reading_device", help="auto: CUDA where there is one.")
+    note(
+        f"{attacker_entry(attacker).title}: one attacker is trained on the other images, and reads the captions of "
+        f"{counted(len(set(images)), 'image')} of this page. Each line has its own scale of colours."
+    )
+    spec = plan_reading(engine.workspace, spec_of(run), attacker, images, {"device": device})
+    start_button(engine, collection, [spec], "Read", "read_captions")

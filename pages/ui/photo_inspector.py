@@ -1,0 +1,362 @@
+"""One photograph under each condition: layers, captions, scores, words and maps; and what makes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.attribution_maps import KeptMaps, attribution_runs, kept_maps
+from capbias_core.analysis.photo_inspector import (
+    BOX,
+    STRIP,
+    hidden_of,
+    image_captions,
+    mask_of,
+    masked_folders,
+    objects_on,
+    photographs_of,
+    rescored,
+    variants,
+)
+from capbias_core.analysis.read import CaptionScores, caption_runs
+from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import read_photograph
+from capbias_core.measures.object_associations import departures_in
+from capbias_core.prepare import tokenize
+from capbias_core.present.conditions import WHAT
+from capbias_core.present.heatmap import heat_legend, heat_over, heat_text
+from capbias_core.present.overlay import layered, photograph_text, reduced
+from capbias_core.present.words import STYLE, legend
+from capbias_core.runs.artifact_runs import RUN
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import Request, plan
+from capbias_core.types import BOX_COLUMNS, CONDITIONS
+from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
+from capbias_core.workspace.conditions import ORIGINAL
+from capbias_core.workspace.person_regions import KINDS, people_sources
+from capbias_core.workspace.store import Item, RunRow, Workspace
+from pages.ui import cached
+from pages.ui.base import errors, note
+from pages.ui.coloured import coloured_caption
+from pages.ui.running import start_button
+
+ATTACKER = "ngram"  # the one that scores a caption at once
+ENOUGH = 1000  # images
+MOST_MAPS = 2  # of one caption
+LISTED = 500
+BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
+NOTHING = "nothing"
+CELL = 222
+KEPT, LIVE = "as they are kept", "as chosen above"
+
+
+def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
+    """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none. seeds: of
+    LIC_M, where a set is scored here."""
+    files = photographs_of(engine.workspace, collection)
+    if not files:
+        note(
+            f"The photographs of “{collection}” are not known. Upload some below, or name their folder on the Data "
+            "page (files named by image id)."
+        )
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        image = _picker(engine, files, sets)
+    if image not in files:
+        note(f"There is no photograph {image!r} in this collection.")
+        return
+    pixels = _pixels(str(files[image]), _changed(files[image]))
+    with right:
+        marks = _marks(engine, collection, image)
+    left, right = st.container(key="stacks_laboratory").columns([3, 2], gap="large")
+    with right:
+        hidden, reasons, how = _settings(engine, collection, attribute, marks, pixels)
+        behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
+    with left:
+        _layers(image, pixels, marks, behind, hidden.get(behind))
+    pictures = _pictures(engine, collection, image, sets, variants(pixels, hidden, how))
+    _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, seeds)
+
+
+def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> str:
+    """An image id; photographs with captions first, of very many the first ones (any other can be typed)."""
+    captioned = set()
+    for item in sets.values():
+        captioned |= set(cached.captions(engine.folder, item.hash)["image_id"]) & files.keys()
+    order = sorted(files, key=lambda image: (image not in captioned, image))
+    return st.selectbox(
+        f"Photograph ({len(files):,}, {len(captioned):,} of them captioned)",
+        order[:LISTED],
+        key="photograph",
+        bind="query-params",
+        accept_new_options=len(order) > LISTED,
+        help="By image id.",
+    )
+
+
+@st.cache_data(show_spinner=False, max_entries=16)
+def _pixels(path: str, changed: int) -> np.ndarray:
+    return read_photograph(Path(path))
+
+
+def _changed(file: Path) -> int:
+    """When a file was changed; 0 where it is gone, which reading it will say."""
+    return file.stat().st_mtime_ns if file.is_file() else 0
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _maps(folder: str, run_id: str) -> KeptMaps:
+    workspace = Workspace(folder)
+    return kept_maps(workspace, workspace.run(run_id))
+
+
+def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
+    """The outlines or boxes on a photograph, of those that are chosen where there are several; outlines first."""
+    sources = {f"{item.name} ({KINDS[item.kind]})": item for item in people_sources(engine.workspace, collection)}
+    if not sources:
+        return pd.DataFrame(columns=list(BOX_COLUMNS))
+    name = st.selectbox("Marked by", list(sources), key="marked_by") if len(sources) > 1 else next(iter(sources))
+    frame = cached.captions(engine.folder, sources[name].hash)
+    return frame[frame["image_id"] == image]
+
+
+@st.cache_data(show_spinner="Counting which objects go with a value", max_entries=16)
+def _departures(folder: str, collection: str, attribute: str, read: str) -> dict[str, float]:
+    """Of the objects that human captions name; empty where there are none. read: what they follow from."""
+    try:
+        return departures_in(Workspace(folder), collection, attribute)
+    except CapbiasError:
+        return {}
+
+
+def _settings(engine: Engine, collection: str, attribute: str, marks: pd.DataFrame, pixels: np.ndarray):
+    """What each condition hides, why others hide nothing, and how pixels are filled."""
+    st.markdown("**What is masked, and how**")
+    if marks.empty:
+        note("That can be chosen where people or objects are marked on the photograph.")
+        return *hidden_of(marks, pixels.shape[:2]), "grey"
+    departures = {}
+    if attribute:
+        read = [
+            (item.hash, item.details)
+            for kind in ("references", "attributes")
+            for item in engine.workspace.items(kind, collection)
+        ]
+        departures = _departures(engine.folder, collection, attribute, str(read))
+    things = objects_on(marks, departures)
+    chosen = st.selectbox(
+        "Object",
+        things,
+        key="object",
+        format_func=lambda name: _object_title(name, things, departures, attribute),
+        help="The conditions object and both hide it. The first is the one that goes most with a value of the "
+        "attribute in the human captions, as in the LIC paper.",
+    )
+    fraction = st.slider(
+        "Part of the person (condition part)",
+        0.1,
+        1.0,
+        HALF,
+        0.1,
+        key="fraction",
+        help="Of the pixels within the outline, this share from the top.",
+    )
+    how = st.segmented_control("Filled with", list(FILLS), default="grey", key="fill", required=True)
+    with errors():
+        return *hidden_of(marks, pixels.shape[:2], chosen or "", fraction), how
+    return {}, {}, how
+
+
+def _object_title(name: str, things: list[str], departures: dict[str, float], attribute: str) -> str:
+    return f"{name} (goes most with {attribute})" if name == things[0] and name in departures else name
+
+
+def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
+    """The photograph, large, with its layers."""
+    if marks.empty:
+        note("Nothing is marked on this photograph. Load COCO instances on the Data page, or find people below.")
+    person = foreground(marks)
+    there = {BOXES: len(marks), OUTLINES: "outline" in marks, FOREGROUND: person is not None}
+    every = [name for name, is_there in there.items() if is_there]
+    chosen = st.pills("Layers", every, selection_mode="multi", default=every[-1:], key="layers") if every else []
+    outlines = (
+        []
+        if OUTLINES not in chosen
+        else [
+            (name, mask_of(marks[marks["object"] == name], *pixels.shape[:2]))
+            for name in dict.fromkeys(marks["object"])
+        ]
+    )
+    picture = layered(
+        pixels,
+        outlines,
+        _largest_last(marks) if BOXES in chosen else None,
+        [person[side] for side in BOX] if FOREGROUND in chosen else None,
+        hidden,
+    )
+    drawn = [*chosen, *([f"what {behind} hides"] if behind != NOTHING else [])]
+    st.image(picture, width="stretch", alt=photograph_text(image, list(marks["object"]), drawn))
+
+
+def _largest_last(rows: pd.DataFrame) -> pd.DataFrame:
+    """Small boxes are drawn over large ones."""
+    sizes = (rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])
+    return rows.iloc[np.argsort(-sizes.to_numpy(dtype=float))]
+
+
+def _pictures(
+    engine: Engine, collection: str, image: str, sets: dict[str, Item], made: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The photograph under each condition: as it was captioned where that is kept, unless one wants to see others."""
+    st.markdown("**The conditions side by side**")
+    kept = _kept_pictures(engine, collection, image, sets)
+    if not kept:
+        return made
+    which = st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
+    return made | kept if which == KEPT else made
+
+
+def _strip(
+    engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str, seeds: int
+) -> None:
+    """The conditions side by side, each with its caption, score, words and map."""
+    st.html(STYLE)
+    judge = _judge(engine, collection, sets, attribute, seeds)
+    maps = attribution_runs(engine.workspace, collection, attribute) if attribute else {}
+    found = _captions(engine, image, sets, judge)
+    largest = max((float(abs(own.words).max(initial=0.0)) for _, own in found.values() if own), default=0.0)
+    if judge:
+        st.html(legend(judge[0].attribute))
+    with st.container(horizontal=True, key="strip", gap="small"):
+        for condition in [name for name in CONDITIONS if name in STRIP or name in sets]:
+            with st.container(width=CELL, border=True, key=f"cell_{condition}"):
+                st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
+                _cell_picture(condition, image, pictures, reasons)
+                _cell_caption(condition, found, judge, largest)
+                _cell_map(engine, condition, image, pictures, marks, sets, maps)
+    _what_scores(judge, image)
+    masked = {name: own for name, own in sets.items() if name in pictures and name != ORIGINAL}
+    brought = [name for name, own in masked.items() if RUN not in own.details]
+    if brought:
+        note(
+            f"The captions of {', '.join(brought)} were made elsewhere: the pictures above them are masked here, and "
+            "may differ from what the captioner saw."
+        )
+    if any(_has_map(engine, maps, item, image) for item in sets.values()):
+        st.html(heat_legend())
+
+
+def _kept_pictures(engine: Engine, collection: str, image: str, sets: dict[str, Item]) -> dict[str, np.ndarray]:
+    """The photograph as it lies in the kept folders of masked ones."""
+    found = {}
+    for condition, item in masked_folders(engine.workspace, collection, sets).items():
+        file = photographs_of(engine.workspace, collection, item.name).get(image)
+        if file and file.is_file():
+            found[condition] = _pixels(str(file), _changed(file))
+    return found
+
+
+def _cell_picture(condition: str, image: str, pictures: dict[str, np.ndarray], reasons: dict[str, str]) -> None:
+    if condition in pictures:
+        st.image(reduced(pictures[condition], 2 * CELL), width="stretch", alt=f"{image}, {condition}")
+    else:
+        note(f"No picture: {reasons.get(condition, 'somebody else masked it, and only the captions are here')}.")
+
+
+def _cell_caption(condition: str, found: dict, judge, largest: float) -> None:
+    if condition not in found:
+        note("No caption under this condition yet.")
+        return
+    caption, own = found[condition]
+    if own is None:
+        st.text(caption)
+        return
+    predicted = int(own.probabilities.argmax())
+    coloured_caption(
+        "bias score",
+        own.tokens,
+        own.words,
+        judge[0].attribute,
+        predicted,
+        own.probabilities[predicted],
+        tokenize(caption),
+        largest,
+    )
+
+
+def _has_map(engine: Engine, maps: dict[str, RunRow], item: Item, image: str) -> bool:
+    return item.name in maps and bool(_maps(engine.folder, maps[item.name].run_id).of_image(image))
+
+
+def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.DataFrame, sets, maps) -> None:
+    """The map at each word of the caption that names a value."""
+    item = sets.get(condition)
+    if item is None or item.name not in maps or condition not in pictures:
+        return
+    kept = _maps(engine.folder, maps[item.name].run_id)
+    pixels = pictures[condition]
+    person = mask_of(marks[marks["object"] == PERSON], *pixels.shape[:2])
+    for row in kept.of_image(image)[:MOST_MAPS]:
+        own, heat = kept.table.iloc[row], kept.heat(row)
+        said = heat_text(own["word"], heat, own["attribution_score"], own["pointing_game"])
+        st.image(reduced(heat_over(pixels, heat, kept.window(row), person), 2 * CELL), width="stretch", alt=said)
+        note(said)
+
+
+def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int):
+    """Scores and attackers of the captions by which every condition is scored; None where there are none."""
+    if not attribute:
+        return None
+    runs = caption_runs(engine.workspace, collection, attribute, ATTACKER)
+    own = [item.name for item in sets.values() if item.name in runs]
+    if not runs:
+        _score_button(engine, collection, sets, attribute, seeds)
+        return None
+    run = runs[own[0] if own else next(iter(runs))]
+    return cached.scores(engine.folder, run.run_id), cached.attackers(engine.folder, run.run_id, 0)
+
+
+def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
+    tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
+    if not sets or not tables:
+        return
+    first = sets.get(ORIGINAL) or next(iter(sets.values()))
+    if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
+        first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
+    note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
+    request = Request(collection, (first.name,), tables[-1].name, attribute, ("LIC_M",), seeds=seeds, words=True)
+    with errors():
+        start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
+
+
+def _captions(engine: Engine, image: str, sets: dict[str, Item], judge) -> dict[str, tuple]:
+    """The first caption of the image under each condition, and how it is scored (None where it is not)."""
+    found = {}
+    for condition, item in sets.items():
+        written = image_captions(cached.captions(engine.folder, item.hash), image)[:1]
+        if written:
+            found[condition] = written[0], rescored(*judge, image, written)[0] if judge else None
+    return found
+
+
+def _what_scores(judge, image: str) -> None:
+    if not judge:
+        return
+    scores: CaptionScores = judge[0]
+    own = scores.table[scores.table["image_id"] == image]
+    by = f"Bias score: the probability that {ATTACKER} attackers give their guess of the labelled value"
+    if own.empty:
+        note(
+            f"{by}: the mean of all that were trained on the captions of {scores.run.spec['model']}, since this image "
+            "has no label."
+        )
+        return
+    label = scores.attribute.values[int(own.iloc[0]["label"])]
+    note(
+        f"Labelled {label}. {by}; trained on the captions of {scores.run.spec['model']} without this image, and the "
+        "same for every condition."
+    )
