@@ -19,7 +19,7 @@ from pathlib import Path
 
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace.ingest import keep_attributes, keep_captions, offer
+from capbias_core.workspace.ingest import keep_attributes, keep_captions, preview_import
 from capbias_core.workspace.labels import suggested_details
 from tests.browser import READY, browser, open_page, server, settled
 
@@ -49,16 +49,21 @@ def main() -> None:
 def load(home: Path, data: Path) -> list[str]:
     """All captioners of the folder, the labels and the references, kept in a workspace."""
     workspace = Engine(home).workspace
-    labels = offer(workspace, data / "annotations" / "attributes.csv", "attributes", COLLECTION).frame
+    labels = preview_import(workspace, data / "annotations" / "attributes.csv", "attributes", COLLECTION).frame
     details = {"gender": suggested_details("gender", labels)}
     keep_attributes(workspace, labels, "labels", COLLECTION, "benchmark", details)
-    human = offer(workspace, data / "annotations" / "captions_subset.json", "references", COLLECTION)
+    human = preview_import(workspace, data / "annotations" / "captions_subset.json", "references", COLLECTION)
     keep_captions(workspace, human, "human", COLLECTION, "benchmark")
     names = []
     for path in sorted((data / "results").glob("*.json")):
         if "masked" not in path.stem:
             keep_captions(
-                workspace, offer(workspace, path, "captions", COLLECTION), path.stem, COLLECTION, "benchmark", True
+                workspace,
+                preview_import(workspace, path, "captions", COLLECTION),
+                path.stem,
+                COLLECTION,
+                "benchmark",
+                True,
             )
             names.append(path.stem)
     return names

@@ -1,7 +1,7 @@
 """How fast do all seeds of `lstm_bi` train, against a plain PyTorch loop of the same protocol? And is LIC_M the same?
 
 The plain loop is what one writes from the paper: one `nn.LSTM` with two layers, batches of 64 mixed captions, padded
-and packed, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
+and to_npz, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
 the loop's epochs before ours and half after, so that whatever else the machine does slows both. The loop runs on the
 first captioner; ours trains every captioner and seed together. LIC_M means something after the paper's 20 epochs only.
 On CUDA ours multiplies in TF32 (--precision fp32: it does not), the loop as PyTorch does by itself, in FP32.
@@ -50,8 +50,8 @@ class PlainNetwork(nn.Module):
 
     def forward(self, tokens, lengths):
         embedded = self.dropout(self.embedding(tokens))
-        packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        _, (last, _) = self.lstm(packed)
+        to_npz = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        _, (last, _) = self.lstm(to_npz)
         return self.head(self.dropout(torch.cat([last[-2], last[-1]], dim=1)))
 
 

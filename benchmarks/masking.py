@@ -15,10 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.runs.mask_runs import MASKED, masking
+from capbias_core.runs.mask_runs import MASKED, plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
-from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, offer
+from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, preview_import
 from capbias_core.workspace.store import Workspace
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         workspace = Workspace(folder)
         keep_images(workspace, args.photographs, "c")
         start = time.perf_counter()
-        outlines = offer(workspace, args.instances, SEGMENTS, "c")
+        outlines = preview_import(workspace, args.instances, SEGMENTS, "c")
         keep_segments(workspace, outlines, "outlines", "c", args.instances.name)
         print(f"outlines read and kept: {time.perf_counter() - start:.1f} s")
         names = sorted(set(outlines.frame["object"]) - {PERSON})
@@ -46,7 +46,7 @@ def _mask(workspace: Workspace, fill: str, departures: dict[str, float]) -> None
     start, busy, written = time.perf_counter(), time.process_time(), 0
     for condition in MASKED:
         before = time.perf_counter()
-        run_one(workspace, masking(workspace, "c", condition, fill=fill, departures=departures), lambda *_: None)
+        run_one(workspace, plan_masking(workspace, "c", condition, fill=fill, departures=departures), lambda *_: None)
         rows = workspace.items("images", "c")[-1].rows
         written += rows
         print(f"{condition}: {rows} photographs in {time.perf_counter() - before:.1f} s")

@@ -21,7 +21,7 @@ from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
     SEGMENTS,
-    Offered,
+    ImportPreview,
     dropped_labels,
     keep_attributes,
     keep_captions,
@@ -29,8 +29,8 @@ from capbias_core.workspace.ingest import (
     keep_images,
     keep_objects,
     keep_segments,
-    offer,
     outdated,
+    preview_import,
     twins_text,
 )
 from capbias_core.workspace.labels import mapping_details
@@ -180,7 +180,7 @@ def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
     else:
         found = detect(path)
         columns, title = _columns(found, kind), FORMATS[found.format].title
-    offered = offer(engine.workspace, path, kind, collection, columns)
+    offered = preview_import(engine.workspace, path, kind, collection, columns)
     note(f"{path.name}: {title}.")
     st.subheader("3 · Report")
     left, right = _stacking("report").columns([3, 2], gap="large")
@@ -209,7 +209,7 @@ def _columns(found, kind: str) -> dict[str, str | None]:
     return chosen
 
 
-def _mapping(offered: Offered, known: dict[str, Attribute]) -> dict:
+def _mapping(offered: ImportPreview, known: dict[str, Attribute]) -> dict:
     """Which column is which protected attribute, and what each label in it becomes."""
     st.markdown("**Protected attributes**")
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
@@ -264,7 +264,7 @@ def _labels(column: str, counts: pd.Series, attribute) -> dict[str, str | None]:
     return mapping
 
 
-def _keep(engine: Engine, offered: Offered, path: Path, collection: str, mapped: dict) -> None:
+def _keep(engine: Engine, offered: ImportPreview, path: Path, collection: str, mapped: dict) -> None:
     st.subheader("4 · Keep")
     left, middle, right = _stacking("keep").columns([3, 4, 2], vertical_alignment="bottom")
     name = left.text_input("Name", suggested_name(path.stem), key=f"name_{path}")

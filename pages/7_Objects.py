@@ -164,8 +164,8 @@ def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
     st.plotly_chart(drawn, key="objects_chart", config={"displayModeBar": False}, alt=f"Objects, {CHARTS[chosen]}")
     note(
         {
-            "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names the "
-            "value more often beside it than people do.",
+            "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names "
+            "the value more often beside it than people do.",
             "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
         }[chosen]
     )

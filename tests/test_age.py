@@ -313,7 +313,7 @@ def test_labels_of_kept_captions(here, capsys):
 
 def test_counting_keeps_nothing(here):
     workspace = Workspace(here / "own")
-    offered = ingest.offer(workspace, here / "human.json", "references", "c")
+    offered = ingest.preview_import(workspace, here / "human.json", "references", "c")
     item = ingest.keep_captions(workspace, offered, "human", "c", "human.json")
     derived = ingest.derive(workspace, item, get_attribute("age"))
     assert (derived.counts, derived.neither) == ({"young": 24, "old": 30}, 6)

@@ -10,7 +10,7 @@ from capbias_core.aggregate import Estimate, difference, estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.aggregate.ranking import holm
-from capbias_core.metrics import HeldOut, Naming, Parts
+from capbias_core.metrics import HeldOut, Naming, Ratio
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.ratio import ratio
 
@@ -285,5 +285,5 @@ def test_an_undefined_value_is_never_told_apart():
 
 def test_parts_are_summed_before_the_quotient():
     held = Naming(("1", "2"), np.array([0, 0, 1]), np.zeros(3, int), np.zeros((3, 2), bool))
-    found = estimate(Parts(np.array([1.0, 1, 0]), np.array([1.0, 0, 1])), held, 10)
+    found = estimate(Ratio(np.array([1.0, 1, 0]), np.array([1.0, 0, 1])), held, 10)
     assert found.value == 10 and found.sums.tolist() == [[2, 1], [0, 1]]

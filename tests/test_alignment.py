@@ -76,12 +76,12 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize("to_npz", [False, True], ids=["plain", "gz"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_vectors(tmp_path, name, packed):
-    path = tmp_path / (f"{name}.gz" if packed else name)
+def test_every_format_gives_the_same_vectors(tmp_path, name, to_npz):
+    path = tmp_path / (f"{name}.gz" if to_npz else name)
     data = FORMATS[name](ROWS)
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(data) if to_npz else data)
     found = read_vectors(path, {"naïve", "cat", "dog"})
     assert found.words == ("cat", "naïve") and found.matrix.dtype == np.float32
     assert found.matrix.tolist() == [[1, 0, 0.25], [1, 1, 1]]
@@ -332,7 +332,7 @@ def test_words_of_later_captions_are_looked_up_in_the_same_file(tools, tmp_path)
     item = kept(workspace, path)
     later = tmp_path / "later.csv"
     later.write_text("image_id,caption\n1,someone unrelated ocarina\n")
-    ingest.keep_captions(workspace, ingest.offer(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    ingest.keep_captions(workspace, ingest.preview_import(workspace, later, "captions", "c"), "later", "c", "later.csv")
     (again,) = workspace.items("vectors", "c")
     assert again.hash == item.hash and looked_up(workspace, item.hash) > {"unrelated", "ocarina", "spanner"}
     assert again.details["found"] == 7
@@ -344,7 +344,7 @@ def test_a_changed_file_is_not_taken_for_the_same(tools, tmp_path):
     path.write_text("someone 1 2 3\nunrelated 1 2 3\n")
     later = tmp_path / "later.csv"
     later.write_text("image_id,caption\n1,someone unrelated\n")
-    ingest.keep_captions(workspace, ingest.offer(workspace, later, "captions", "c"), "later", "c", "later.csv")
+    ingest.keep_captions(workspace, ingest.preview_import(workspace, later, "captions", "c"), "later", "c", "later.csv")
     assert "unrelated" not in looked_up(workspace, item.hash)
     assert kept(workspace, path).hash != item.hash and [own.name for own in workspace.items("vectors")] == ["my glove"]
 

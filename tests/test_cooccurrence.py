@@ -13,7 +13,7 @@ from capbias_core.aggregate import comparison, rank
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from, evidence_of
-from capbias_core.metrics import Cooccurrence, Tally
+from capbias_core.metrics import Cooccurrence, CooccurrenceCounts
 from capbias_core.metrics.bias_amplification import bias_amplification as ba
 from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.prepare.tasks import content_words, encode, named_objects, object_names, pair_counts
@@ -21,14 +21,14 @@ from capbias_core.prepare.tasks import content_words, encode, named_objects, obj
 GENDER = get_attribute("gender")
 
 
-def tally(values, tasks) -> Tally:
+def tally(values, tasks) -> CooccurrenceCounts:
     """The counts of captions given as (n, K) and (n, L) booleans."""
     values, tasks = (csr_array(np.asarray(side, dtype=np.int32)) for side in (values, tasks))
     counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
-    return Tally.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
+    return CooccurrenceCounts.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
 
 
-def compared(metric, human: Tally, model: Tally) -> float:
+def compared(metric, human: CooccurrenceCounts, model: CooccurrenceCounts) -> float:
     """The value where the human side itself decides."""
     return float(metric(human, model, (human, model)))
 

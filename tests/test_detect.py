@@ -28,7 +28,7 @@ from capbias_core.load import read_attributes, read_boxes, read_captions, read_o
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.variants import variants
 from capbias_core.present.detection import agreement_line, agreement_table
-from capbias_core.runs.artifact_runs import making
+from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -93,7 +93,7 @@ def silent(share: float, text: str) -> None:
 
 def spec_of(workspace: Workspace, yolo: Path, **options):
     options = {WEIGHTS: weights_option(workspace, str(yolo)), **options}
-    return making(workspace, "c", "detect", "yolo" + str(options.get("confidence", "")), options)
+    return plan_artifact(workspace, "c", "detect", "yolo" + str(options.get("confidence", "")), options)
 
 
 # overlap and agreement
@@ -506,7 +506,7 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
 
     def asked(confidence: float) -> int:
         options = {WEIGHTS: weights_option(looked_at, str(yolo)), "confidence": confidence}
-        spec = making(looked_at, "c", "detect", "one name", options)
+        spec = plan_artifact(looked_at, "c", "detect", "one name", options)
         if looked_at.enqueue(spec.run_id, "c", asdict(spec), "token"):
             execute(str(looked_at.folder), spec.run_id, "token")
         assert looked_at.run(spec.run_id).status == "finished"

@@ -38,7 +38,7 @@ from capbias_core.vision.grad_cam import (
 )
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.labels import suggested_details
-from capbias_core.workspace.person_regions import frozen_people
+from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import frozen_photographs
 from capbias_core.workspace.store import Workspace
 from tests.captioners import save_blip, save_git
@@ -367,11 +367,11 @@ def test_what_a_run_cannot_do_without(workspace):
         keep_outlines(workspace, "nobody", {"99": AWAY})
         measured(workspace, people="nobody")
     with pytest.raises(CapbiasError, match=r"2 sets of outlines.*--people"):
-        frozen_people(workspace, "c")
+        resolve_person_regions(workspace, "c")
     with pytest.raises(CapbiasError, match="outlines or boxes 'typo'"):
-        frozen_people(workspace, "c", "typo")
+        resolve_person_regions(workspace, "c", "typo")
     with pytest.raises(CapbiasError, match="import --kind segments"):
-        frozen_people(workspace, "empty")
+        resolve_person_regions(workspace, "empty")
 
 
 def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):

@@ -18,7 +18,7 @@ from capbias_core.analysis.published import beside_measured
 from capbias_core.attackers.base import probabilities, silent
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.image_judge import LookingCrew, names_of, photographs_condition
+from capbias_core.measures.image_judge import JudgeTrainer, names_of, photographs_condition
 from capbias_core.measures.lic import estimates_of
 from capbias_core.measures.training import caption_lists
 from capbias_core.metrics import METRICS, HeldOut
@@ -416,14 +416,14 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
 
 
 def test_a_captioner_judges_its_own_captions(blip, tmp_path):
-    from capbias_core.runs.caption_runs import captioning
+    from capbias_core.runs.caption_runs import plan_captioning
     from capbias_core.workspace.photographs import ORIGINALS
 
     workspace = kept(tmp_path, 80, pictures=8)
     with pytest.raises(CapbiasError, match="not known here"):
         plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
-    making = captioning(workspace, "set", str(blip), name="own")
+    making = plan_captioning(workspace, "set", str(blip), name="own")
     captions = workspace.frame(workspace.item("captions", "one", "set").hash)
     workspace.keep("captions", "own", captions, "set", "made", {"made_by": making.options})
     request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
@@ -477,8 +477,8 @@ def test_each_caption_is_read_with_its_own_picture():
         [(image, index, f"{image} {index}") for image, index in rows], columns=["image_id", "caption_index", "caption"]
     )
     lists = caption_lists(frame, images, np.array([0, 1, 0, 1]), 2, list)
-    crew = LookingCrew(None, 2, np.array([0, 1, 0, 1]), tuple(images), silent, 2)
-    pairs, _ = crew._cases(lists, [], None)
+    trainer = JudgeTrainer(None, 2, np.array([0, 1, 0, 1]), tuple(images), silent, 2)
+    pairs, _ = trainer._cases(lists, [], None)
     assert sorted(f"{images[place]} {text[-1]}" for place, text in pairs) == sorted(frame["caption"])
     assert all(text.startswith(images[place]) for place, text in pairs) and len(pairs) == 7
 

@@ -19,7 +19,7 @@ from capbias_core.load.segments import read_segments
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs import mask_runs as experiment
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import folder_name, masking
+from capbias_core.runs.mask_runs import folder_name, plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.vision.mask_regions import Hiding, NothingToHide, hidden_pixels, regions_to_drop
@@ -435,7 +435,7 @@ def digests(workspace: Workspace) -> dict[str, str]:
 
 def test_a_folder_of_masked_photographs(scene, pixels):
     before = digests(scene)
-    spec = masking(scene, "c", "segment", fill="mean")
+    spec = plan_masking(scene, "c", "segment", fill="mean")
     outcome = run_one(scene, spec, quiet)
     item = scene.item("images", "photographs (segment masked, mean)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
@@ -453,10 +453,10 @@ def test_a_folder_of_masked_photographs(scene, pixels):
 
 
 def test_the_objects_of_a_run_are_said_in_it(scene):
-    spec = masking(scene, "c", "both", departures=GOES)
+    spec = plan_masking(scene, "c", "both", departures=GOES)
     outcome = run_one(scene, spec, quiet)
     assert "1 of them show none of the correlated objects" in outcome.notes[1]
-    assert spec.run_id != masking(scene, "c", "both", departures={"tennis racket": 0.3}).run_id
+    assert spec.run_id != plan_masking(scene, "c", "both", departures={"tennis racket": 0.3}).run_id
 
 
 def files_of(scene: Workspace, name: str) -> dict:
@@ -465,7 +465,7 @@ def files_of(scene: Workspace, name: str) -> dict:
 
 def test_photographs_without_the_object_stay_as_they_are(scene, pixels):
     """1 shows a racket, 2 a person and 3 a dog; 4 has outlines of another size, 5 cannot be read."""
-    spec = masking(scene, "c", "object", departures=GOES)
+    spec = plan_masking(scene, "c", "object", departures=GOES)
     masked, unmasked, left_out = run_one(scene, spec, quiet).notes
     files = files_of(scene, "photographs (object masked)")
     assert sorted(files) == ["1", "2", "3"]
@@ -480,8 +480,8 @@ def test_photographs_without_the_object_stay_as_they_are(scene, pixels):
 
 @pytest.mark.parametrize(("condition", "hidden"), [("object", RACKET), ("both", RACKET | PERSON)])
 def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, pixels, condition, hidden):
-    spec = masking(scene, "c", condition, departures=GOES, only_masked=True)
-    assert spec.run_id != masking(scene, "c", condition, departures=GOES).run_id
+    spec = plan_masking(scene, "c", condition, departures=GOES, only_masked=True)
+    assert spec.run_id != plan_masking(scene, "c", condition, departures=GOES).run_id
     masked, left_out = run_one(scene, spec, quiet).notes
     files = files_of(scene, f"photographs ({condition} masked, only masked)")
     assert list(files) == ["1"] and (read_photograph(files["1"]) == filled(pixels, hidden)).all()
@@ -492,19 +492,19 @@ def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, 
 def test_a_folder_in_which_nothing_would_be_masked_is_refused(scene):
     for only in (False, True):
         with pytest.raises(CapbiasError, match=r"5 photographs, none .* \(\d: without one of the corr"):
-            run_one(scene, masking(scene, "c", "object", departures={"boat": 1.0}, only_masked=only), quiet)
+            run_one(scene, plan_masking(scene, "c", "object", departures={"boat": 1.0}, only_masked=only), quiet)
     assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
-    run_one(scene, masking(scene, "c", "segment", people="outlines", labelled="labels"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment", people="outlines", labelled="labels"), quiet)
     item = scene.item("images", "photographs (segment masked, labelled people)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert (read_photograph(files["1"]) == filled(pixels, SMALL)).all()
     assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
     with pytest.raises(CapbiasError, match="labelled people where everybody"):
-        masking(scene, "c", "segment", people="outlines", labelled="labels", whose="all")
+        plan_masking(scene, "c", "segment", people="outlines", labelled="labels", whose="all")
 
 
 def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
@@ -519,7 +519,7 @@ def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
     keep_images(scene, folder, "c")
     rows = pd.concat([SCENE["1"], SCENE["2"], SCENE["5"], SCENE["5"].assign(image_id="4")], ignore_index=True)
     scene.keep("segments", "outlines", rows, "c", "instances.json")
-    outcome = run_one(scene, masking(scene, "c", "segment"), quiet)
+    outcome = run_one(scene, plan_masking(scene, "c", "segment"), quiet)
     item = scene.item("images", "photographs (segment masked)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert sorted(files) == ["2", "4", "5"]
@@ -530,17 +530,17 @@ def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
 
 
 def test_the_same_content_is_masked_once(scene, monkeypatch):
-    run_one(scene, masking(scene, "c", "segment"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
     drawings = []
     monkeypatch.setattr(experiment, "_mask_one", lambda *given: drawings.append(given))
-    run_one(scene, masking(scene, "c", "segment", name="again"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment", name="again"), quiet)
     assert drawings == [] and scene.item("images", "again", "c").rows == 2
 
 
 def test_other_content_is_another_folder(scene):
-    run_one(scene, masking(scene, "c", "segment"), quiet)
-    run_one(scene, masking(scene, "c", "segment", fill="blur"), quiet)
-    run_one(scene, masking(scene, "c", "part", fraction=0.25), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment", fill="blur"), quiet)
+    run_one(scene, plan_masking(scene, "c", "part", fraction=0.25), quiet)
     hashes = {item.hash for item in scene.items("images", "c")}
     assert len(hashes) == 4 and len(list((scene.folder / "pictures").iterdir())) == 3
 
@@ -550,29 +550,29 @@ def test_a_run_that_is_stopped_leaves_nothing(scene):
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        run_one(scene, masking(scene, "c", "segment"), stop)
+        run_one(scene, plan_masking(scene, "c", "segment"), stop)
     assert list((scene.folder / "pictures").iterdir()) == [] and len(scene.items("images", "c")) == 1
 
 
 def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
     left = scene.folder / "pictures" / ".0123456789abcdef-half"
     left.mkdir(parents=True)
-    run_one(scene, masking(scene, "c", "segment"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
     assert left.exists()
     monkeypatch.setattr(experiment, "FORGOTTEN", time.time() - left.stat().st_mtime - 1)
-    run_one(scene, masking(scene, "c", "box"), quiet)
+    run_one(scene, plan_masking(scene, "c", "box"), quiet)
     assert not left.exists()
 
 
 def test_where_nothing_can_be_masked_nothing_is_kept(scene):
     scene.keep("segments", "elsewhere", outlines(outline_row("77", "person", PERSON)), "c", "f")
     with pytest.raises(CapbiasError, match="5 photographs, none of which can be masked"):
-        run_one(scene, masking(scene, "c", "segment", people="elsewhere"), quiet)
+        run_one(scene, plan_masking(scene, "c", "segment", people="elsewhere"), quiet)
     assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene):
-    run_one(scene, masking(scene, "c", "segment"), quiet)
+    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
     item = scene.item("images", "photographs (segment masked)", "c")
     scene.delete(item)
     assert list((scene.folder / "pictures").iterdir()) == []
@@ -595,12 +595,12 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
 def test_what_does_not_go_together_is_refused(scene, asked, said):
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
     with pytest.raises(CapbiasError, match=said):
-        masking(scene, "c", **asked)
+        plan_masking(scene, "c", **asked)
 
 
 def test_a_run_of_the_engine(scene):
     engine = Engine(scene.folder)
-    spec = masking(scene, "c", "box")
+    spec = plan_masking(scene, "c", "box")
     engine.submit([spec], "c")
     (row,) = engine.wait([spec.run_id])
     engine.close()
@@ -730,7 +730,7 @@ def test_real_photographs(coco_bias, tmp_path):
     keep_images(workspace, coco_bias / "images", "c")
     segments = read_segments(coco_bias / "annotations" / "instances_subset.json")
     workspace.keep("segments", "outlines", segments, "c", "instances.json")
-    run_one(workspace, masking(workspace, "c", "segment"), quiet)
+    run_one(workspace, plan_masking(workspace, "c", "segment"), quiet)
     item = workspace.item("images", "photographs (segment masked)", "c")
     assert item.rows == 24
     files = photograph_files(workspace, frozen_photographs(workspace, "c", item.name))

@@ -126,7 +126,7 @@ REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), reference
 
 
 def keep_objects(workspace, tmp_path, name, annotations):
-    offered = ingest.offer(workspace, written(tmp_path, instances(annotations)), "objects", "c")
+    offered = ingest.preview_import(workspace, written(tmp_path, instances(annotations)), "objects", "c")
     return ingest.keep_objects(workspace, offered, name, "c", "instances.json")
 
 

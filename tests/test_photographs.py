@@ -14,7 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures import FAMILIES, Family
 from capbias_core.measures.base import Outcome
-from capbias_core.runs.artifact_runs import making
+from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.ingest import keep_images, picture_path
 from capbias_core.workspace.photographs import file_digests, frozen_photographs, photograph_files
@@ -184,16 +184,16 @@ def test_a_run_that_makes_an_item(tmp_path, folder, monkeypatch):
     monkeypatch.setitem(FAMILIES, "copies", family)
     workspace = Workspace(tmp_path / "home")
     keep_images(workspace, folder, "mine")
-    spec = making(workspace, "mine", "copies", "people", {})
+    spec = plan_artifact(workspace, "mine", "copies", "people", {})
     assert workspace.enqueue(spec.run_id, "mine", vars(spec), "token")
     assert workspace.claim(spec.run_id, "token")
     outcome = run_one(workspace, spec, lambda share, text: None)
     workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
     assert workspace.frame(workspace.item("boxes", "people", "mine").hash)["image_id"].tolist() == ["785", "872"]
-    assert making(workspace, "mine", "copies", "people", {}).run_id == spec.run_id
+    assert plan_artifact(workspace, "mine", "copies", "people", {}).run_id == spec.run_id
     assert not workspace.enqueue(spec.run_id, "mine", vars(spec), "other"), "it is not made twice"
     workspace.delete(workspace.item("boxes", "people", "mine"))
-    again = making(workspace, "mine", "copies", "people", {})
+    again = plan_artifact(workspace, "mine", "copies", "people", {})
     assert workspace.enqueue(again.run_id, "mine", vars(again), "other"), "what was deleted can be made again"
 
 

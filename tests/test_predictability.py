@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from capbias_core.analysis import read
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.measures.multi import combinations
-from capbias_core.metrics import Tally
+from capbias_core.metrics import CooccurrenceCounts
 from capbias_core.metrics.multi_attribute import combination_to_value, value_to_combination, variance_of_values
 from capbias_core.metrics.predictability import (
     accuracy,
@@ -32,11 +32,11 @@ from capbias_core.workspace.store import Workspace
 QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
 
 
-def tally(values: np.ndarray, tasks: np.ndarray) -> Tally:
+def tally(values: np.ndarray, tasks: np.ndarray) -> CooccurrenceCounts:
     """The counts of captions given as (n, K) and (n, L) booleans."""
     values, tasks = (csr_array(side.astype(np.int32)) for side in (values, tasks))
     counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
-    return Tally.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
+    return CooccurrenceCounts.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
 
 
 def all_combinations(tasks: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The BiLSTM attacker, against PyTorch's own packed LSTM with the same weights, and on captions with a planted cue."""
+"""The BiLSTM attacker, against PyTorch's own to_npz LSTM with the same weights, and on captions with a planted cue."""
 
 import subprocess
 import sys
@@ -90,7 +90,7 @@ def test_one_seed_one_result_whatever_the_process_drew():
 
 
 def packed_logits(model, captions: list[str]) -> np.ndarray:
-    """The same weights in one two-layer `nn.LSTM`, over padded and packed captions."""
+    """The same weights in one two-layer `nn.LSTM`, over padded and to_npz captions."""
     network = model.network
     lstm = nn.LSTM(12, 16, num_layers=2, batch_first=True, bidirectional=True)
     with torch.no_grad():

@@ -11,7 +11,7 @@ from capbias_core.load.report import report_segments
 from capbias_core.load.segments import outline_fault, read_segments, run_lengths, segment_table
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.workspace import ingest
-from capbias_core.workspace.ingest import keep_images, keep_segments, offer
+from capbias_core.workspace.ingest import keep_images, keep_segments, preview_import
 from capbias_core.workspace.store import Workspace
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
@@ -36,10 +36,10 @@ def test_outlines_by_hand(tmp_path):
     rows = [annotation(), annotation(2, 18, RUNS, iscrowd=1), annotation(2, 18, {**RUNS, "counts": "132"})]
     table = segment_table(written(tmp_path, rows, ((1, 10, 12), (2, 2, 3))))
     assert list(table.frame.columns) == list(SEGMENT_COLUMNS)
-    first, crowd, packed = table.frame.itertuples(index=False)
+    first, crowd, to_npz = table.frame.itertuples(index=False)
     assert first[:9] == ("1", "person", False, 10, 12, 1, 1, 4, 4) and json.loads(first.outline) == SQUARE
     assert crowd[:5] == ("2", "dog", True, 2, 3) and json.loads(crowd.outline) == RUNS
-    assert not packed.crowd
+    assert not to_npz.crowd
     assert (table.rows, table.others, table.problem_count) == (3, 0, 0)
 
 
@@ -113,8 +113,8 @@ def test_only_images_that_are_asked_for(tmp_path):
     "runs", [[0, 5], [5], [1, 3, 2], [7, 40, 1, 0, 900, 31, 33, 1023, 1, 65536], [3, 2, 1, 1, 1, 1]]
 )
 def test_compressed_run_lengths_are_those_of_pycocotools(runs):
-    packed = mask.frPyObjects({"size": [sum(runs), 1], "counts": runs}, sum(runs), 1)["counts"].decode()
-    assert run_lengths(packed) == runs
+    to_npz = mask.frPyObjects({"size": [sum(runs), 1], "counts": runs}, sum(runs), 1)["counts"].decode()
+    assert run_lengths(to_npz) == runs
 
 
 @pytest.mark.parametrize("text", ["P", "1 3", "é", "PPPPPPPPPP1"])
@@ -153,9 +153,9 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     (tmp_path / "pictures" / "000002.png").touch()
     keep_images(workspace, tmp_path / "pictures", "c")
     path = written(tmp_path, [annotation(1), annotation(2)])
-    assert len(offer(workspace, path, "segments", "c").frame) == 2
+    assert len(preview_import(workspace, path, "segments", "c").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
-    offered = offer(workspace, path, "segments", "c")
+    offered = preview_import(workspace, path, "segments", "c")
     assert list(offered.frame["image_id"]) == ["2"] and offered.report.others == 1
     item = keep_segments(workspace, offered, "outlines", "c", path.name)
     assert workspace.frame(item.hash).equals(offered.frame)

@@ -33,7 +33,7 @@ from capbias_core.attackers.training import (
 )
 from capbias_core.attackers.transformer import TransformerAttacker, positions
 from capbias_core.errors import Cancelled
-from capbias_core.measures import training as crew
+from capbias_core.measures import training as trainer
 from capbias_core.prepare import balanced_split
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
@@ -228,10 +228,10 @@ def test_padded_captions_of_several_seeds_are_pytorchs_packed_ones(unit, ways):
                 for name, value in layer.named_parameters():
                     for way, ending in enumerate(("", "_reverse")[:ways]):
                         getattr(plain, f"{name}_l{depth}{ending}").copy_(value[0, way])
-        packed = pack_padded_sequence(
+        to_npz = pack_padded_sequence(
             network.words[0][tokens[seed]], lengths[seed], batch_first=True, enforce_sorted=False
         )
-        last = plain(packed)[1]
+        last = plain(to_npz)[1]
         last = (last[0] if unit == "lstm" else last)[-ways:]
         head = network.head.layers[0]
         expected = torch.cat(list(last), dim=1) @ head.weight[0].T + head.bias[0]
@@ -503,10 +503,12 @@ class Remembering:
         return np.array([[float(word) if word.isdigit() else np.nan] for word in last])
 
 
-def crew_of(seeds: int) -> tuple[crew.Crew, Remembering, list]:
+def crew_of(seeds: int) -> tuple[trainer.AttackerTrainer, Remembering, list]:
     attacker, reports = Remembering(), []
     images = tuple(f"i{place}" for place in range(40))
-    own = crew.Crew(attacker, 2, np.arange(40) % 2, images, lambda *report: reports.append(report), 2 * seeds)
+    own = trainer.AttackerTrainer(
+        attacker, 2, np.arange(40) % 2, images, lambda *report: reports.append(report), 2 * seeds
+    )
     return own, attacker, reports
 
 
@@ -515,7 +517,7 @@ def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
     own, attacker, reports = crew_of(3)
     # The caption of image 7 at index 1 is "word1 7": what a fit is given and what it is scored on can be read off it.
     lists = [
-        crew.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
+        trainer.CaptionList(np.arange(40), [f"word{index} {image}" for image in range(40)], np.arange(40))
         for index in (0, 1)
     ]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
@@ -534,9 +536,9 @@ def test_a_run_fits_every_index_and_split_at_once_on_its_own_captions(aligned):
 
 
 def test_a_large_run_keeps_few_attackers_at_a_time(monkeypatch):
-    monkeypatch.setattr(crew, "MOST_TOGETHER", 2)
+    monkeypatch.setattr(trainer, "MOST_TOGETHER", 2)
     own, attacker, reports = crew_of(3)
-    lists = [crew.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
+    lists = [trainer.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
     splits = [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)]
     own.fits = 3
     assert len(list(own.logits(lists, splits, "captions"))) == 3
@@ -546,14 +548,14 @@ def test_a_large_run_keeps_few_attackers_at_a_time(monkeypatch):
 
 def test_less_memory_means_fewer_at_a_time_and_at_least_one(monkeypatch):
     """Half of what is free, less what training takes, over what each keeps: (1000 / 2 - 100) / 20 = 20."""
-    assert crew.together_at_most(20, 100, 1000) == 20
-    assert crew.together_at_most(20, 100, 10**9) == crew.MOST_TOGETHER
-    assert crew.together_at_most(20, 600, 1000) == 1 == crew.together_at_most(20, 0, 0)
-    assert 0 < crew.free_memory() < 2**50
+    assert trainer.together_at_most(20, 100, 1000) == 20
+    assert trainer.together_at_most(20, 100, 10**9) == trainer.MOST_TOGETHER
+    assert trainer.together_at_most(20, 600, 1000) == 1 == trainer.together_at_most(20, 0, 0)
+    assert 0 < trainer.free_memory() < 2**50
     own, attacker, _ = crew_of(3)
     monkeypatch.setattr(Remembering, "memory", lambda self, corpus, rows, labels, k: (100, 0), raising=False)
-    monkeypatch.setattr(crew, "free_memory", lambda: 400)
-    lists = [crew.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
+    monkeypatch.setattr(trainer, "free_memory", lambda: 400)
+    lists = [trainer.CaptionList(np.arange(40), [f"a {image}" for image in range(40)], np.arange(40))]
     assert len(list(own.logits(lists, [balanced_split(np.arange(40) % 2, 2, seed) for seed in range(3)], "x"))) == 3
     assert [len(asked) for asked in attacker.asked] == [2, 1]
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
-from capbias_core.metrics.base import Cooccurrence, Parts, Tally
+from capbias_core.metrics.base import Cooccurrence, CooccurrenceCounts, Ratio
 
 BOOTSTRAP_SEED = 20220619
 
@@ -67,12 +67,12 @@ def quotient(sums: np.ndarray) -> np.ndarray:
     return values
 
 
-def _per_seed(parts: Parts, seed: np.ndarray, scale: float) -> np.ndarray:
+def _per_seed(parts: Ratio, seed: np.ndarray, scale: float) -> np.ndarray:
     _, codes = np.unique(seed, return_inverse=True)
     return scale * np.bincount(codes, parts.numerator) / np.bincount(codes, parts.denominator)
 
 
-def _sums(parts: Parts, image: np.ndarray, n_images: int) -> np.ndarray:
+def _sums(parts: Ratio, image: np.ndarray, n_images: int) -> np.ndarray:
     columns = [image_sums(part, image, n_images) for part in (parts.numerator, parts.denominator)]
     return np.column_stack(columns)
 
@@ -83,7 +83,7 @@ def _of_seen(evidence, sums: np.ndarray, seed_values: np.ndarray, scale: float) 
     return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale, quotient)
 
 
-def estimate(parts: Parts, evidence, scale: float) -> Estimate:
+def estimate(parts: Ratio, evidence, scale: float) -> Estimate:
     """The estimate of one metric from its parts and the evidence that they were read from."""
     sums = _sums(parts, evidence.image, len(evidence.images))
     seed = getattr(evidence, "seed", None)
@@ -91,7 +91,7 @@ def estimate(parts: Parts, evidence, scale: float) -> Estimate:
     return _of_seen(evidence, sums, seed_values, scale)
 
 
-def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Estimate:
+def difference(parts_m: Ratio, model, parts_d: Ratio, human, scale: float) -> Estimate:
     """Captioner minus references, paired on images and seeds (both were split alike)."""
     if model.images != human.images or set(model.seed) != set(human.seed):
         raise ValueError("the two sides of a difference must be measured on the same images and seeds")
@@ -102,7 +102,11 @@ def difference(parts_m: Parts, model, parts_d: Parts, human, scale: float) -> Es
 
 
 def comparison(
-    compare: Callable[[Tally, Tally, tuple[Tally, Tally]], np.ndarray], evidence: Cooccurrence, scale: float
+    compare: Callable[
+        [CooccurrenceCounts, CooccurrenceCounts, tuple[CooccurrenceCounts, CooccurrenceCounts]], np.ndarray
+    ],
+    evidence: Cooccurrence,
+    scale: float,
 ) -> Estimate:
     """The estimate of a metric that compares the counts of both sides.
 
@@ -110,11 +114,13 @@ def comparison(
     from noisier counts, it would shift the draws away from the value.
     """
     n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
-    whole = tuple(Tally.of(side.sum(axis=0), evidence.n_values, n_tasks) for side in (evidence.human, evidence.model))
+    whole = tuple(
+        CooccurrenceCounts.of(side.sum(axis=0), evidence.n_values, n_tasks) for side in (evidence.human, evidence.model)
+    )
 
     def of(sums: np.ndarray) -> np.ndarray:
         sides = sums[..., :columns], sums[..., columns:]
-        return compare(*(Tally.of(side, evidence.n_values, n_tasks) for side in sides), whole)
+        return compare(*(CooccurrenceCounts.of(side, evidence.n_values, n_tasks) for side in sides), whole)
 
     sums = csr_array(hstack([evidence.human, evidence.model]))
     return Estimate(evidence.images, sums, np.zeros(0), scale, of)

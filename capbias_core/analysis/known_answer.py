@@ -13,7 +13,7 @@ from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.base import PROTOCOL, Progress
 from capbias_core.measures.ratio_error import naming
-from capbias_core.metrics import HeldOut, Parts
+from capbias_core.metrics import HeldOut, Ratio
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.runs.plan import Request, plan
@@ -151,4 +151,4 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
     evidence = HeldOut(images, seed, image, values[image], right[:, None])
-    return estimate(Parts(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)
+    return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)

@@ -43,7 +43,7 @@ def keep_people(workspace: Workspace, file: str, collection: str) -> Item:
     """Keep the outlines of a COCO instances file, or the boxes of a table. Raises CapbiasError for another file."""
     path, name = Path(file), people_name(file)
     if path.suffix.lower() == ".json":
-        offered = ingest.offer(workspace, path, SEGMENTS, collection)
+        offered = ingest.preview_import(workspace, path, SEGMENTS, collection)
         warn([offered.report])
         return ingest.keep_segments(workspace, offered, name, collection, path.name)
     return workspace.keep(BOXES, name, read_boxes(path).frame, collection, path.name)

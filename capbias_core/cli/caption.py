@@ -11,7 +11,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NAME, RunSpec
-from capbias_core.runs.caption_runs import captioning, coco_results
+from capbias_core.runs.caption_runs import coco_results, plan_captioning
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.photographs import masked_so
@@ -88,7 +88,7 @@ def _check(args) -> None:
 def _run(workspace: Workspace, collection: str, photographs: str, args) -> tuple[int, str]:
     """The exit code, and the set as COCO results, '' where there is none."""
     settings = {key: getattr(args, key) for key in ("beams", "length", "batch", "device")}
-    spec = captioning(workspace, collection, args.captioner, photographs, args.name, **settings)
+    spec = plan_captioning(workspace, collection, args.captioner, photographs, args.name, **settings)
     code = outcome(run_all(workspace, [spec], collection))
     if code != DONE:
         return code, ""

@@ -18,7 +18,7 @@ from capbias_core.load.objects import kept_name
 from capbias_core.load.photographs import find_pictures
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
-from capbias_core.runs.artifact_runs import making, named_after
+from capbias_core.runs.artifact_runs import named_after, plan_artifact
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.overlap import PERSON
 from capbias_core.workspace.boxes import BOXES, CONFIDENCE, WEIGHTS, images_of, weights_option
@@ -106,7 +106,7 @@ def _of_collection(workspace: Workspace, option: dict, output: Path | None, args
     collection = known_collection(workspace, args.collection)
     name = args.name or named_after(Path(option["name"]).stem, args.photographs or ORIGINALS)
     options = {WEIGHTS: option, "confidence": args.confidence}
-    spec = making(workspace, collection, "detect", name, options, args.photographs)
+    spec = plan_artifact(workspace, collection, "detect", name, options, args.photographs)
     code = outcome(run_all(workspace, [spec], collection))
     if code != DONE:
         return code

@@ -47,7 +47,7 @@ def import_file(args) -> int:
         return _import_photographs(args, path, collection)
     with opened(args, make=not args.dry_run) as workspace:
         columns = {"image_id": args.image_id_column, "caption": args.caption_column}
-        offered = ingest.offer(workspace, path, args.kind, collection, columns)
+        offered = ingest.preview_import(workspace, path, args.kind, collection, columns)
         show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
         warn([offered.report])
         attributes = _mapped_attributes(offered.frame, args, overrides) if args.kind == "attributes" else {}

@@ -164,7 +164,7 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
     human = [("references", "references", Path(args.references))] if args.references else []
     texts = [("captions", name, Path(path)) for name, path in zip(names, args.captions, strict=True)]
     columns = _columns(args, [*labels, *(path for _, _, path in human + texts)])
-    tables = [ingest.offer(workspace, path, "attributes", FILES, columns[path]) for path in labels]
+    tables = [ingest.preview_import(workspace, path, "attributes", FILES, columns[path]) for path in labels]
     reports = [table.report for table in tables]
     rule = derivable(args.attribute, own_folder(args))
     try:
@@ -174,11 +174,11 @@ def _keep_files(workspace: Workspace, names: list[str], args) -> str:
         else:
             attribute = _keep_labels(workspace, tables[0], args)
         for kind, name, path in human + texts:
-            offered = ingest.offer(workspace, path, kind, FILES, columns[path])
+            offered = ingest.preview_import(workspace, path, kind, FILES, columns[path])
             reports.append(offered.report)
             _keep_text(workspace, offered, name, path)
         if getattr(args, "objects", None):
-            offered = ingest.offer(workspace, Path(args.objects), "objects", FILES)
+            offered = ingest.preview_import(workspace, Path(args.objects), "objects", FILES)
             reports.append(offered.report)
             _keep_objects(workspace, offered, Path(args.objects))
         if getattr(args, "photographs", None):
@@ -218,7 +218,7 @@ def _columns(args, paths: list[Path]) -> dict[Path, dict[str, str]]:
     return {path: {role: name for role, name in given.items() if name in found[path]} for path in paths}
 
 
-def _keep_labels(workspace: Workspace, offered: ingest.Offered, args) -> str:
+def _keep_labels(workspace: Workspace, offered: ingest.ImportPreview, args) -> str:
     given = args.attribute, args.attribute_column, args.values
     attribute, details = mapped(offered.frame, *given, folder=own_folder(args))
     ingest.keep_attributes(workspace, offered.frame, "attributes", FILES, offered.report.file, {attribute: details})
@@ -240,7 +240,7 @@ def _keep_derived(workspace: Workspace, attribute: Attribute, columns: dict[Path
     if args.values:
         raise CapbiasError(f"--values with {attribute.name}", "--values with a column of labels", "Leave --values out.")
     path = Path(args.references)
-    offered = ingest.offer(workspace, path, "references", FILES, columns[path])
+    offered = ingest.preview_import(workspace, path, "references", FILES, columns[path])
     item = ingest.keep_captions(workspace, offered, "references", FILES, path.name)
     derived = ingest.derive(workspace, item, attribute)
     say(derived.line(path.name))
@@ -248,7 +248,7 @@ def _keep_derived(workspace: Workspace, attribute: Attribute, columns: dict[Path
     return offered.report
 
 
-def _keep_text(workspace: Workspace, offered: ingest.Offered, name: str, path: Path) -> None:
+def _keep_text(workspace: Workspace, offered: ingest.ImportPreview, name: str, path: Path) -> None:
     if offered.report.images_with_labels == 0:
         raise CapbiasError(
             f"{path.name}, none of whose images is in the table of attributes",
@@ -264,7 +264,7 @@ def _objects_asked(args) -> str:
     return "objects" if given and not args.collection else given
 
 
-def _keep_objects(workspace: Workspace, offered: ingest.Offered, path: Path) -> None:
+def _keep_objects(workspace: Workspace, offered: ingest.ImportPreview, path: Path) -> None:
     if not offered.report.coverage_percent:
         raise CapbiasError(
             f"{path.name}, the objects of images of which none has a label",

@@ -21,13 +21,13 @@ from capbias_core.load.rows import place_and_message
 from capbias_core.measures.base import NAME
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.present.table import counted
-from capbias_core.runs.mask_runs import GREY, MASKED, masking
+from capbias_core.runs.mask_runs import GREY, MASKED, plan_masking
 from capbias_core.types import Problem
 from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, WHOSE, regions_to_drop
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.workspace import ingest
 from capbias_core.workspace.masked_photographs import LABELLED, hiding_of, labelled_boxes, made_here, masked_names
-from capbias_core.workspace.person_regions import frozen_people
+from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import KIND, frozen_photographs, photograph_files
 from capbias_core.workspace.store import Item, Workspace
 
@@ -185,7 +185,7 @@ def _keep_marks(workspace: Workspace, args) -> None:
     if args.boxes:
         _keep_boxes(workspace, path, "boxes")
         return
-    offered = ingest.offer(workspace, path, ingest.SEGMENTS, FILES)
+    offered = ingest.preview_import(workspace, path, ingest.SEGMENTS, FILES)
     ingest.keep_segments(workspace, offered, "segments", FILES, path.name)
     warn([offered.report])
 
@@ -242,7 +242,7 @@ def _run(workspace: Workspace, collection: str, asked: dict | None, args) -> tup
     """The exit code, and the folders that were made."""
     people, labelled = (args.people, args.labelled) if args.collection else _named_here(args)
     specs = [
-        masking(
+        plan_masking(
             workspace,
             collection,
             condition,
@@ -309,7 +309,7 @@ def _drop(workspace: Workspace, collection: str, asked: dict | None, args) -> in
     regions, problems, count = read_regions(Path(args.regions))
     _say_problems(problems, count)
     people, labelled = (args.people, args.labelled) if args.collection else _named_here(args)
-    marks = workspace.frame(frozen_people(workspace, collection, people)["item"])
+    marks = workspace.frame(resolve_person_regions(workspace, collection, people)["item"])
     own = dict(list(marks.groupby("image_id")))
     chosen = labelled_boxes(workspace, workspace.item("boxes", labelled, collection).hash) if labelled else {}
     tables = []

@@ -12,7 +12,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import normalise_image_id, short
 from capbias_core.load.objects import BETWEEN, kept_name
-from capbias_core.load.rows import Faults, Rows, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, Rows, guess_columns, listed, merged
 from capbias_core.types import BOX_COLUMNS, BoxTable, ObjectTable
 
 CLASSES = ("class", "object", "label", "name")
@@ -44,7 +44,7 @@ def box_rows(rows: Rows, file: str) -> BoxTable:
 
     The image id is read from the file's name, whatever folder stands before it.
     """
-    faults, kept = Faults(file, rows.faults.unit), []
+    faults, kept = RowErrors(file, rows.faults.unit), []
     for number, image, name, *raw in zip(rows.numbers, *rows.values.values(), strict=True):
         try:
             kept.append((_image_id(image), _name(name), *_numbers(raw)))

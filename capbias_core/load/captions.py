@@ -6,7 +6,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.rows import Faults, Rows, merged, place_and_message
+from capbias_core.load.rows import RowErrors, Rows, merged, place_and_message
 from capbias_core.types import CAPTION_COLUMNS, CaptionTable, Problem
 
 
@@ -15,7 +15,7 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> CaptionTable:
 
     drop_repeats: leave out exact repeats of an image and a caption, and count them.
     """
-    faults = Faults(file, rows.faults.unit)
+    faults = RowErrors(file, rows.faults.unit)
     images, captions, empty = _kept(rows, faults)
     problems, count = merged(rows.faults, faults)
     if not captions:
@@ -28,7 +28,7 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> CaptionTable:
     return CaptionTable(frame[list(CAPTION_COLUMNS)], rows.total, empty, duplicates, problems, count)
 
 
-def _kept(rows: Rows, faults: Faults) -> tuple[list[str], list[str], int]:
+def _kept(rows: Rows, faults: RowErrors) -> tuple[list[str], list[str], int]:
     """Image ids and captions of the usable rows (equal length), and how many captions are empty."""
     ids, raw_captions = rows.values.values()
     lists = _holds_lists(raw_captions)

@@ -12,7 +12,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.coco import SAMPLE
 from capbias_core.load.files import text_lines
 from capbias_core.load.ids import described
-from capbias_core.load.rows import Choose, Faults, Rows, names_of
+from capbias_core.load.rows import Choose, RowErrors, Rows, names_of
 
 
 def parsed_line(line: str) -> Any:
@@ -25,7 +25,7 @@ def parsed_line(line: str) -> Any:
         raise ValueError("broken JSON (lists too deep in one another)") from None
 
 
-def _objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict]]:
+def _objects(path: Path, faults: RowErrors) -> Iterator[tuple[int, dict]]:
     """Line number and object of every line that holds one; blank lines are passed over."""
     with text_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -44,21 +44,21 @@ def _objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict]]:
 
 def line_columns(path: Path) -> tuple[str, ...]:
     """The keys of the first objects."""
-    faults = Faults(path.name, "line")
+    faults = RowErrors(path.name, "line")
     names = names_of(record for _, record in islice(_objects(path, faults), SAMPLE))
     return names or _refuse(path, faults)
 
 
 def read_lines(path: Path, choose: Choose) -> Rows:
     """Every object of the file, with real line numbers."""
-    faults = Faults(path.name, "line")
+    faults = RowErrors(path.name, "line")
     numbered = list(_objects(path, faults))
     names = names_of(record for _, record in numbered) or _refuse(path, faults)
     values = {name: [record.get(name) for _, record in numbered] for name in choose(names)}
     return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults)
 
 
-def _refuse(path: Path, faults: Faults) -> tuple[str, ...]:
+def _refuse(path: Path, faults: RowErrors) -> tuple[str, ...]:
     first = f" (line {faults.first[0].line}: {faults.first[0].message})" if faults.first else ""
     raise CapbiasError(
         f"{path.name}, JSON Lines without a usable line{first}",

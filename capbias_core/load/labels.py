@@ -8,7 +8,7 @@ import pandas as pd
 
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
-from capbias_core.load.rows import Faults, Rows, merged
+from capbias_core.load.rows import RowErrors, Rows, merged
 from capbias_core.types import AttributeTable
 
 
@@ -17,7 +17,7 @@ def attribute_table(rows: Rows, file: str) -> AttributeTable:
 
     An image that comes again with the same labels is counted; with other labels it is a problem, and the first stays.
     """
-    faults = Faults(file, rows.faults.unit)
+    faults = RowErrors(file, rows.faults.unit)
     names = list(rows.values)[1:]
     images, duplicates = _by_image(rows, names, faults)
     problems, count = merged(rows.faults, faults)
@@ -28,7 +28,7 @@ def attribute_table(rows: Rows, file: str) -> AttributeTable:
     return AttributeTable(frame, rows.total, duplicates, problems, count)
 
 
-def _by_image(rows: Rows, names: list[str], faults: Faults) -> tuple[dict[str, tuple[str, ...]], int]:
+def _by_image(rows: Rows, names: list[str], faults: RowErrors) -> tuple[dict[str, tuple[str, ...]], int]:
     """The labels of each image in file order, and how many rows repeat an image with the same labels."""
     images: dict[str, tuple[str, ...]] = {}
     duplicates = 0

@@ -12,7 +12,7 @@ from capbias_core.load.captions import nothing_usable
 from capbias_core.load.coco import instances_of
 from capbias_core.load.ids import described, normalise_image_id, short
 from capbias_core.load.labels import label_text
-from capbias_core.load.rows import Faults, Rows, chosen_column, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged
 from capbias_core.types import ObjectTable
 
 USUAL_COLUMNS = ("objects", "object", "categories", "category")
@@ -29,7 +29,7 @@ def read_instances(path: Path) -> ObjectTable:
     """
     content = instances_of(path)
     records, names = content["annotations"], category_names(path, content["categories"])
-    faults = Faults(path.name, "record")
+    faults = RowErrors(path.name, "record")
     images = {image: set() for image in _image_ids(content.get("images"))}
     crowds = 0
     for number, record in enumerate(records, start=1):
@@ -86,7 +86,7 @@ def object_rows(rows: Rows, file: str) -> ObjectTable:
 
     Raises CapbiasError where no row is usable, or none names an object.
     """
-    faults = Faults(file, rows.faults.unit)
+    faults = RowErrors(file, rows.faults.unit)
     images: dict[str, set[str]] = {}
     for number, raw_id, raw in zip(rows.numbers, *rows.values.values(), strict=True):
         try:
@@ -117,7 +117,7 @@ def kept_name(name: str) -> str:
     return " ".join(name.replace(BETWEEN, " ").lower().split())
 
 
-def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int, *faults: Faults) -> ObjectTable:
+def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int, *faults: RowErrors) -> ObjectTable:
     problems, count = merged(*faults)
     if not images:
         raise nothing_usable(file, rows, problems)

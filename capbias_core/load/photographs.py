@@ -51,7 +51,7 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is unpacked
+MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is from_npz
 
 
 def read_photograph(path: Path) -> np.ndarray:

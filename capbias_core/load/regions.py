@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import normalise_image_id, short
-from capbias_core.load.rows import Faults, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, guess_columns, listed, merged
 from capbias_core.load.tabular import read_delimited
 from capbias_core.types import BOX_COLUMNS, Problem
 
@@ -24,7 +24,7 @@ def read_regions(path: Path) -> tuple[pd.DataFrame, tuple[Problem, ...], int]:
     """
     path = Path(path)
     rows = read_delimited(path, partial(_columns, file=path.name))
-    faults, kept = Faults(path.name, rows.faults.unit), []
+    faults, kept = RowErrors(path.name, rows.faults.unit), []
     for number, image, *raw in zip(rows.numbers, *rows.values.values(), strict=True):
         try:
             kept.append((normalise_image_id(image), *_corners(raw), number))

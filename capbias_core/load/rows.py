@@ -23,7 +23,7 @@ USUAL_NAMES = {
 }
 
 
-class Faults:
+class RowErrors:
     """Rows that are left out: the first few as problems, and how many in all. unit: "line" or "record"."""
 
     def __init__(self, file: str, unit: str):
@@ -38,7 +38,7 @@ class Faults:
             self.first.append(Problem(self.file, number, where + message))
 
 
-def merged(*faults: Faults) -> tuple[tuple[Problem, ...], int]:
+def merged(*faults: RowErrors) -> tuple[tuple[Problem, ...], int]:
     """The first problems of several lists in file order, and how many there are in all."""
     together = sorted((problem for each in faults for problem in each.first), key=lambda problem: problem.line)
     return tuple(together[:KEPT_PROBLEMS]), sum(each.count for each in faults)
@@ -62,7 +62,7 @@ class Rows:
     values: dict[str, Sequence]
     numbers: Sequence[int]
     total: int
-    faults: Faults
+    faults: RowErrors
 
 
 Choose = Callable[[tuple[str, ...]], tuple[str, ...]]
@@ -77,7 +77,7 @@ def names_of(records: Iterable) -> tuple[str, ...]:
 
 def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
     """Rows from a list of dicts (JSON, pickle); anything else in the list is a fault. Absent keys give None."""
-    faults = Faults(file, "record")
+    faults = RowErrors(file, "record")
     numbers, kept = [], []
     for number, record in enumerate(records, start=1):
         if isinstance(record, dict):

@@ -19,7 +19,7 @@ from capbias_core.load.coco import outlined_instances_of
 from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.objects import annotation_fault, category_names
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.rows import Faults
+from capbias_core.load.rows import RowErrors
 from capbias_core.types import SEGMENT_COLUMNS, SegmentTable
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
@@ -41,7 +41,7 @@ def segment_table(path: Path, images: Collection[str] | None = None) -> SegmentT
     path = Path(path)
     content = outlined_instances_of(path)
     records, names = content["annotations"], category_names(path, content["categories"])
-    sizes, faults = _sizes(content["images"]), Faults(path.name, "record")
+    sizes, faults = _sizes(content["images"]), RowErrors(path.name, "record")
     rows, others = [], 0
     for number, record in enumerate(records, start=1):
         try:

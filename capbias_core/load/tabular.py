@@ -9,7 +9,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, text_lines
-from capbias_core.load.rows import Choose, Faults, Rows, listed
+from capbias_core.load.rows import Choose, RowErrors, Rows, listed
 
 DELIMITERS = (",", "\t", ";")
 MOST_ROWS = 50_000_000
@@ -68,7 +68,7 @@ def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
 def read_delimited(path: Path, choose: Choose) -> Rows:
     """A CSV or TSV file with a header. Rows with another number of fields than the header are faults."""
     delimiter, names = _usable_header(path)
-    columns, faults = choose(names), Faults(path.name, "line")
+    columns, faults = choose(names), RowErrors(path.name, "line")
     places = [names.index(name) for name in columns]
     values: list[list[str]] = [[] for _ in columns]
     numbers: list[int] = []
@@ -82,7 +82,7 @@ def read_delimited(path: Path, choose: Choose) -> Rows:
     return Rows(dict(zip(columns, values, strict=True)), numbers, len(numbers) + faults.count, faults)
 
 
-def _fields(path: Path, delimiter: str, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int, list[str]]]:
     """First line and fields of every row after the header; blank lines are passed over, bad quotes are faults."""
     with text_lines(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -126,7 +126,7 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
             values = {name: table.column(name).to_pylist() for name in columns}
         except Exception as error:  # pyarrow raises its own errors and Python's for damaged pages
             raise _broken(path, error) from None
-    return Rows(values, range(1, total + 1), total, Faults(path.name, "record"))
+    return Rows(values, range(1, total + 1), total, RowErrors(path.name, "record"))
 
 
 def _columns(path: Path, file) -> tuple[str, ...]:

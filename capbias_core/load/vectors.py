@@ -72,12 +72,12 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked. What is wrong with it as a file becomes a CapbiasError."""
+    """The file's bytes, from_npz. What is wrong with it as a file becomes a CapbiasError."""
     try:
         with readable(path), path.open("rb") as raw:
-            packed = raw.read(2) == GZIP
+            to_npz = raw.read(2) == GZIP
             raw.seek(0)
-            yield gzip.GzipFile(fileobj=raw) if packed else raw
+            yield gzip.GzipFile(fileobj=raw) if to_npz else raw
     except (EOFError, zlib.error):
         raise CapbiasError(
             f"{path.name}, a gzip archive that is cut off or damaged", EXPECTED, "Get it again."

@@ -20,7 +20,7 @@ from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import CAPTIONER, MOST_IMAGES, Job, Outcome, npz, of_images
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.attribution_rows import ATTRIBUTION_ROWS
-from capbias_core.metrics.base import Parts
+from capbias_core.metrics.base import Ratio
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute, Result
@@ -186,7 +186,7 @@ def estimates_of(table: pd.DataFrame, values: list[str]) -> dict[tuple[str, str]
 
 def _estimate(table: pd.DataFrame, name: str) -> Estimate:
     image, images = pd.factorize(table["image_id"])
-    parts = Parts(table[name].to_numpy(), np.ones(len(table)))
+    parts = Ratio(table[name].to_numpy(), np.ones(len(table)))
     return estimate(parts, Seen(tuple(images), image), METRICS[name].scale)
 
 

@@ -147,7 +147,9 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def possible(ways: dict[str, Callable[[], tuple[object, str]]], what: str = "") -> tuple[dict[str, object], list[str]]:
+def run_available(
+    ways: dict[str, Callable[[], tuple[object, str]]], what: str = ""
+) -> tuple[dict[str, object], list[str]]:
     """What several ways give, of those that the inputs allow, and a note on each. Raises where they allow none.
 
     ways: by name, what gives a result and its note. what: before a name in its note, such as `DBAC `.
@@ -186,8 +188,8 @@ def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> n
     return labels[images].map(code).to_numpy(dtype=int)
 
 
-def packed(about, **matrices: csr_array | np.ndarray) -> bytes:
-    """What a run leaves as the bytes of an npz file; `unpacked` reads it back. about: whatever JSON can hold."""
+def to_npz(about, **matrices: csr_array | np.ndarray) -> bytes:
+    """What a run leaves as the bytes of an npz file; `from_npz` reads it back. about: whatever JSON can hold."""
     arrays = {"about": np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)}
     for name, matrix in matrices.items():
         if not issparse(matrix):
@@ -198,8 +200,8 @@ def packed(about, **matrices: csr_array | np.ndarray) -> bytes:
     return npz(**arrays)
 
 
-def unpacked(data: bytes) -> tuple[object, dict[str, csr_array | np.ndarray]]:
-    """What `packed` was told about, and its matrices by name."""
+def from_npz(data: bytes) -> tuple[object, dict[str, csr_array | np.ndarray]]:
+    """What `to_npz` was told about, and its matrices by name."""
     arrays = dict(np.load(io.BytesIO(data)))
     about = json.loads(arrays.pop("about").tobytes())
     for name in [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
 from capbias_core.load.objects import SURE
-from capbias_core.measures.base import Job, Outcome, label_codes, packed, possible, unpacked
+from capbias_core.measures.base import Job, Outcome, from_npz, label_codes, run_available, to_npz
 from capbias_core.metrics import METRICS, Cooccurrence
 from capbias_core.prepare.tasks import Encoded, content_words, encode, named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
@@ -62,7 +62,7 @@ def evidence_of(
         ways = {"DBA_O": ways["DBA_O"]}
     if objects is None:
         ways.pop("DBA_G", None)
-    return possible(ways)
+    return run_available(ways)
 
 
 def _ba(sides: list[Side], images: list[str], attribute: Attribute) -> tuple[Cooccurrence, str]:
@@ -212,10 +212,10 @@ def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estim
 
 def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:
     """Evidence as bytes; `cooccurrence_from` reads them back."""
-    return packed([evidence.n_values, evidence.tasks, evidence.images], human=evidence.human, model=evidence.model)
+    return to_npz([evidence.n_values, evidence.tasks, evidence.images], human=evidence.human, model=evidence.model)
 
 
 def cooccurrence_from(data: bytes) -> Cooccurrence:
     """The evidence in bytes of `cooccurrence_bytes`."""
-    (n_values, tasks, images), sides = unpacked(data)
+    (n_values, tasks, images), sides = from_npz(data)
     return Cooccurrence(tuple(images), n_values, tuple(tasks), **sides)

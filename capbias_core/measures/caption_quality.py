@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, quotient
 from capbias_core.aggregate.groups import across_groups, by_group
-from capbias_core.measures.base import Job, Outcome, of_images, packed, unpacked
+from capbias_core.measures.base import Job, Outcome, from_npz, of_images, to_npz
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.caption_quality import bleu4, bleu_counts, cider, has_java, meteor_counts, meteor_of, rouge_l
 from capbias_core.metrics.performance_gap import performance_gap
@@ -54,13 +54,13 @@ def run(job: Job) -> Outcome:
         f"{len(found.images):,} images with {a_image.min()} to {a_image.max()} references; {TOKENIZERS[tokenizer]}; "
         "95% image bootstrap, 1000 draws"
     )
-    arrays = {"quality": packed(found.images, label=found.label, captions=found.captions, **found.sums)}
+    arrays = {"quality": to_npz(found.images, label=found.label, captions=found.captions, **found.sums)}
     return Outcome(_results(job, found, method), arrays, _notes(found, values, tokenizer))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run again from its sums, by metric and direction."""
-    images, arrays = unpacked(workspace.array(run.run_id, "quality"))
+    images, arrays = from_npz(workspace.array(run.run_id, "quality"))
     found = Scored(tuple(images), arrays.pop("label"), arrays.pop("captions"), arrays)
     k = len(run.spec["attribute"]["values"])
     return {(name, ""): own for name, own in (overall(found) | gaps(found, k)).items()}

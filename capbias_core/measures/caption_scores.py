@@ -9,7 +9,7 @@ from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.measures.base import Job, Outcome, npz
-from capbias_core.measures.training import CaptionList, Case, Crew, attacker_of, caption_lists
+from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare import balanced_folds, child_seed
 from capbias_core.prepare.split import FIT
 from capbias_core.workspace.store import frame_bytes
@@ -23,14 +23,14 @@ def run(job: Job) -> Outcome:
     k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
     lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, spec.seeds[0], folds)
-    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
+    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
-        corpus, models = crew.attacker.corpus(captions.masked), []
+        corpus, models = trainer.attacker.corpus(captions.masked), []
         cases = [
             Case(captions, split, child_seed(spec.seeds[0], FIT, index, fold)) for fold, split in enumerate(splits)
         ]
-        for fold, (split, fitted) in enumerate(zip(splits, crew.fit(corpus, cases, "bias scores"), strict=True)):
+        for fold, (split, fitted) in enumerate(zip(splits, trainer.fit(corpus, cases, "bias scores"), strict=True)):
             table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)

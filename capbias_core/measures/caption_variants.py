@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from capbias_core.attributes import word_forms
-from capbias_core.measures.gender_score_common import Gendered, Sums, Ways, directions, image_sums
+from capbias_core.measures.gender_score_common import Gendered, Statistics, Sums, directions, image_sums
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
 from capbias_core.metrics.object_distance import object_distance
@@ -64,12 +64,12 @@ def similarities(data: Gendered, texts: Texts, encode: Callable[[Sequence[str], 
     return np.column_stack(parts).astype(float)
 
 
-def score_ways(metric: str, attribute: Attribute) -> Ways:
-    """Ways from (..., K + 2) sums, a score of each value, of the neutral word, and the number, to the metric's values,
-    Eq. 1 and Eq. 2."""
+def score_ways(metric: str, attribute: Attribute) -> Statistics:
+    """Statistics from (..., K + 2) sums, a score of each value, of the neutral word, and the number, to the metric's
+    values, Eq. 1 and Eq. 2."""
     k = len(attribute.values)
     names = directions(attribute)
-    ways: Ways = {(metric, names[place]): _mean(place) for place in range(k + 1)}
+    ways: Statistics = {(metric, names[place]): _mean(place) for place in range(k + 1)}
     ways |= {(f"{metric}_ratio", names[place]): _ratio(place, k) for place in range(k)}
     return ways | {(f"{metric}_to_neutral", names[place]): _to_neutral(place, k) for place in range(k)}
 
@@ -91,7 +91,7 @@ def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
         return numerator / denominator
 
 
-def score_sums(data: Gendered, scores: np.ndarray, ways: Ways) -> Sums:
+def score_sums(data: Gendered, scores: np.ndarray, ways: Statistics) -> Sums:
     """Sums of (p, K + 1) scores of pairs, and how many, over the set and by object. A pair without a score (nan) is
     left out."""
     caption, column, _ = data.pairs

@@ -17,9 +17,9 @@ from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, of_images, packed, possible, unpacked
+from capbias_core.measures.base import Job, Outcome, from_npz, of_images, run_available, to_npz
 from capbias_core.measures.bias_amplification import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
-from capbias_core.measures.training import CaptionList, Crew, attacker_of, caption_lists
+from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of, caption_lists
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
@@ -101,7 +101,7 @@ def run(job: Job) -> Outcome:
         part = sides if own is images else [Side(frame, own, job) for frame in frames]
         return way(job, part, own, _part(job, place, len(ways)))
 
-    evidence, notes = possible(
+    evidence, notes = run_available(
         {name: partial(guess, place, *way) for place, (name, way) in enumerate(ways.items())}, "DBAC "
     )
     if job.spec.attacker != "ngram" and len(images) < ENOUGH:
@@ -173,11 +173,13 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(_attacker(job, images)[0], sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
+    trainer = AttackerTrainer(
+        _attacker(job, images)[0], sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align
+    )
     names = tuple(list(object_names())[place] for place in kept)
     tasks = [side.named[:, kept] for side in sides]
     evidence = _evidence(
-        crew, job.spec.seeds, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False
+        trainer, job.spec.seeds, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False
     )
     return evidence, f"{len(names)} objects that captions name; {_sizes(images)}"
 
@@ -197,11 +199,13 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
         return -np.log(shares), shares > 0.5, chance
 
     align = aligner(job.workspace, job.spec.options.get("alignment"))
-    crew = Crew(_attacker(job, images)[0], sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align)
+    trainer = AttackerTrainer(
+        _attacker(job, images)[0], sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align
+    )
     names = tuple(names[place] for place in kept)
     tasks = [on_image[side.image] for side in sides]
     lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
-    evidence = _evidence(crew, job.spec.seeds, sides, lists, names, tasks, truth, inverse=True)
+    evidence = _evidence(trainer, job.spec.seeds, sides, lists, names, tasks, truth, inverse=True)
     return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(images)}"
 
 
@@ -232,25 +236,32 @@ def _by_image(image: np.ndarray, n_images: int) -> csr_array:
 
 
 def _evidence(
-    crew: Crew, seeds: tuple[int, ...], sides: list[Side], lists, names, tasks: list[csr_array], truth, inverse: bool
+    trainer: AttackerTrainer,
+    seeds: tuple[int, ...],
+    sides: list[Side],
+    lists,
+    names,
+    tasks: list[csr_array],
+    truth,
+    inverse: bool,
 ) -> Evidence:
     """Held-out guesses of attackers on both sides.
 
     tasks: (n, L) booleans of each side, which task words belong to a caption. truth: of test images and logits, losses
     and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,). inverse: P(a) / P(t).
     """
-    splits = [image_split(sides[0].y, sides[0].k, seed, crew.images) for seed in seeds]
-    crew.fits = len(splits) * sum(map(len, lists))
+    splits = [image_split(sides[0].y, sides[0].k, seed, trainer.images) for seed in seeds]
+    trainer.fits = len(splits) * sum(map(len, lists))
     sums, layouts = [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
         patterns = _patterns(own)
-        whole = _by_image(side.image, len(crew.images)) @ _said(side, own, patterns)
+        whole = _by_image(side.image, len(trainer.images)) @ _said(side, own, patterns)
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(seeds, 0)
-        for index, split, test, logits in crew.logits(lists[place], splits, what, align_to):
+        for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
             rows = side.rows(lists[place][index], test)
             columns = _guessed(own[rows], side.y[test], side.k, patterns[:, rows], truth(test, logits))
-            by_seed[split.seed] += _by_image(test, len(crew.images)) @ columns
+            by_seed[split.seed] += _by_image(test, len(trainer.images)) @ columns
         layouts.append(Layout(side.k, own.shape[1], patterns.shape[0]))
         sums.append((list(by_seed.values()), whole))
     seed_sums = [
@@ -258,7 +269,7 @@ def _evidence(
         for place in range(len(splits))
     ]
     pooled = hstack([part for own, whole in sums for part in (sum(own[1:], own[0]), whole)])
-    return Evidence(crew.images, names, tuple(layouts), csr_array(pooled), np.stack(seed_sums), inverse)
+    return Evidence(trainer.images, names, tuple(layouts), csr_array(pooled), np.stack(seed_sums), inverse)
 
 
 def _total(columns: csr_array) -> np.ndarray:
@@ -354,11 +365,11 @@ def evidence_bytes(evidence: Evidence) -> bytes:
     """Evidence as bytes; `evidence_from` reads them back."""
     layouts = [list(vars(layout).values()) for layout in evidence.layouts]
     about = [evidence.images, evidence.tasks, layouts, evidence.inverse]
-    return packed(about, sums=evidence.sums, seed_sums=evidence.seed_sums)
+    return to_npz(about, sums=evidence.sums, seed_sums=evidence.seed_sums)
 
 
 def evidence_from(data: bytes) -> Evidence:
     """The evidence in bytes of `evidence_bytes`."""
-    (images, tasks, layouts, inverse), arrays = unpacked(data)
+    (images, tasks, layouts, inverse), arrays = from_npz(data)
     layouts = tuple(Layout(*own) for own in layouts)
     return Evidence(tuple(images), tuple(tasks), layouts, arrays["sums"], arrays["seed_sums"], inverse)

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, of_images, possible
+from capbias_core.measures.base import Job, Outcome, of_images, run_available
 from capbias_core.measures.bias_amplification import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
 from capbias_core.metrics import METRICS
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
@@ -48,7 +48,7 @@ def run(job: Job) -> Outcome:
     images = sorted(set(human["image_id"]) & set(job.frame["image_id"]))
     sides = [_side(frame, images, job) for frame in (job.frame, human)]
     ways = {A_TO_T: _objects_named, T_TO_A: _value_named}
-    found, notes = possible(
+    found, notes = run_available(
         {name: partial(_losses, job, images, sides, way, place) for place, (name, way) in enumerate(ways.items())},
         "DPA ",
     )

@@ -12,9 +12,9 @@ import pandas as pd
 
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, packed, unpacked
+from capbias_core.measures.base import Job, Outcome, from_npz, to_npz
 from capbias_core.measures.caption_scores import scored_rows, scores_arrays
-from capbias_core.measures.training import Case, Crew, attacker_of, caption_lists
+from capbias_core.measures.training import AttackerTrainer, Case, attacker_of, caption_lists
 from capbias_core.prepare import child_seed, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.types import Attention
@@ -28,20 +28,20 @@ def run(job: Job) -> Outcome:
     y, k = job.codes(images), len(job.attribute.values)
     split = split_around(y, k, job.spec.seeds[0], _places(job, images))
     lists = caption_lists(job.frame, images, y, k, job.masked)
-    # The split is balanced; where few have a further caption index, Crew evens what is left.
-    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, len(lists))
+    # The split is balanced; where few have a further caption index, AttackerTrainer evens what is left.
+    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, len(lists))
     scored, attention = [], []
     for index, captions in enumerate(lists):
-        corpus, test = crew.attacker.corpus(captions.masked), captions.having(split.test)
+        corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)
         case = Case(captions, split, child_seed(split.seed, FIT, index))
-        (fitted,) = crew.fit(corpus, [case], "an attacker that reads")
+        (fitted,) = trainer.fit(corpus, [case], "an attacker that reads")
         table, words = scored_rows(fitted, corpus, captions, test, y)
         scored.append((table.assign(caption_index=index, fold=0), words))
         if hasattr(fitted, "attention"):
             attention += fitted.attention(corpus, captions.rows(test))
     table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
     arrays = scores_arrays(table, words, images) | ({"attention": attention_bytes(attention)} if attention else {})
-    return Outcome([], arrays, (_note(len(crew.even(split.train)), job),))
+    return Outcome([], arrays, (_note(len(trainer.even(split.train)), job),))
 
 
 def _places(job: Job, images: list[str]) -> np.ndarray:
@@ -66,12 +66,12 @@ def attention_bytes(attention: list[Attention]) -> bytes:
     """Attention of captions as bytes; `attention_from` reads it back."""
     layers, heads = attention[0].weights.shape[:2]
     flat = [own.weights.astype(np.float32).ravel() for own in attention]
-    return packed([layers, heads, [own.words for own in attention]], values=np.concatenate(flat))
+    return to_npz([layers, heads, [own.words for own in attention]], values=np.concatenate(flat))
 
 
 def attention_from(data: bytes) -> list[Attention]:
     """The attention in bytes of `attention_bytes`, caption by caption."""
-    (layers, heads, words), arrays = unpacked(data)
+    (layers, heads, words), arrays = from_npz(data)
     sizes = [layers * heads * len(own) ** 2 for own in words]
     parts = np.split(arrays["values"], np.cumsum(sizes)[:-1])
     return [

@@ -17,8 +17,8 @@ from capbias_core.measures.gender_score_common import (
     IMAGE,
     Gendered,
     Label,
+    Statistics,
     Sums,
-    Ways,
     counted,
     gendered,
     method,
@@ -118,7 +118,7 @@ def encoder_of(name: str, options: dict) -> str:
     return " + ".join(options[kind]["name"] for kind in NAMED_BY[name])
 
 
-def ways_of(name: str, attribute: Attribute) -> Ways:
+def ways_of(name: str, attribute: Attribute) -> Statistics:
     """How the sums of this name give values."""
     if name == METRIC:
         return score_ways(METRIC, attribute)

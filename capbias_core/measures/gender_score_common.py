@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Columns, column_intervals
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, packed, unpacked
+from capbias_core.measures.base import Job, Outcome, from_npz, to_npz
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, phrases
 from capbias_core.types import RESULT_COLUMNS, Attribute, Result
@@ -26,7 +26,7 @@ LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
 CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
-Ways = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
+Statistics = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Sums:
     objects: tuple[str, ...]
     whole: csr_array
     by_object: csr_array
-    ways: Ways
+    ways: Statistics
     n: int
     n_by_object: np.ndarray
 
@@ -214,8 +214,8 @@ def directions(attribute: Attribute) -> tuple[str, ...]:
     return (*attribute.values, NEUTRAL)
 
 
-def share_ways(metric: str, count: str, attribute: Attribute) -> Ways:
-    """Ways from (..., K) sums, one a value, to each value's ratio and, under the name `count`, to the sum itself."""
+def share_ways(metric: str, count: str, attribute: Attribute) -> Statistics:
+    """Statistics from (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
     ways = {}
     for place, value in enumerate(attribute.values):
         ways[metric, value] = lambda sums, place=place: bias_ratio(sums)[..., place]
@@ -224,7 +224,7 @@ def share_ways(metric: str, count: str, attribute: Attribute) -> Ways:
     return ways
 
 
-def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Ways, n_values: int) -> Sums:
+def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Statistics, n_values: int) -> Sums:
     """Sums of weights by value, of captions over the set and of captions beside each object.
 
     value: (n,) place of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
@@ -249,12 +249,12 @@ def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Ways, n
 
 def sums_bytes(sums: Sums) -> bytes:
     """The sums over the set as bytes; `stored_estimates` reads them back."""
-    return packed(sums.images, whole=sums.whole)
+    return to_npz(sums.images, whole=sums.whole)
 
 
-def stored_estimates(data: bytes, ways: Ways) -> dict[tuple[str, str], Estimate]:
+def stored_estimates(data: bytes, ways: Statistics) -> dict[tuple[str, str], Estimate]:
     """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
-    images, arrays = unpacked(data)
+    images, arrays = from_npz(data)
     return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in ways.items()}
 
 
@@ -288,7 +288,7 @@ def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
     return Outcome(set_rows(sums, label), arrays, notes)
 
 
-def outcome_estimates(workspace: Workspace, run: RunRow, ways: Callable[[Attribute], Ways]):
+def outcome_estimates(workspace: Workspace, run: RunRow, ways: Callable[[Attribute], Statistics]):
     """The values over the set again from what `outcome` left, by metric and direction."""
     return stored_estimates(workspace.array(run.run_id, "sums"), ways(attribute_from(run.spec["attribute"])))
 

@@ -13,7 +13,7 @@ from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import WITH_REFERENCES, Job, Outcome
 from capbias_core.measures.lic import estimates_of, held_out_bytes, held_out_from
-from capbias_core.measures.training import CaptionList, Crew, caption_lists
+from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists
 from capbias_core.metrics import METRICS, HeldOut, run_family
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
@@ -36,7 +36,7 @@ UNMASKED = "unmasked"
 
 
 @dataclass(frozen=True)
-class Looked:
+class JudgeInputs:
     """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) places of labels.
 
     model, human: captions by caption index. notes: what was left out.
@@ -85,7 +85,7 @@ def _captioned(job: Job) -> set[str]:
     return captioned & set(job.references()["image_id"]) if job.spec.references else captioned
 
 
-def looked(job: Job, files: dict[str, Path], mask: Callable, broken: dict[str, str]) -> Looked:
+def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[str, str]) -> JudgeInputs:
     """The captions of images with a photograph, as a judge reads them.
 
     files: as `photographed` gives them. mask: captions as written to what is read. broken: why photographs are left
@@ -96,7 +96,7 @@ def looked(job: Job, files: dict[str, Path], mask: Callable, broken: dict[str, s
     frames = [job.frame, *([job.references()] if job.spec.references else [])]
     model, *human = [caption_lists(frame, images, y, k, mask) for frame in frames]
     notes = _left_out(len(_captioned(job)), len(files), broken)
-    return Looked(tuple(images), tuple(files[image] for image in images), y, model, *(human or [[]]), notes)
+    return JudgeInputs(tuple(images), tuple(files[image] for image in images), y, model, *(human or [[]]), notes)
 
 
 def _left_out(captioned: int, shown: int, broken: dict[str, str]) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ def _everything(y: np.ndarray, k: int, seed: int, images: list[str]) -> Split:
     return Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held))
 
 
-class LookingCrew(Crew):
-    """A crew whose attackers are given each caption with the place of its image."""
+class JudgeTrainer(AttackerTrainer):
+    """A trainer whose attackers are given each caption with the place of its image."""
 
     def _cases(self, lists, splits, align_to):
         texts, cases = super()._cases(lists, splits, None)
@@ -151,7 +151,7 @@ class LookingCrew(Crew):
 
 
 @dataclass(frozen=True)
-class Looking:
+class ImageJudge:
     """A judge from scratch as an attacker of captions with places of images.
 
     sight, embed: as of PairCorpus: of the images, and what makes vectors of captions (None where words are read).
@@ -175,21 +175,21 @@ class Looking:
         return self.reader.fit_many(*given)
 
 
-def held_out(job: Job, found: Looked, splits: list[Split], attacker: Attacker) -> tuple[HeldOut, HeldOut | None]:
+def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker) -> tuple[HeldOut, HeldOut | None]:
     """The answers of the judges on the model's captions, and on the human ones where there are any."""
     fits = len(splits) * sum(map(len, found.lists))
 
     def progress(share: float, text: str) -> None:
         job.progress(LOOK + JUDGE * share, text)
 
-    crew = LookingCrew(attacker, len(job.attribute.values), found.y, found.images, progress, fits)
-    model = crew.held_out(found.model, splits, "the model's captions")
-    return model, crew.held_out(found.human, splits, "the human captions") if found.human else None
+    trainer = JudgeTrainer(attacker, len(job.attribute.values), found.y, found.images, progress, fits)
+    model = trainer.held_out(found.model, splits, "the model's captions")
+    return model, trainer.held_out(found.human, splits, "the human captions") if found.human else None
 
 
 def outcome(
     job: Job,
-    found: Looked,
+    found: JudgeInputs,
     splits: list[Split],
     sides: tuple[HeldOut, HeldOut | None],
     encoder: str,

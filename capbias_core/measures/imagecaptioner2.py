@@ -15,10 +15,10 @@ from capbias_core.errors import unknown_name
 from capbias_core.measures.base import SELF, Job, Outcome
 from capbias_core.measures.image_judge import (
     PICTURE_SIZE,
-    Looking,
+    ImageJudge,
     estimates_from,
     held_out,
-    looked,
+    judge_inputs,
     outcome,
     photographed,
     pictures_of,
@@ -66,10 +66,10 @@ def _trained(job: Job) -> Outcome:
     options, prompt = job.spec.options, job.spec.options.get("prompt", STATEMENT)
     size = options.get("picture_size", PICTURE_SIZE)
     files, seen = pictures_of(job, size)
-    found = looked(job, files, partial(_prompted, job, prompt), seen.refused)
+    found = judge_inputs(job, files, partial(_prompted, job, prompt), seen.refused)
     splits = splits_of(job, found.images, True)
     judge = ScratchJudge(epochs=options.get("judge_epochs", ScratchJudge.epochs), device=options.get("device", AUTO))
-    sides = held_out(job, found, splits, Looking(judge, seen.seen))
+    sides = held_out(job, found, splits, ImageJudge(judge, seen.seen))
     method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt {prompt}"
     method += trained_on(judge, options)
     return outcome(job, found, splits, sides, SAT, method, "" if prompt == STATEMENT else prompt)
@@ -86,7 +86,7 @@ def _asked(job: Job) -> Outcome:
 
     options, prompt = job.spec.options, job.spec.options.get("prompt", STATEMENT)
     epochs = options.get("judge_epochs", 0)
-    found = looked(job, photographed(job), job.masked, {})
+    found = judge_inputs(job, photographed(job), job.masked, {})
     splits = splits_of(job, found.images, bool(epochs))
     captioner = Captioner(model_path(job.workspace, options["judge"]), options.get("device", AUTO))
     judge = AskedJudge(captioner, found.files, job.attribute, prompt, epochs)

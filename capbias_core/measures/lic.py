@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.attackers.device import trained_on
 from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES, Job, Outcome
-from capbias_core.measures.training import Crew, attacker_of, caption_lists
+from capbias_core.measures.training import AttackerTrainer, attacker_of, caption_lists
 from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.prepare import balanced_split
 from capbias_core.workspace.models import encoded_by
@@ -40,9 +40,9 @@ def run(job: Job) -> Outcome:
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
     fits = len(splits) * (len(model_lists) + len(human_lists))
     align = aligner(job.workspace, spec.options.get("alignment"))
-    crew = Crew(attacker_of(job), k, y, tuple(images), job.progress, fits, align=align)
-    model = crew.held_out(model_lists, splits, "the model's captions")
-    reference = crew.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
+    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, fits, align=align)
+    model = trainer.held_out(model_lists, splits, "the model's captions")
+    reference = trainer.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
     return _outcome(job, model, reference, splits)
 
 

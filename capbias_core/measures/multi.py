@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, possible
+from capbias_core.measures.base import Job, Outcome, run_available
 from capbias_core.measures.bias_amplification import (
     Side,
     annotated,
@@ -41,7 +41,7 @@ def run(job: Job) -> Outcome:
     human = job.references()
     images = sorted(set(human["image_id"].unique()) & set(job.frame["image_id"].unique()))
     sides = [Side(frame, images, job.attribute) for frame in (human, job.frame)]
-    evidence, notes = possible(
+    evidence, notes = run_available(
         {A_TO_T: lambda: _named(sides, images, job), T_TO_A: lambda: _annotated(sides, images, job)}, "Multi "
     )
     counted = "objects and pairs of objects; captions of the images that both sides have"

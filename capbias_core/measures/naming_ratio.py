@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Outcome, of_images
-from capbias_core.measures.gender_score_common import Label, Sums, Ways, outcome_estimates, set_rows, sums_bytes
+from capbias_core.measures.gender_score_common import Label, Statistics, Sums, outcome_estimates, set_rows, sums_bytes
 from capbias_core.metrics.naming_ratio import naming_ratio
 from capbias_core.prepare.tasks import encode
 from capbias_core.types import Attribute
@@ -51,7 +51,7 @@ def _shares(frame: pd.DataFrame, images: list[str], attribute: Attribute) -> csr
     return csr_array((1 / of_image[row], (image[row], value)), shape=(len(images), len(attribute.values)))
 
 
-def _ways(attribute: Attribute) -> Ways:
+def _ways(attribute: Attribute) -> Statistics:
     k = len(attribute.values)
     return {
         ("naming_ratio", value): lambda sums, place=place: naming_ratio(sums[..., place], sums[..., k + place])

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import label_codes
 from capbias_core.measures.bias_amplification import Side, least_captions, one_hot
-from capbias_core.metrics.base import Tally
+from capbias_core.metrics.base import CooccurrenceCounts
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
@@ -51,7 +51,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _tally(side: Side, images: list[str], attribute: Attribute, labels: pd.Series | None) -> Tally:
+def _tally(side: Side, images: list[str], attribute: Attribute, labels: pd.Series | None) -> CooccurrenceCounts:
     """Captions with each value, each object and both, over all images."""
     tasks = named_objects(side.encoded, object_names())
     if attribute.words:
@@ -60,7 +60,7 @@ def _tally(side: Side, images: list[str], attribute: Attribute, labels: pd.Serie
         values = one_hot(label_codes(images, labels, attribute), len(attribute.values))[side.image]
         kept = np.ones(len(side.image), dtype=bool)
     counts = pair_counts(side.image[kept], len(images), values[kept], tasks[kept])
-    return Tally.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), values.shape[1], tasks.shape[1])
+    return CooccurrenceCounts.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), values.shape[1], tasks.shape[1])
 
 
 def departures_in(workspace: Workspace, collection: str, attribute: str, references: str = "") -> dict[str, float]:

@@ -9,8 +9,8 @@ from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.gender_score_common import (
     Gendered,
     Label,
+    Statistics,
     Sums,
-    Ways,
     counted,
     gendered,
     method,
@@ -44,5 +44,5 @@ def cooccurrence(data: Gendered, attribute: Attribute) -> Sums:
     return counted(data, data.value, once, _ways(attribute), len(attribute.values))
 
 
-def _ways(attribute: Attribute) -> Ways:
+def _ways(attribute: Attribute) -> Statistics:
     return share_ways(METRIC, f"{METRIC}_count", attribute)

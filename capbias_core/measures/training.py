@@ -114,7 +114,7 @@ class Case:
         return self.start + self.captions.rows(images)
 
 
-class Crew:
+class AttackerTrainer:
     """Trains the attackers of one run and counts how many are done.
 
     y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there

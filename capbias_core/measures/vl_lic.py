@@ -21,10 +21,10 @@ from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.image_judge import (
     LOOK,
     PICTURE_SIZE,
-    Looking,
+    ImageJudge,
     estimates_from,
     held_out,
-    looked,
+    judge_inputs,
     outcome,
     pictures_of,
     splits_of,
@@ -89,12 +89,12 @@ def run(job: Job) -> Outcome:
     size = options.get("picture_size", BACKBONE_SIZE if model else PICTURE_SIZE)
     look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
     files, seen = pictures_of(job, size, look)
-    found = looked(job, files, job.masked, seen.refused)
+    found = judge_inputs(job, files, job.masked, seen.refused)
     splits = splits_of(job, found.images, True)
     reads = {} if isinstance(text, dict) else {"text": load_attacker(text)}
     judge = JointJudge(epochs=options.get("judge_epochs", JointJudge.epochs), device=device, **reads)
     embed = _embedder(job, text, device) if isinstance(text, dict) else None
-    sides = held_out(job, found, splits, Looking(judge, seen.seen, embed))
+    sides = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
     encoder = f"{model['name'] if model else CNN} + {text['name'] if isinstance(text, dict) else text}"
     frozen = [name for name, own in (("backbone", model), ("text encoder", isinstance(text, dict))) if own]
     how = (f"; {' and '.join(frozen)} frozen" if frozen else "") + trained_on(judge, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.metrics.alignment_rows import ALIGNMENT_FAMILIES, ALIGNMENT_ROWS
 from capbias_core.metrics.attribution_rows import ATTRIBUTION_FAMILIES, ATTRIBUTION_ROWS
-from capbias_core.metrics.base import Cooccurrence, HeldOut, Metric, Naming, Parts, Tally
+from capbias_core.metrics.base import Cooccurrence, CooccurrenceCounts, HeldOut, Metric, Naming, Ratio
 from capbias_core.metrics.bias_amplification import bias_amplification
 from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.directional_rows import DIRECTIONAL_FAMILIES, DIRECTIONAL_ROWS
@@ -25,8 +25,8 @@ __all__ = [
     "HeldOut",
     "Metric",
     "Naming",
-    "Parts",
-    "Tally",
+    "Ratio",
+    "CooccurrenceCounts",
     "expand_metrics",
     "metric",
     "run_family",

@@ -44,7 +44,7 @@ class Cooccurrence:
     """How often captions name a value of the attribute, a task word, and both, image by image, on two sides.
 
     tasks: L words or objects. human, model: (n_images, 1 + K + L + K * L) counts of captions, sparse: all that take
-    part, those with each value, with each task, with each pair (value by value); see `Tally`.
+    part, those with each value, with each task, with each pair (value by value); see `CooccurrenceCounts`.
     """
 
     images: tuple[str, ...]
@@ -55,7 +55,7 @@ class Cooccurrence:
 
 
 @dataclass(frozen=True)
-class Tally:
+class CooccurrenceCounts:
     """Counts of one side of a Cooccurrence, summed over images. n: (...); value: (..., K); task: (..., L); pair:
     (..., K, L). The first axes are those of the sums, such as draws of a bootstrap.
     """
@@ -66,14 +66,14 @@ class Tally:
     pair: np.ndarray
 
     @classmethod
-    def of(cls, sums: np.ndarray, n_values: int, n_tasks: int) -> Tally:
+    def of(cls, sums: np.ndarray, n_values: int, n_tasks: int) -> CooccurrenceCounts:
         """The columns (..., 1 + K + L + K * L) of a Cooccurrence by what they count."""
         n, value, task, pair = np.split(sums, np.cumsum([1, n_values, n_tasks]), axis=-1)
         return cls(n[..., 0], value, task, pair.reshape(*sums.shape[:-1], n_values, n_tasks))
 
 
 @dataclass(frozen=True)
-class Parts:
+class Ratio:
     """A value as a quotient of sums over captions: value = scale * sum(numerator) / sum(denominator).
 
     Every metric that reads captions one by one has this form, so one function gives its spread over seeds and
@@ -95,7 +95,7 @@ class Metric:
 
     family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
     captioner minus references, on the same images and splits), 'cooccurrence' (reads a Cooccurrence: `compare`, of
-    the human Tally, the model's, and both of all images, which decide the pairs' signs, gives (...) values),
+    the human CooccurrenceCounts, the model's, and both of all images, which decide the pairs' signs, gives (...)),
     or another family of runs, whose file says how `function`, the metric's pure function, is applied.
     scale: shown value = scale * quantity.
     neutral: shown value that means no bias by this metric, given K values; `no_neutral` where none does. better:
@@ -110,8 +110,11 @@ class Metric:
     better: str
     range: tuple[float, float]
     source: str
-    parts: Callable[..., Parts] | None = None
-    compare: Callable[[Tally, Tally, tuple[Tally, Tally]], np.ndarray] | None = None
+    parts: Callable[..., Ratio] | None = None
+    compare: (
+        Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple[CooccurrenceCounts, CooccurrenceCounts]], np.ndarray]
+        | None
+    ) = None
     function: Callable | None = None
     of: str = ""
     explanation: str = ""

@@ -11,8 +11,8 @@ side by chance, and the model's captions cannot follow: the value falls.
 A word that the model never uses beside a value has no b of the model; it adds 0.
 
 >>> import numpy as np
->>> human = Tally.of(np.array([10, 5, 5, 4, 3, 1.0]), 2, 1)  # word and values: 3 and 1
->>> model = Tally.of(np.array([10, 5, 5, 4, 4, 0.0]), 2, 1)
+>>> human = CooccurrenceCounts.of(np.array([10, 5, 5, 4, 3, 1.0]), 2, 1)  # word and values: 3 and 1
+>>> model = CooccurrenceCounts.of(np.array([10, 5, 5, 4, 4, 0.0]), 2, 1)
 >>> float(bias_amplification(human, model, (human, model)))
 0.25
 """
@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import Tally
+from capbias_core.metrics.base import CooccurrenceCounts
 
 
-def bias_amplification(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def bias_amplification(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """Pairs of the two sides, (..., K, L), to (...) values. whole: both sides on all images; the
     human one decides which pairs count."""
     n_values, n_tasks = human.pair.shape[-2:]

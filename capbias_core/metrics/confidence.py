@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import HeldOut, Parts
+from capbias_core.metrics.base import HeldOut, Ratio
 
 
-def confidence(evidence: HeldOut) -> Parts:
+def confidence(evidence: HeldOut) -> Ratio:
     """Numerator: the probability of each label. Denominator: 1 a caption."""
     own = evidence.probabilities[np.arange(len(evidence.label)), evidence.label]
-    return Parts(own, np.ones(len(own)))
+    return Ratio(own, np.ones(len(own)))

@@ -10,8 +10,8 @@ occurs on one side adds 0. Where images are few, chance alone makes pairs of the
 do not follow, and the value falls below 0.
 
 >>> import numpy as np
->>> human = Tally.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
->>> model = Tally.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
+>>> human = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
+>>> model = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
 >>> [float(dba(human, model, (human, model))) for dba in (object_to_value, value_to_object)]
 [0.25, 0.25]
 """
@@ -20,25 +20,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import Tally
+from capbias_core.metrics.base import CooccurrenceCounts
 
 
-def object_to_value(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def object_to_value(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """DBA_G, (...) values. whole: both sides on all images; the human one decides y."""
     return _directed(whole[0], given_task(model) - given_task(human))
 
 
-def value_to_object(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def value_to_object(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """DBA_O, (...) values. whole: both sides on all images; the human one decides y."""
     return _directed(whole[0], given_value(model) - given_value(human))
 
 
-def _directed(human: Tally, change: np.ndarray) -> np.ndarray:
+def _directed(human: CooccurrenceCounts, change: np.ndarray) -> np.ndarray:
     directed = np.where(goes_together(human), change, -change)
     return np.nan_to_num(directed).mean(axis=(-2, -1))
 
 
-def goes_together(side: Tally) -> np.ndarray:
+def goes_together(side: CooccurrenceCounts) -> np.ndarray:
     """(..., K, L) booleans: value and word occur together more often than by chance.
 
     p(a, l) > p(a) p(l), times n twice: whole numbers, so that independent pairs do not depend on rounding.
@@ -46,13 +50,13 @@ def goes_together(side: Tally) -> np.ndarray:
     return side.pair * side.n[..., None, None] > side.value[..., :, None] * side.task[..., None, :]
 
 
-def given_task(side: Tally) -> np.ndarray:
+def given_task(side: CooccurrenceCounts) -> np.ndarray:
     """(..., K, L) shares p(a | l); nan where the word never occurs."""
     with np.errstate(invalid="ignore"):
         return side.pair / side.task[..., None, :]
 
 
-def given_value(side: Tally) -> np.ndarray:
+def given_value(side: CooccurrenceCounts) -> np.ndarray:
     """(..., K, L) shares p(l | a); nan where the value never occurs."""
     with np.errstate(invalid="ignore"):
         return side.pair / side.value[..., :, None]

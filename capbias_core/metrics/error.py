@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import Naming, Parts
+from capbias_core.metrics.base import Naming, Ratio
 
 
-def error(evidence: Naming) -> Parts:
+def error(evidence: Naming) -> Ratio:
     """Numerator: captions that name only a value that is not the label. Denominator: 1 a caption."""
     only = evidence.only
     right = only[np.arange(len(only)), evidence.label]
-    return Parts((only.any(axis=1) & ~right).astype(float), np.ones(len(only)))
+    return Ratio((only.any(axis=1) & ~right).astype(float), np.ones(len(only)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capbias_core.metrics.base import HeldOut, Metric, Parts
+from capbias_core.metrics.base import HeldOut, Metric, Ratio
 from capbias_core.metrics.confidence import confidence
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.sentence_classification import sentence_classification
@@ -17,7 +17,7 @@ def _three(
     title: str,
     family: str,
     source: str,
-    parts: Callable[[HeldOut], Parts],
+    parts: Callable[[HeldOut], Ratio],
     chance: Callable[[int], float],
     what: str,
 ) -> tuple[Metric, ...]:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import HeldOut, Parts
+from capbias_core.metrics.base import HeldOut, Ratio
 
 
-def lic(evidence: HeldOut) -> Parts:
+def lic(evidence: HeldOut) -> Ratio:
     """Numerator: confidence of each right prediction, 0 of a wrong one. Denominator: 1 a caption."""
     predicted = evidence.probabilities.argmax(axis=1)
     confidence = evidence.probabilities.max(axis=1)
-    return Parts(confidence * (predicted == evidence.label), np.ones(len(predicted)))
+    return Ratio(confidence * (predicted == evidence.label), np.ones(len(predicted)))

@@ -12,8 +12,8 @@ bootstrap each change keeps the sign that it has on all images: folded anew in e
 Multi_variance: range [0, 1], shown x10,000; high where few pairs carry the change.
 
 >>> import numpy as np
->>> human = Tally.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
->>> model = Tally.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
+>>> human = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
+>>> model = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
 >>> float(value_to_combination(human, model, (human, model)))
 0.25
 """
@@ -22,31 +22,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import Tally
+from capbias_core.metrics.base import CooccurrenceCounts
 from capbias_core.metrics.directional import given_task, given_value, goes_together
 
 
-def value_to_combination(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def value_to_combination(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """Multi A->T, (...) values. whole: both sides on all images, which decide the sign of each change."""
     return _mean_change(_change(given_value, human, model), _change(given_value, *whole))
 
 
-def combination_to_value(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def combination_to_value(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """Multi T->A, (...) values."""
     return _mean_change(_change(given_task, human, model), _change(given_task, *whole))
 
 
-def variance_of_values(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def variance_of_values(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """Multi_variance A->T, (...) values."""
     return _variance(_change(given_value, human, model), whole[0])
 
 
-def variance_of_combinations(human: Tally, model: Tally, whole: tuple[Tally, Tally]) -> np.ndarray:
+def variance_of_combinations(
+    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
+) -> np.ndarray:
     """Multi_variance T->A, (...) values."""
     return _variance(_change(given_task, human, model), whole[0])
 
 
-def _change(conditional, human: Tally, model: Tally) -> np.ndarray:
+def _change(conditional, human: CooccurrenceCounts, model: CooccurrenceCounts) -> np.ndarray:
     """(..., K, M); 0 where the condition never occurs on a side."""
     return np.nan_to_num(conditional(model) - conditional(human))
 
@@ -55,7 +63,7 @@ def _mean_change(change: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return (change * np.sign(whole)).mean(axis=(-2, -1))
 
 
-def _variance(change: np.ndarray, human: Tally) -> np.ndarray:
+def _variance(change: np.ndarray, human: CooccurrenceCounts) -> np.ndarray:
     """Over pairs (ddof 1) of the changes toward more bias."""
     directed = np.where(goes_together(human), change, -change)
     return directed.reshape(*directed.shape[:-2], -1).var(axis=-1, ddof=1)

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import Naming, Parts
+from capbias_core.metrics.base import Naming, Ratio
 
 
-def naming_share(evidence: Naming) -> Parts:
+def naming_share(evidence: Naming) -> Ratio:
     """Numerator: 1 for a caption that names any value. Denominator: 1 a caption. The labels are not read."""
-    return Parts(evidence.names.any(axis=1).astype(float), np.ones(len(evidence.names)))
+    return Ratio(evidence.names.any(axis=1).astype(float), np.ones(len(evidence.names)))

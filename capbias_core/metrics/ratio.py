@@ -15,10 +15,10 @@ has 2.25 men for a woman), so compare it with the ratio of the labels.
 
 from __future__ import annotations
 
-from capbias_core.metrics.base import Naming, Parts
+from capbias_core.metrics.base import Naming, Ratio
 
 
-def ratio(evidence: Naming) -> Parts:
+def ratio(evidence: Naming) -> Ratio:
     """Numerator: captions that name only the second value. Denominator: those that name only the first."""
     only = evidence.only.astype(float)
-    return Parts(only[:, 1], only[:, 0])
+    return Ratio(only[:, 1], only[:, 0])

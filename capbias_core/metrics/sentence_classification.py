@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from capbias_core.metrics.base import HeldOut, Parts
+from capbias_core.metrics.base import HeldOut, Ratio
 
 
-def sentence_classification(evidence: HeldOut) -> Parts:
+def sentence_classification(evidence: HeldOut) -> Ratio:
     """Numerator: 1 for each right prediction. Denominator: 1 a caption."""
     correct = evidence.probabilities.argmax(axis=1) == evidence.label
-    return Parts(correct.astype(float), np.ones(len(correct)))
+    return Ratio(correct.astype(float), np.ones(len(correct)))

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capbias_core.metrics.base import Parts
+from capbias_core.metrics.base import Ratio
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class Substitutions:
     meteor: np.ndarray
 
 
-def contextual_share(evidence: Substitutions) -> Parts:
+def contextual_share(evidence: Substitutions) -> Ratio:
     """Numerator: words substituted by a word. Denominator: words outside the captioner's vocabulary."""
-    return Parts(evidence.counts[:, 1].astype(float), evidence.counts[:, 1:].sum(axis=1).astype(float))
+    return Ratio(evidence.counts[:, 1].astype(float), evidence.counts[:, 1:].sum(axis=1).astype(float))
 
 
-def unknown_share(evidence: Substitutions) -> Parts:
+def unknown_share(evidence: Substitutions) -> Ratio:
     """Numerator: words that became <unk>. Denominator: all words."""
-    return Parts(evidence.counts[:, 2].astype(float), evidence.counts[:, 0].astype(float))
+    return Ratio(evidence.counts[:, 2].astype(float), evidence.counts[:, 0].astype(float))
 
 
-def similarity(evidence: Substitutions) -> Parts:
+def similarity(evidence: Substitutions) -> Ratio:
     """Numerator: METEOR between each caption before and after. Denominator: 1 a caption."""
-    return Parts(evidence.meteor, np.ones(len(evidence.meteor)))
+    return Ratio(evidence.meteor, np.ones(len(evidence.meteor)))

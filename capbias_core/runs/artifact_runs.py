@@ -40,7 +40,7 @@ def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
     return list(specs)
 
 
-def making(
+def plan_artifact(
     workspace: Workspace, collection: str, family: str, name: str, options: dict, photographs: str | dict = ""
 ) -> RunSpec:
     """The run that makes the item `name`, of the kind that the family makes, from photographs of a collection.

@@ -8,7 +8,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import CAPTIONER, RunSpec
-from capbias_core.runs.artifact_runs import making, named_after
+from capbias_core.runs.artifact_runs import named_after, plan_artifact
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import KIND, frozen_photographs
@@ -19,7 +19,7 @@ ORIGINAL = CONDITIONS[0]
 LONGEST = 18  # digits of an image id that every reader takes for a whole number
 
 
-def captioning(
+def plan_captioning(
     workspace: Workspace, collection: str, captioner: str | dict, photographs: str = "", name: str = "", **settings
 ) -> RunSpec:
     """The run that captions photographs of a collection.
@@ -36,7 +36,7 @@ def captioning(
     options = {CAPTIONER: chosen, "condition": condition} | _chosen(settings)
     name = checked_name(name or named_after(suggested_name(chosen["name"]), frozen["name"]))
     _check_free(workspace, collection, name)
-    return making(workspace, collection, FAMILY, name, options, frozen)
+    return plan_artifact(workspace, collection, FAMILY, name, options, frozen)
 
 
 def _check_free(workspace: Workspace, collection: str, name: str) -> None:

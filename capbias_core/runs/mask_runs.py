@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.base import RunSpec
-from capbias_core.runs.artifact_runs import RUN, making
+from capbias_core.runs.artifact_runs import RUN, plan_artifact
 from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.workspace.masked_photographs import LABELLED, ONLY_MASKED
-from capbias_core.workspace.person_regions import PEOPLE, frozen_people
+from capbias_core.workspace.person_regions import PEOPLE, resolve_person_regions
 from capbias_core.workspace.photographs import KIND, frozen_photographs
 from capbias_core.workspace.store import Workspace, checked_name
 
@@ -23,7 +23,7 @@ GREY = "grey"
 MASKED = ("part", "segment", "box", "object", "both")
 
 
-def masking(
+def plan_masking(
     workspace: Workspace,
     collection: str,
     condition: str,
@@ -41,7 +41,7 @@ def masking(
 
     condition: one of MASKED. photographs: the name of a folder, '' for the originals. people: the name of outlines or
     boxes, '' for the only ones (outlines first). fraction: of the outline, for part. whose: the person in the
-    foreground, or all. departures: of the objects that may be hidden (object, both); see measures/object_associations.py.
+    foreground, or all. departures: of the objects that may be hidden (object, both); see object_associations.py.
     name: of the folder, '' for `photographs (segment masked)`. labelled: the name of kept boxes of the labelled people,
     one a photograph: the person whose box overlaps most with it is in the foreground; elsewhere the largest.
     only_masked: photographs that show none of the objects are left out under object and both, so that every photograph
@@ -51,7 +51,7 @@ def masking(
     Raises CapbiasError for what does not go together.
     """
     _check(condition, fill, fraction, whose, departures)
-    marks = frozen_people(workspace, collection, people)
+    marks = resolve_person_regions(workspace, collection, people)
     if marks["kind"] == "boxes" and condition in OF_OUTLINES:
         raise CapbiasError(
             f"the condition {condition} with {marks['name']}, boxes that hold no outline of a person",
@@ -67,7 +67,7 @@ def masking(
         options |= {LABELLED: _labelled(workspace, collection, labelled, options)}
     name = checked_name(name or folder_name(frozen["name"], options))
     _check_free(workspace, collection, name)
-    return making(workspace, collection, FAMILY, name, options, frozen)
+    return plan_artifact(workspace, collection, FAMILY, name, options, frozen)
 
 
 def _labelled(workspace: Workspace, collection: str, name: str, options: Mapping) -> dict:

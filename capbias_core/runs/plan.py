@@ -15,7 +15,7 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
 from capbias_core.workspace.models import ENCODER, encoder_option
 from capbias_core.workspace.objects import COLUMN, OBJECTS, _annotated, _fullest, object_sources
-from capbias_core.workspace.person_regions import PEOPLE, frozen_people
+from capbias_core.workspace.person_regions import PEOPLE, resolve_person_regions
 from capbias_core.workspace.photographs import MADE_BY, PHOTOGRAPHS, frozen_photographs, made_from, masked_so
 from capbias_core.workspace.store import Item, Workspace
 
@@ -65,7 +65,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     for name in sorted(families & {family.name for family in FAMILIES.values() if family.freezes}):
         request = replace(request, options=FAMILIES[name].module.freeze(workspace, request.options, attribute))
     if any(FAMILIES[name].people for name in families):
-        frozen = frozen_people(workspace, request.collection, request.options.get(PEOPLE, ""))
+        frozen = resolve_person_regions(workspace, request.collection, request.options.get(PEOPLE, ""))
         request = replace(request, options=request.options | {PEOPLE: frozen})
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]

@@ -25,7 +25,7 @@ from capbias_core.vision.presets import QUESTION, WHAT, find_captioner, preset_o
 BEAMS, LENGTH, BATCH = 5, 20, 8
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
-# Parts of models that have no part in a caption; checkpoints may lack them.
+# Ratio of models that have no part in a caption; checkpoints may lack them.
 NEVER_SAID = ("pooler", "position_ids")
 # What PyTorch says where memory is short; on a GPU the error has a type of its own.
 SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")

@@ -230,7 +230,7 @@ def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def most_correlated(objects: pd.Series, departures: Mapping[str, float]) -> str:
-    """The name among these whose departure is largest (see measures/object_associations.py; the first by name of equals);
-    '' where none has one."""
+    """The name among these whose departure is largest (the first by name of equals), '' if none has one; see
+    measures/object_associations.py."""
     known = sorted(set(objects) & set(departures) - {PERSON})
     return max(known, key=lambda name: departures[name], default="")

@@ -22,7 +22,7 @@ from capbias_core.load.photographs import read_photograph
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights
-from capbias_core.workspace.models import recalled, remembered
+from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import file_digests
 from capbias_core.workspace.store import Item, Workspace
@@ -50,12 +50,12 @@ def weights_option(workspace: Workspace, name: str | dict, folder: Path | None =
     if isinstance(name, dict):
         return name
     found = find_weights(name, folder or workspace.folder / WEIGHTS)
-    return remembered(workspace, found.name, found.path, found.digest)
+    return register_model(workspace, found.name, found.path, found.digest)
 
 
 def weights_of(workspace: Workspace, option: dict) -> Weights:
     """The weights of a run. Raises CapbiasError where they are gone, or are others now."""
-    path = recalled(workspace, option, lambda place: file_digest(Path(place)))
+    path = resolve_model(workspace, option, lambda place: file_digest(Path(place)))
     return Weights(option["name"], path, option["digest"])
 
 

@@ -36,7 +36,7 @@ LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of 
 
 
 @dataclass(frozen=True)
-class Offered:
+class ImportPreview:
     """A file that was read and may be kept. report has .lines(), .warnings, .problems and .problem_count."""
 
     kind: str
@@ -49,7 +49,9 @@ def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
     return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
 
 
-def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None) -> Offered:
+def preview_import(
+    workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None
+) -> ImportPreview:
     """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
     beside what the collection holds.
 
@@ -59,38 +61,38 @@ def offer(workspace: Workspace, path: Path, kind: str, collection: str, columns:
     if kind == "attributes":
         table = read_attributes(path, (columns or {}).get("image_id"))
         report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
-        return Offered(kind, table.frame, report)
+        return ImportPreview(kind, table.frame, report)
     if kind == "objects":
         objects = read_objects(path, (columns or {}).get("image_id"))
         report = report_objects(objects, path.name, _ids(workspace, "attributes", collection))
-        return Offered(kind, objects.frame, report)
+        return ImportPreview(kind, objects.frame, report)
     if kind == SEGMENTS:
         return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
     table = read_captions(path, columns, written_by)
     references = _ids(workspace, "references", collection) if kind == "captions" else None
     report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references, written_by)
-    return Offered(kind, table.frame, report)
+    return ImportPreview(kind, table.frame, report)
 
 
-def _offer_segments(workspace: Workspace, path: Path, collection: str) -> Offered:
+def _offer_segments(workspace: Workspace, path: Path, collection: str) -> ImportPreview:
     from capbias_core.load.segments import segment_table  # with what draws outlines, which most pages never need
 
     photographs = _ids(workspace, KIND, collection)
     wanted = photographs or _ids(workspace, "attributes", collection) or _ids(workspace, "captions", collection)
     large = path.is_file() and path.stat().st_size > LARGE_FILE
     table = segment_table(path, wanted if large else None)
-    return Offered(SEGMENTS, table.frame, report_segments(table, path.name, photographs))
+    return ImportPreview(SEGMENTS, table.frame, report_segments(table, path.name, photographs))
 
 
-def keep_segments(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+def keep_segments(workspace: Workspace, offered: ImportPreview, name: str, collection: str, source: str) -> Item:
     """Keep the outlines of what images show."""
     return workspace.keep(SEGMENTS, name, offered.frame, collection, source)
 
 
 def keep_captions(
     workspace: Workspace,
-    offered: Offered,
+    offered: ImportPreview,
     name: str,
     collection: str,
     source: str,
@@ -122,7 +124,7 @@ def keep_attributes(
     return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
 
 
-def keep_objects(workspace: Workspace, offered: Offered, name: str, collection: str, source: str) -> Item:
+def keep_objects(workspace: Workspace, offered: ImportPreview, name: str, collection: str, source: str) -> Item:
     """Keep the objects of images."""
     return workspace.keep("objects", name, offered.frame, collection, source)
 
@@ -239,7 +241,7 @@ def load_demo(workspace: Workspace) -> None:
     human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame
     workspace.keep("references", "human", human, DEMO, "bundled")
     keep_images(workspace, DEMO_FOLDER / "images", DEMO)
-    outlines = offer(workspace, DEMO_FOLDER / "instances.json", SEGMENTS, DEMO)
+    outlines = preview_import(workspace, DEMO_FOLDER / "instances.json", SEGMENTS, DEMO)
     keep_segments(workspace, outlines, "outlines", DEMO, "bundled")
     for path in sorted((DEMO_FOLDER / "results").glob("*.json")):
         details = {"trained_on_references": True} | condition_details(path.stem)

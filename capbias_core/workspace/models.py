@@ -38,12 +38,12 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
         return name
     what, usual = KINDS[kind]
     files = find_model(name or usual, what)
-    return remembered(workspace, files.name, files.path, files.digest)
+    return register_model(workspace, files.name, files.path, files.digest)
 
 
 def model_path(workspace: Workspace, option: dict) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
-    return recalled(workspace, option, lambda path: find_model(path, "a model").digest)
+    return resolve_model(workspace, option, lambda path: find_model(path, "a model").digest)
 
 
 def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
@@ -56,13 +56,13 @@ def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
     if not name:
         raise CapbiasError("no captioner", f"a folder, or one of: {', '.join(PRESETS)}", "Name it with --captioner.")
     files = find_captioner(name)
-    return remembered(workspace, files.name, files.path, files.digest)
+    return register_model(workspace, files.name, files.path, files.digest)
 
 
 def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
     """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
     files = encoder_files(entry)
-    return remembered(workspace, files.name, files.path, files.digest)
+    return register_model(workspace, files.name, files.path, files.digest)
 
 
 def encoded_by(options: dict) -> str:
@@ -93,15 +93,15 @@ def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
 def file_option(workspace: Workspace, name: str, path: Path) -> dict:
     """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
     path = path.expanduser().resolve()
-    return remembered(workspace, name, str(path), _file_digest(path))
+    return register_model(workspace, name, str(path), _file_digest(path))
 
 
 def file_path(workspace: Workspace, option: dict) -> Path:
     """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
-    return Path(recalled(workspace, option, lambda path: _file_digest(Path(path))))
+    return Path(resolve_model(workspace, option, lambda path: _file_digest(Path(path))))
 
 
-def remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+def register_model(workspace: Workspace, name: str, path: str, digest: str) -> dict:
     """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
     place = workspace.folder / FOLDER / digest[:DIGITS]
     place.parent.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def remembered(workspace: Workspace, name: str, path: str, digest: str) -> dict:
     return {"name": name, "digest": digest[:DIGITS]}
 
 
-def recalled(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
+def resolve_model(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
     """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
     place = workspace.folder / FOLDER / option["digest"]
     path = place.read_text(encoding="utf-8") if place.is_file() else ""

@@ -17,7 +17,7 @@ def people_sources(workspace: Workspace, collection: str) -> list[Item]:
     return [item for kind in KINDS for item in workspace.items(kind, collection)]
 
 
-def frozen_people(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
+def resolve_person_regions(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
     """What a run says of where people are: {'name', 'kind', 'item': hash}.
 
     name: of kept outlines or boxes, '' for the only ones (outlines before boxes); a dict is the answer already. Raises
@@ -45,7 +45,7 @@ def frozen_people(workspace: Workspace, collection: str, name: str | dict = "") 
 
 
 class People:
-    """Where people are, photograph by photograph. option: what `frozen_people` gave. rows: by image id."""
+    """Where people are, photograph by photograph. option: what `resolve_person_regions` gave. rows: by image id."""
 
     def __init__(self, workspace: Workspace, option: dict):
         self.part = _outline if option["kind"] == SEGMENTS else _box

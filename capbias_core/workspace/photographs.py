@@ -17,7 +17,7 @@ from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import photograph_digest
 from capbias_core.types import CONDITIONS
-from capbias_core.workspace.models import recalled, remembered
+from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.store import Item, Workspace
 
 # The key in a caption set's details for the captioner and the photographs that it was made with, as runs say them.
@@ -52,7 +52,7 @@ def frozen_photographs(workspace: Workspace, collection: str, name: str | dict =
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    option = remembered(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    option = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
     return option | {"item": item.hash}
 
 
@@ -92,7 +92,7 @@ def made_from(workspace: Workspace, collection: str, option: dict) -> str:
 
 def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError where they are gone, or are others now."""
-    folder = recalled(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
+    folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
     return _files(Path(folder), workspace.frame(option["item"]))
 
 

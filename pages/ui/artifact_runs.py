@@ -11,10 +11,10 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.object_associations import departures_in
 from capbias_core.present.table import counted
-from capbias_core.runs.artifact_runs import RUN, apart, making
-from capbias_core.runs.caption_runs import captioning
+from capbias_core.runs.artifact_runs import RUN, apart, plan_artifact
+from capbias_core.runs.caption_runs import plan_captioning
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import MASKED, masking
+from capbias_core.runs.mask_runs import MASKED, plan_masking
 from capbias_core.runs.plan import Request, plan
 from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.masking import FILLS, HALF
@@ -81,7 +81,7 @@ def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
     with st.spinner("Looking for the weights"):
         option = weights_option(engine.workspace, weights)
     options = {WEIGHTS: option, "confidence": sure}
-    spec = making(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
+    spec = plan_artifact(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
     start_button(engine, collection, [spec], "Find", "find")
 
 
@@ -133,7 +133,7 @@ def _mask(engine: Engine, collection: str, attribute: str) -> None:
             if condition in OF_OBJECTS:
                 departures = objects or departures_in(engine.workspace, collection, attribute)
             specs.append(
-                masking(
+                plan_masking(
                     engine.workspace,
                     collection,
                     condition,
@@ -178,7 +178,7 @@ def _caption(engine: Engine, collection: str) -> None:
         note("Choose a captioner and photographs.")
         return
     specs = [
-        captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
+        plan_captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
         for folder in chosen
     ]
     start_button(engine, collection, apart(specs), "Caption", "caption")
