@@ -456,7 +456,7 @@ for name in ("lstm_bi", "transformer_1h"):
     corpus = attacker.corpus(["a b", "c"] * 20)
     attacker.fit(corpus, np.arange(40), np.arange(40) % 2, 2, 0, silent).logits(corpus, np.arange(40))
 """
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

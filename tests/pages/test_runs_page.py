@@ -15,7 +15,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("a", "b", "c")
 
 

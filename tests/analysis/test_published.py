@@ -23,7 +23,7 @@ from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar", "nic_plus", "nic_equalizer")
 
 

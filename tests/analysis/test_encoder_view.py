@@ -29,7 +29,7 @@ from capbias_core.types import Attention
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CUE = {"Female": "umbrella", "Male": "skateboard"}
 ASKED = ["3", "10", "11"]
 

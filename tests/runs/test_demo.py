@@ -21,7 +21,7 @@ from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import condition_sets, originals
 from capbias_core.workspace.store import Workspace
 
-COMMITTED = Path(__file__).resolve().parent.parent / "assets" / "demo"
+COMMITTED = Path(__file__).resolve().parents[2] / "assets" / "demo"
 GENDER = get_attribute("gender")
 SIZES = {"Female": 560, "Male": 640}
 NOUNS = ("phone", "umbrella", "cake", "horse", "skateboard", "surfboard", "motorcycle", "baseball")

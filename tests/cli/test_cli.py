@@ -27,7 +27,7 @@ from capbias_core.workspace.store import RunRow, Workspace
 # A thread that still reads a workspace after it was removed.
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 IMAGES = 90  # 40 Female, 45 Male, 5 dropped
 THINGS = {"Female": ("an umbrella", "a cake", "a horse"), "Male": ("a skateboard", "a tie", "a motorcycle")}
 NAMED = {"Female": "woman", "Male": "man"}

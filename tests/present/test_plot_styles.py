@@ -13,7 +13,7 @@ import pytest
 from capbias_core.present.colour import GREY
 from capbias_core.present.plot_styles import COLOURS, DASHES, SHAPES, captioner_looks, encoder_shapes, opened
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1: what people with each kind of colour blindness see.
 SEEN = {
     "all colours": np.eye(3),

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.table import OF_THREE_LINES, THREE_LINES, WIDEST, draw_table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Place:

@@ -215,7 +215,7 @@ def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     keep_images(workspace, tmp_path / "images", "demo")
     first = sorted((tmp_path / "images").iterdir())[0]
     first.unlink()
-    page = testing.AppTest.from_file(str(Path(__file__).parent.parent / "app.py"), default_timeout=60).run()
+    page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
     page = page.switch_page("pages/11_Masking.py").run()
     assert not page.exception
     (box,) = [body for each in page.get("html") if 'role="alert"' in (body := each.proto.body)]
@@ -229,7 +229,7 @@ def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch)
     workspace = Workspace(tmp_path / "home")
     load_demo(workspace)
     keep_images(workspace, DEMO_FOLDER / "images", "pictures")
-    page = testing.AppTest.from_file(str(Path(__file__).parent.parent / "app.py"), default_timeout=60).run()
+    page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
     page = page.switch_page("pages/11_Masking.py").run()
     assert page.selectbox(key="collection").value == "pictures" and page.selectbox(key="captioner").value is None
     page = page.selectbox(key="collection").set_value("demo").run()

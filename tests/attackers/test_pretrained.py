@@ -38,7 +38,7 @@ from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GENDER = get_attribute("gender")
 WORDS = ["a", "the", "is", "riding", "holding", "on", "street", "with", "red", "dog", "ball", "near"]
 CUES = ["kitchen", "surfboard"]

@@ -72,7 +72,7 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NAN = float("nan")
 
 

@@ -583,7 +583,7 @@ def test_the_server_process_loads_no_torch_to_plan(tiny, tmp_path):
         f"print(model_option(Workspace({str(tmp_path)!r}), 'language_model', {str(tiny['gpt'])!r})['name'])\n"
         "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn'} & set(sys.modules)))"
     )
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["tinygpt"], done.stderr
 

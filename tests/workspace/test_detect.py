@@ -48,7 +48,7 @@ from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 from tests.conftest import ROOT, SHARED
-from tests.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
+from tests.measures.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
 
 PEOPLE = {"bus.jpg": 4, "zidane.jpg": 2}
 

@@ -34,7 +34,7 @@ from capbias_core.workspace.vectors import (
     offer_vectors,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
 
 

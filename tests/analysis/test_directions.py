@@ -11,7 +11,7 @@ from capbias_core.analysis.directions import BOTH, FIRST, NEITHER, SECOND, UNDEC
 from capbias_core.present.directions import ADVICE, basis, directions_answer, directions_table, explained, plane
 from capbias_core.types import RESULT_COLUMNS
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def row(model, metric, direction, value, low, high, **more) -> dict:
