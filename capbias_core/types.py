@@ -1,7 +1,8 @@
-"""The frozen shapes that travel between the rooms."""
+"""The frozen shapes that travel between the packages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -40,7 +41,19 @@ PUBLISHED_COLUMNS = (
     "spread_kind",
     "scale",
 )
-RESULT_COLUMNS = PUBLISHED_COLUMNS + ("run_id", "seeds", "n", "ci_low", "ci_high", "method")
+# Of a measured row, what it was measured on or with, each in a column of its own: which labelled images (coverage), how
+# human words were aligned, the object and the group of images that it is about, the photographs and the prompt that a
+# judge was given, and the device on which networks trained.
+ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
+RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, "run_id", "seeds", "n", "ci_low", "ci_high", "method")
+
+# (share done, 0 to 1; text): called often by whatever takes long. It raises Cancelled if the work must stop.
+Progress = Callable[[float, str], None]
+ShareDone = Callable[[float], None]
+
+
+def silent(_share: float, _text: str = "") -> None:
+    """A Progress that nobody watches."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +232,13 @@ class Result:
     encoder: str = ""
     direction: str = ""
     condition: str = ""
+    coverage: str = ""
+    alignment: str = ""
+    object: str = ""
+    group: str = ""
+    photographs: str = ""
+    prompt: str = ""
+    device: str = ""
     spread: float | None = None
     spread_kind: str = ""
     scale: float = 1.0

@@ -32,7 +32,8 @@ class Seconds(NamedTuple):
 class AttackerEntry:
     """What is known about an attacker without importing it.
 
-    model: the pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch.
+    model: the pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores:
+    trained ones are kept with the scores of captions, so that an edited caption is scored at once.
     """
 
     name: str
@@ -42,9 +43,10 @@ class AttackerEntry:
     folds: int
     seconds: Seconds
     model: str = ""
+    rescores: bool = False
 
     @property
-    def a_seed_a_thread(self) -> bool:
+    def one_seed_per_thread(self) -> bool:
         """Whether attackers train side by side on a CPU, each on one core: networks from scratch."""
         return self.location.startswith(("recurrent:", "transformer:"))
 
@@ -64,7 +66,15 @@ BASE, HALF = Seconds(1.0, 1000.0, 22.0), Seconds(1.0, 500.0, 12.0)
 ATTACKERS = {
     entry.name: entry
     for entry in (
-        AttackerEntry("ngram", "linear, 1- and 2-grams (preview)", "ngram:NgramAttacker", True, 10, Seconds(0.1, 0.2)),
+        AttackerEntry(
+            "ngram",
+            "linear, 1- and 2-grams (preview)",
+            "ngram:NgramAttacker",
+            True,
+            10,
+            Seconds(0.1, 0.2),
+            rescores=True,
+        ),
         AttackerEntry(
             "lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, Seconds(250.0, 30.0)
         ),

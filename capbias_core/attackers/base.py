@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from capbias_core.types import Contributions
-
-# Called often while an attacker trains, with the share of this fit that is done (0 to 1) and a short text.
-# It raises Cancelled when the run was asked to stop.
-Tick = Callable[[float, str], None]
-
-
-def silent(_share: float, _text: str = "") -> None:
-    """A Tick that nobody watches."""
+from capbias_core.types import Contributions, Progress
 
 
 class FittedAttacker(Protocol):
@@ -37,7 +29,7 @@ class Attacker(Protocol):
     def corpus(self, captions: Sequence[str]) -> Any:
         """Masked captions (tokens joined by a space) in the attacker's own form; learns nothing from labels."""
 
-    def fit(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Tick) -> Any:
+    def fit(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Progress) -> Any:
         """Trains on the captions at `rows`.
 
         labels: (len(rows),) integers in [0, n_values), or (len(rows), L) booleans, which of L task words are there.
@@ -45,7 +37,13 @@ class Attacker(Protocol):
 
 
 def fit_many(
-    attacker: Attacker, corpus: Any, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Tick
+    attacker: Attacker,
+    corpus: Any,
+    rows: Sequence,
+    labels: Sequence,
+    n_values: int,
+    seeds: Sequence[int],
+    tick: Progress,
 ) -> Iterator:
     """One attacker for each seed, trained on its own rows and labels: yields what `fit` returns, in order.
 

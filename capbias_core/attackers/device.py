@@ -11,7 +11,7 @@ full precision. benchmarks/rounded_products.py shows, with the same rounding on 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-DETERMINISTIC = "deterministic"  # the key of a run's option
 TF32, FP32 = "tf32", "fp32"
 # What cuBLAS needs for it, read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -78,25 +77,16 @@ def products(precision: str, device: torch.device) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def training_options(options: Mapping, light: bool) -> dict:
-    """Options without those that change nothing: of a light attacker the device, auto, and determinism on a CPU."""
-    kept = dict(options)
-    if light or kept.get("device") == "cpu" or not kept.get(DETERMINISTIC):
-        kept.pop(DETERMINISTIC, None)
-    if light or kept.get("device") == AUTO:
-        kept.pop("device", None)
-    return kept
-
-
-def trained_on(attacker: object, options: Mapping | None = None) -> str:
-    """What a method says of the device, such as `; trained on cuda, TF32`; '' for an attacker that has none.
-
-    options: those of the run.
-    """
+def device_of(attacker: object) -> str:
+    """Where an attacker trains, 'cpu' or 'cuda'; '' for one that has no device."""
     asked = getattr(attacker, "device", "")
-    if not asked:
+    return choose_device(asked).type if asked else ""
+
+
+def trained_on(attacker: object, deterministic: bool = False) -> str:
+    """What a method says of the device, such as `; trained on cuda, TF32`; '' for an attacker that has none."""
+    device = device_of(attacker)
+    if not device:
         return ""
-    device = choose_device(asked).type
     rounded = ", TF32" if device == "cuda" and getattr(attacker, "precision", FP32) == TF32 else ""
-    same = ", deterministic algorithms" if (options or {}).get(DETERMINISTIC) else ""
-    return f"; trained on {device}{rounded}{same}"
+    return f"; trained on {device}{rounded}{', deterministic algorithms' if deterministic else ''}"

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.base import Tick
 from capbias_core.attackers.batches import training_batches
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.attackers.heads import untrained
@@ -25,6 +24,7 @@ from capbias_core.attackers.stacked import Head
 from capbias_core.attackers.training import DROP, ORDER, caption_losses, epoch_tick, logit_count
 from capbias_core.language.encoder import FIRST, TextEncoder, of_one_length, text_encoder
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Progress
 
 LEAK = 0.01
 SCORING_BATCH = 256  # captions without gradients
@@ -57,7 +57,7 @@ class FineTunedAttacker:
         encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
         return TokenCorpus(list(captions), encoder.ids([encoder.read(caption) for caption in captions]))
 
-    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedFineTuned:
+    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFineTuned:
         device, logits = choose_device(self.device), logit_count(labels, n_values)
         encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))
         head = untrained((encoder.width, *self.hidden, logits), LEAK, seed).to(device)

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.base import Tick, silent
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.attackers.heads import HeadProtocol, fit_heads
 from capbias_core.attackers.pretrained import Attributed
@@ -32,6 +31,7 @@ from capbias_core.attackers.stacked import Head
 from capbias_core.attackers.training import logit_count
 from capbias_core.language.cache import EmbeddingCache
 from capbias_core.language.encoder import FIRST, OWN, TextEncoder, text_encoder
+from capbias_core.types import Progress, silent
 
 # Part of a cache's name: raised when a change of the code changes vectors.
 VERSION = 1
@@ -60,7 +60,7 @@ class FrozenAttacker:
     def corpus(self, captions: Sequence[str]) -> EmbeddedCorpus:
         return EmbeddedCorpus(self, list(captions))
 
-    def embed(self, captions: Sequence[str], tick: Tick) -> np.ndarray:
+    def embed(self, captions: Sequence[str], tick: Progress) -> np.ndarray:
         """(n, d) float32 vectors of different captions."""
         report = partial(tick, 0.0)
         if self.cache is None:
@@ -73,11 +73,17 @@ class FrozenAttacker:
         encoder = self.encoder()
         return encoder.embed([encoder.read(caption) for caption in captions])
 
-    def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedFrozen:
+    def fit(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFrozen:
         return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]
 
     def fit_many(
-        self, corpus: EmbeddedCorpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Tick
+        self,
+        corpus: EmbeddedCorpus,
+        rows: Sequence,
+        labels: Sequence,
+        n_values: int,
+        seeds: Sequence[int],
+        tick: Progress,
     ) -> list[FittedFrozen]:
         """The heads of all seeds, trained together on the vectors of the corpus."""
         vectors, logits = corpus.vectors(tick), logit_count(labels[0], n_values)
@@ -96,7 +102,7 @@ class EmbeddedCorpus:
         self.copies = np.array([place[caption] for caption in captions], dtype=int)
         self._vectors: Tensor | None = None
 
-    def vectors(self, tick: Tick = silent) -> Tensor:
+    def vectors(self, tick: Progress = silent) -> Tensor:
         """(distinct captions, d) vectors on the attacker's device."""
         if self._vectors is None:
             found = self.attacker.embed(self.distinct, tick)

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.base import Tick
 from capbias_core.attackers.stacked import Head, stack
 from capbias_core.attackers.training import (
     ASIDE,
@@ -27,6 +26,7 @@ from capbias_core.attackers.training import (
     part_of,
 )
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Progress
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def fit_heads(
     logits: int,
     seeds: Sequence[int],
     protocol: HeadProtocol,
-    tick: Tick,
+    tick: Progress,
 ) -> list[Head]:
     """One trained head (S = 1) a seed. vectors: (n, d), where to train; rows, labels: of each seed's captions."""
     sizes = (vectors.shape[1], *protocol.hidden, logits)
@@ -115,7 +115,7 @@ def fit_heads(
     return [fit.head for fit in fits]
 
 
-def together(vectors: Tensor, fits: Sequence[HeadFit], protocol: HeadProtocol, tick: Tick) -> None:
+def together(vectors: Tensor, fits: Sequence[HeadFit], protocol: HeadProtocol, tick: Progress) -> None:
     """Heads with as many batches an epoch as one program, so that each ends its epochs when it would alone."""
     groups: dict[int, list[HeadFit]] = {}
     for fit in fits:

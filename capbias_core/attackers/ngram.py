@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capbias_core.attackers.base import Tick
-from capbias_core.types import Contributions
+from capbias_core.types import Contributions, Progress
 
 # A term that no caption holds: its column is all zeros, so captions without any word still make a matrix.
 NOTHING = "<>"
@@ -83,7 +82,7 @@ class NgramAttacker:
         matrix = vectorizer.fit_transform([*captions, NOTHING])[:-1]
         return NgramCorpus(captions, matrix.tocsr(), vectorizer.vocabulary_)
 
-    def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> LinearModel:
+    def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
         from sklearn.linear_model import LogisticRegression
         from threadpoolctl import threadpool_limits
 

@@ -29,7 +29,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.base import Tick
 from capbias_core.attackers.batches import (
     PAD,
     Encoded,
@@ -44,7 +43,7 @@ from capbias_core.attackers.device import TF32, choose_device, products
 from capbias_core.attackers.stacked import Dropout, Network, bytes_a_seed, keep_all, seeds_at_once, stack, unstack
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
-from capbias_core.types import Contributions
+from capbias_core.types import Contributions, Progress
 
 SCORING_BATCH = 512  # captions without gradients
 ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
@@ -217,7 +216,7 @@ class SeedsProgram:
         """(S,) mean loss of each seed on the captions set aside."""
         raise NotImplementedError
 
-    def train(self, tick: Tick) -> None:
+    def train(self, tick: Progress) -> None:
         """All epochs; the ends then hold the result."""
         epochs, patience = self.protocol.epochs, self.protocol.patience
         lowest = Lowest(self.network, len(self.ends), patience)
@@ -396,10 +395,10 @@ class NetworkAttacker:
         # A word is kept once, however many captions say it.
         return TokenCorpus([list(map(intern, caption.split())) for caption in captions])
 
-    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedNetwork:
+    def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedNetwork:
         return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]
 
-    def fit_many(self, corpus: TokenCorpus, rows, labels, n_values: int, seeds, tick: Tick) -> list[FittedNetwork]:
+    def fit_many(self, corpus: TokenCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> list[FittedNetwork]:
         """One attacker a seed, trained together; see `base.fit_many`."""
         device = choose_device(self.device)
         each = zip(rows, labels, seeds, strict=True)
@@ -445,7 +444,7 @@ class NetworkAttacker:
             return self.network(words, logits)
 
 
-def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Tick) -> None:
+def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Progress) -> None:
     """On a CPU: a seed a thread, each with one thread of PyTorch; one seed alone has all of them."""
     threads = torch.get_num_threads()
     if min(threads, len(fits)) == 1:
@@ -453,13 +452,13 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
             Program(attacker, [fit], device, padded=False).train(part_of(tick, done, 1, len(fits)))
         return
 
-    def training(fit: Fit) -> Callable[[Tick], None]:
+    def training(fit: Fit) -> Callable[[Progress], None]:
         return lambda note: Program(attacker, [fit], device, padded=False).train(note)
 
     each_in_a_thread([training(fit) for fit in fits], tick)
 
 
-def each_in_a_thread(trainings: Sequence[Callable[[Tick], None]], tick: Tick) -> None:
+def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Progress) -> None:
     """Trainings (each is given its own tick), as many at a time as PyTorch has threads, one thread of PyTorch each."""
     threads = torch.get_num_threads()
     shares, texts, stop = [0.0] * len(trainings), [""], Event()
@@ -498,7 +497,7 @@ def _watch(futures, report: Callable[[], None], stop: Event) -> None:
         raise
 
 
-def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Tick) -> None:
+def in_groups(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Progress) -> None:
     """On CUDA: all seeds with as many batches an epoch as one network, or as many at once as memory holds."""
     groups: dict[int, list[Fit]] = {}
     for fit in fits:
@@ -524,12 +523,12 @@ def _free(device: torch.device) -> int:
     return int(SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0])
 
 
-def part_of(tick: Tick, done: int, own: int, whole: int) -> Tick:
+def part_of(tick: Progress, done: int, own: int, whole: int) -> Progress:
     """Reports of some of the fits as reports of all."""
     return lambda share, text: tick((done + share * own) / whole, text)
 
 
-def epoch_tick(tick: Tick, epoch: int, epochs: int) -> Callable[[float, float], None]:
+def epoch_tick(tick: Progress, epoch: int, epochs: int) -> Callable[[float, float], None]:
     """Reports of one epoch as reports of the whole fit."""
 
     def report(share: float, loss: float) -> None:

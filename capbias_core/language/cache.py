@@ -22,7 +22,6 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB 
 PATIENCE = 3600.0  # seconds to wait for a process that embeds
 
 Embed = Callable[[Sequence[str]], np.ndarray]
-Tick = Callable[[str], None]
 
 
 class EmbeddingCache:
@@ -31,7 +30,9 @@ class EmbeddingCache:
     def __init__(self, file: Path):
         self.file = file
 
-    def vectors(self, texts: Sequence[str], embed: Embed, tick: Tick = lambda text: None) -> np.ndarray:
+    def vectors(
+        self, texts: Sequence[str], embed: Embed, tick: Callable[[str], None] = lambda text: None
+    ) -> np.ndarray:
         """(n, d) float32 vectors of different texts, in their order; those that are not kept yet are embedded.
 
         embed: texts to (n, d). tick: called with a short text before each step of embedding, which it may stop by
@@ -46,7 +47,9 @@ class EmbeddingCache:
             found = _known(db, keys)
         return np.stack([found[key] for key in keys])
 
-    def _fill(self, db: sqlite3.Connection, texts: dict[bytes, str], missing: list, embed: Embed, tick: Tick) -> None:
+    def _fill(
+        self, db: sqlite3.Connection, texts: dict[bytes, str], missing: list, embed: Embed, tick: Callable[[str], None]
+    ) -> None:
         missing = sorted(missing, key=lambda key: len(texts[key]))  # alike in length go together
         for start in range(0, len(missing), TEXTS_A_STEP):
             tick(f"embedding captions, {start:,} of {len(missing):,}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from capbias_core.language.files import read_model
+from capbias_core.types import ShareDone
 
 BATCH = 64
 LONGEST = 512  # tokens; the rest of a longer text is not read
-
-Tick = Callable[[float], None]
 
 
 class CausalModel:
@@ -22,7 +21,7 @@ class CausalModel:
         self.tokenizer, self.model, self.device = read_model("a causal language model", path, "AutoModelForCausalLM")
         self.longest = min(LONGEST, getattr(self.model.config, "max_position_embeddings", LONGEST) or LONGEST)
 
-    def mean_token_probability(self, texts: Sequence[str], tick: Tick = lambda share: None) -> np.ndarray:
+    def mean_token_probability(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
         """(n,) mean over the tokens of each text of their probability given those before; in [0, 1].
 
         Where the tokenizer has a token for the beginning of a text, the first token is read after it; else the first

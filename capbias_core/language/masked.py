@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import read_model
+from capbias_core.types import ShareDone
 
 BATCH = 64
 LONGEST = 512
-
-Tick = Callable[[float], None]
 
 
 class MaskedModel:
@@ -26,7 +25,9 @@ class MaskedModel:
                 f"a masked language model in {path!r}, whose tokenizer has no mask", "one such as BERT", "Name another."
             )
 
-    def word_probability(self, places: Sequence[tuple[str, str, str]], tick: Tick = lambda share: None) -> np.ndarray:
+    def word_probability(
+        self, places: Sequence[tuple[str, str, str]], tick: ShareDone = lambda share: None
+    ) -> np.ndarray:
         """(n,) probability of each word at its place; places: (text before, word, text after).
 
         A word of several pieces has as many masks, and the geometric mean of its pieces' probabilities.

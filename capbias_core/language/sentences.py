@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from capbias_core.language.files import loading
+from capbias_core.types import ShareDone
 
 BATCH = 64
 TEXTS_A_TICK = 512
-
-Tick = Callable[[float], None]
 
 
 class SentenceEncoder:
@@ -26,7 +25,7 @@ class SentenceEncoder:
 
             self.model = SentenceTransformer(path, local_files_only=True)
 
-    def encode(self, texts: Sequence[str], tick: Tick = lambda share: None) -> np.ndarray:
+    def encode(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
         """(n, d) vectors of length 1, each distinct text read once. tick: called with the share done."""
         distinct = sorted(set(texts), key=len)
         parts = []

@@ -1,14 +1,14 @@
-"""What every family of runs is given, and what it leaves."""
+"""What a measure says of itself, what its runs are given, and what they leave."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,78 +16,183 @@ from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.cost import Size
+from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
+from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
 from capbias_core.prepare import masked_captions
-from capbias_core.types import Attribute, Result
-from capbias_core.workspace.photographs import PHOTOGRAPHS, photograph_files
-from capbias_core.workspace.store import Workspace
+from capbias_core.types import Attribute, Progress, Result
+from capbias_core.workspace.photographs import photograph_files
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.vectors import alignment_name
 
-COLLECTION, NAME = "collection", "name"
-
-
-JUDGE, SELF = "judge", "self"  # a family and its option; that a captioner judges its own captions
-
-
-CAPTIONER = "captioner"  # the option that names one
-
-
-MOST_IMAGES = "most_images"  # the option that limits how many a run reads
-
-
-# Raised when a change of the code changes the numbers, so that earlier runs are not taken for its own.
-PROTOCOL = 7
-
-ALL_IMAGES, WITH_REFERENCES = "", "with_references"
-
-EMPTY = {"references": "", "attacker": "", "seeds": (0,), "condition": ALL_IMAGES, "merge_masks": False}
+# Whether an input is not read, read if it is there, or must be there.
+Presence = Literal["", "optional", "required"]
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """One run, with everything that its numbers depend on.
+class Needs:
+    """What a measure reads, or one of its metrics reads besides.
 
-    family: a name in FAMILIES. captions, references: content hashes. labels: {'table': hash, 'column': name,
-    'mapping': {raw label: value or None}}. attribute: the Attribute as a dict. objects: {'table': hash, 'column':
-    name} of the objects of each image, {} for none. options: those of the request that its family reads.
+    captions, labels: of a caption set and its images. references: human captions of the same images. objects: those on
+    the images. photographs: of the images. people: where people are on them. vectors: word vectors for alignment.
+    words: 'any': captions must be able to name a value; 'every': each value. values: exactly so many, 0 for any number.
+    model: the name of an option that must name a model.
     """
 
-    family: str
-    model: str
-    captions: str
-    references: str
-    labels: dict
-    attribute: dict
-    attacker: str
-    seeds: tuple[int, ...]
-    condition: str
-    merge_masks: bool
-    objects: dict = field(default_factory=dict)
-    options: dict = field(default_factory=dict)
-    protocol: int = PROTOCOL
-
-    @cached_property
-    def run_id(self) -> str:
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    @classmethod
-    def from_dict(cls, data: dict) -> RunSpec:
-        return cls(**{**data, "seeds": tuple(data["seeds"])})
+    captions: bool = True
+    labels: bool = True
+    references: Presence = ""
+    objects: Presence = ""
+    photographs: bool = False
+    people: bool = False
+    vectors: bool = False
+    words: Literal["", "any", "every"] = ""
+    values: int = 0
+    model: str = ""
 
 
-# (share done, text): reported often; raises Cancelled where the run must stop.
-Progress = Callable[[float, str], None]
+NOTHING_MORE = Needs()
+
+
+def no_neutral(k: int) -> float:
+    """For metrics of which no value means no bias, such as caption quality: nan."""
+    return math.nan
+
+
+def zero(k: int) -> float:
+    """For metrics of which 0 means no bias, whatever the number of values."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that a measure gives, and what is said of it.
+
+    scale: shown value = scale * quantity. range: of the shown value. neutral: shown value that means no bias by this
+    metric, given K values; `no_neutral` if none does. better: 'lower', 'higher', or 'neutral' where the nearest to
+    neutral is best. guessed: whether the neutral value is what guessing gives, chance. digits: shown after the point,
+    None for the usual. side: whose captions alone it rests on, 'model' or 'human', '' for both. of: of a difference
+    between both sides, the metric that is subtracted. needs: what it reads besides its measure. ratio: evidence to a
+    Ratio, of a metric that reads captions one by one. compare: the human counts, the model's, and both of all images
+    (which decide the signs of pairs) to (...) values, of a metric that counts.
+    """
+
+    name: str
+    title: str
+    scale: float
+    neutral: Callable[[int], float]
+    better: str
+    range: tuple[float, float]
+    source: str
+    explanation: str
+    guessed: bool = False
+    digits: int | None = None
+    side: Literal["", "model", "human"] = ""
+    of: str = ""
+    needs: Needs = NOTHING_MORE
+    ratio: Callable[[Any], Ratio] | None = None
+    compare: Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple], np.ndarray] | None = None
+
+    @property
+    def reference_line(self) -> str:
+        """What the neutral value is called on a chart."""
+        return "chance" if self.guessed else "neutral"
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a user asks for by one name: some metrics that are read together. default: asked for if nothing is."""
+
+    name: str
+    title: str
+    metrics: tuple[str, ...]
+    default: bool = False
+
+
+def by_name(*metrics: Metric) -> dict[str, Metric]:
+    """Metrics by name, in order."""
+    return {own.name: own for own in metrics}
+
+
+def _nothing_frozen(workspace: Workspace, collection: str, options: Options, attribute: Attribute | None) -> Options:
+    return options
+
+
+def _same_for_every_set(workspace: Workspace, options: Options, item: Item) -> Options:
+    return options
+
+
+def no_estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """Of a measure whose runs leave no numbers that can be read again."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is computed together from the same inputs: everything that is known about it, in the module that defines it.
+
+    name: that of the module. title: what its runs give, in a few words. metrics: its rows. groups: what a user asks for.
+    options: what a user may choose. needs: what it reads. version: raised when a change of the code changes its numbers,
+    so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an Outcome. estimates:
+    the estimates of a finished run again from its evidence, by metric and direction. freeze: options that name files or
+    kept items to those that name their content. for_set: options of a request to those of one caption set. makes: the
+    kind of item that a run makes in place of numbers. in_process: light enough for the web server's process (whether an
+    attacker is, its entry says). place: where it stands among the measures, smaller first.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Job], Outcome]
+    cost: Callable[[Size, Any], float]
+    metrics: tuple[Metric, ...] = ()
+    groups: tuple[Group, ...] = ()
+    options: type[Options] = Options
+    needs: Needs = NOTHING_MORE
+    version: int = 1
+    estimates: Callable[[Workspace, RunRow], dict[tuple[str, str], Estimate]] = no_estimates
+    freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
+    for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
+    makes: str = ""
+    in_process: bool = True
+    place: int = 100
+
+    @property
+    def attacked(self) -> bool:
+        """Whether it trains the attacker that was asked for."""
+        return issubclass(self.options, Attacked)
+
+    @property
+    def seeded(self) -> bool:
+        return issubclass(self.options, Seeded)
+
+    @property
+    def aligned(self) -> bool:
+        return issubclass(self.options, Aligned)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it needs the human captions of the same images."""
+        return self.needs.references == "required"
+
+    @property
+    def both_sides(self) -> bool:
+        """Whether it scores the model's captions and, if there are any, the human ones of the same images."""
+        return self.needs.references == "optional"
 
 
 @dataclass(frozen=True)
 class Job:
     """A run with its inputs.
 
-    frame: the captions of labelled images, image_id, caption_index and caption, its index that of the set as kept.
-    labels: value of the attribute by image id. table: the attribute table. A run that makes an item has none of them.
+    options: of the measure. frame: the captions of labelled images, image_id, caption_index and caption, its index that
+    of the set as kept. labels: value of the attribute by image id. table: the attribute table. A run that makes an item
+    has none of the last four.
     """
 
     workspace: Workspace
     spec: RunSpec
+    options: Any
     attribute: Attribute
     frame: pd.DataFrame
     labels: pd.Series
@@ -106,7 +211,7 @@ class Job:
 
     def photographs(self) -> dict[str, Path]:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
-        return photograph_files(self.workspace, self.spec.options[PHOTOGRAPHS])
+        return photograph_files(self.workspace, self.options.photographs)
 
     def masked(self, captions: Iterable[str]) -> list[str]:
         """Captions with the words of the attribute masked."""
@@ -116,17 +221,23 @@ class Job:
         """The labels of these images as places of the attribute's values."""
         return label_codes(images, self.labels, self.attribute)
 
-    def result(self, name: str, found: Estimate, n: int, method: str, direction: str = "", interval=None) -> Result:
-        """A row of the results table. n: captions or images that the value rests on. interval: where it is known."""
+    def result(
+        self, metric: Metric, found: Estimate, n: int, method: str, direction: str = "", interval=None, **columns: str
+    ) -> Result:
+        """A row of the results table.
+
+        n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
+        such as `group`. A metric that rests on human captions carries their alignment.
+        """
         low, high = interval or found.interval()
+        aligned = "" if metric.side == "model" else alignment_name(getattr(self.options, "alignment", None))
+        common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": aligned}
         return Result(
             attribute=self.attribute.name,
             model=self.spec.model,
-            metric=name,
+            metric=metric.name,
             value=found.value,
-            encoder=self.spec.attacker,
             direction=direction,
-            condition=self.spec.condition,
             spread=found.spread,
             spread_kind="std" if found.spread is not None else "",
             scale=found.scale,
@@ -135,6 +246,7 @@ class Job:
             ci_low=low,
             ci_high=high,
             method=method,
+            **(common | columns),
         )
 
 

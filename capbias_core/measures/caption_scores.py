@@ -1,4 +1,4 @@
-"""Runs of the family 'captions': out-of-fold bias scores and words of a whole set."""
+"""Scores and words of each caption: out-of-fold bias scores of a whole set, and what every word adds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pandas as pd
 from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
-from capbias_core.measures.base import Job, Outcome, npz
+from capbias_core.measures.base import Job, Measure, Outcome, npz
+from capbias_core.measures.cost import Size, attacker_seconds, per_image
+from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare import balanced_folds, child_seed
 from capbias_core.prepare.split import FIT
@@ -17,24 +19,22 @@ from capbias_core.workspace.store import frame_bytes
 
 def run(job: Job) -> Outcome:
     """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
-    spec = job.spec
+    attacker, seed = job.options.attacker, job.spec.seeds[0]
     images = sorted(set(job.frame["image_id"]))
     y = job.codes(images)
-    k, folds = len(job.attribute.values), attacker_entry(spec.attacker).folds
+    k, folds = len(job.attribute.values), attacker_entry(attacker).folds
     lists = caption_lists(job.frame, images, y, k, job.masked)
-    splits = balanced_folds(y, k, spec.seeds[0], folds)
+    splits = balanced_folds(y, k, seed, folds)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = trainer.attacker.corpus(captions.masked), []
-        cases = [
-            Case(captions, split, child_seed(spec.seeds[0], FIT, index, fold)) for fold, split in enumerate(splits)
-        ]
+        cases = [Case(captions, split, child_seed(seed, FIT, index, fold)) for fold, split in enumerate(splits)]
         for fold, (split, fitted) in enumerate(zip(splits, trainer.fit(corpus, cases, "bias scores"), strict=True)):
             table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
-        if spec.attacker == "ngram":
+        if attacker_entry(attacker).rescores:
             arrays[f"attackers{index}"] = _linear_models(corpus, models)
     table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
     arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
@@ -80,3 +80,17 @@ def _linear_models(corpus, models) -> bytes:
         weights=np.stack([fitted.weights for fitted in models]),
         intercepts=np.stack([fitted.intercept for fitted in models]),
     )
+
+
+def cost(size: Size, options: Attacked) -> float:
+    """Attackers of every fold train, and explain captions; those that repeat each other in one fold once."""
+    counts = size.count()
+    fits = size.per_image * attacker_entry(options.attacker).folds
+    explained = (counts.different + counts.count) / 2
+    trained = attacker_seconds(options.attacker, counts, fits, counts.different, explained)
+    return per_image(1.0)(size, options) + trained
+
+
+MEASURE = Measure(
+    name="caption_scores", title="scores and words of each caption", place=90, options=Attacked, cost=cost, run=run
+)

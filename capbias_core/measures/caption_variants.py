@@ -13,9 +13,7 @@ from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
 from capbias_core.metrics.object_distance import object_distance
 from capbias_core.prepare.variants import Forms, Variants, led_variants, variants
-from capbias_core.types import Attribute
-
-Tick = Callable[[float], None]
+from capbias_core.types import Attribute, ShareDone
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,9 @@ def coded(found: Sequence[Variants]) -> Texts:
     return Texts(tuple(found), tuple(place), code)
 
 
-def similarities(data: Gendered, texts: Texts, encode: Callable[[Sequence[str], Tick], np.ndarray], tick: Tick):
+def similarities(
+    data: Gendered, texts: Texts, encode: Callable[[Sequence[str], ShareDone], np.ndarray], tick: ShareDone
+):
     """(p, K + 1) cosine of each variant and each object of its caption."""
     caption, column, _ = data.pairs
     seen = np.unique(column)

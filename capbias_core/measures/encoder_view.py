@@ -1,25 +1,34 @@
-"""Runs of the family 'reading': how one attacker reads the captions of a few images that it did not train on.
+"""How an encoder reads some captions: how one attacker reads the captions of a few images that it did not train on.
 
 One attacker a caption index trains on all other images, so that an encoder shows a caption after one training; a run of
-the family 'captions' trains several, for the whole set. What each word adds is kept, and of a Transformer the attention
+the measure 'captions' trains several, for the whole set. What each word adds is kept, and of a Transformer the attention
 of every layer and head.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.attackers.device import trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, from_npz, to_npz
+from capbias_core.measures.base import Job, Measure, Outcome, from_npz, to_npz
 from capbias_core.measures.caption_scores import scored_rows, scores_arrays
+from capbias_core.measures.cost import Size, attacker_seconds, per_image
+from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, Case, attacker_of, caption_lists
 from capbias_core.prepare import child_seed, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.types import Attention
 
-IMAGES = "images"  # the key of the option that lists the images
+
+@dataclass(frozen=True)
+class EncoderViewOptions(Attacked):
+    """Choices of a view. images: ids of the images whose captions are read."""
+
+    images: tuple[str, ...] = option((), "the images whose captions are read")
 
 
 def run(job: Job) -> Outcome:
@@ -46,7 +55,7 @@ def run(job: Job) -> Outcome:
 
 def _places(job: Job, images: list[str]) -> np.ndarray:
     """Places of the images that were asked for, those with a caption and a label. Raises where there is none."""
-    asked = set(job.spec.options[IMAGES])
+    asked = set(job.options.images)
     places = np.array([place for place, image in enumerate(images) if image in asked], dtype=int)
     if not len(places):
         raise CapbiasError(
@@ -58,7 +67,7 @@ def _places(job: Job, images: list[str]) -> np.ndarray:
 
 
 def _note(training: int, job: Job) -> str:
-    where = trained_on(attacker_of(job), job.spec.options)
+    where = trained_on(attacker_of(job), job.options.deterministic)
     return f"Read by an attacker that trained on {training:,} other images{where}."
 
 
@@ -78,3 +87,22 @@ def attention_from(data: bytes) -> list[Attention]:
         Attention(tuple(own), part.reshape(layers, heads, len(own), len(own)))
         for own, part in zip(words, parts, strict=True)
     ]
+
+
+def cost(size: Size, options: EncoderViewOptions) -> float:
+    """One attacker per caption index reads all captions, trains, and explains those of the images."""
+    counts = size.count()
+    explained = size.per_image * len(options.images)
+    return per_image(0.5)(size, options) + attacker_seconds(
+        options.attacker, counts, size.per_image, counts.different, explained
+    )
+
+
+MEASURE = Measure(
+    name="encoder_view",
+    title="how an encoder reads some captions",
+    place=91,
+    options=EncoderViewOptions,
+    cost=cost,
+    run=run,
+)

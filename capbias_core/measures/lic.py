@@ -1,29 +1,119 @@
-"""Runs of the family 'attack': LIC, leakage, SC."""
+"""LIC, leakage and SC: attackers guess the labelled value from masked captions, on both sides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
-import pandas as pd
-
-from capbias_core.aggregate import Estimate, difference, estimate
-from capbias_core.attackers.device import trained_on
-from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES, Job, Outcome
+from capbias_core.attackers.device import device_of, trained_on
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, zero
+from capbias_core.measures.cost import held_out_cost
+from capbias_core.measures.held_out import (
+    accuracy,
+    confidence_where_right,
+    estimates_of,
+    held_out_arrays,
+    stored_estimates,
+)
+from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import AttackerTrainer, attacker_of, caption_lists
-from capbias_core.metrics import METRICS, HeldOut
+from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import balanced_split
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
-from capbias_core.workspace.vectors import aligned_result, aligner, alignment_method
+from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES
+from capbias_core.workspace.vectors import aligner, alignment_method
 
+_LIC = "Hirota et al., CVPR 2022"
 TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
-
-
 FEW_IMAGES = 2000
-# Every metric of the family; those of the human captions end in _D.
-NAMES = ("LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage")
-# Metrics of the model's captions alone, on which the alignment of human captions has no effect.
-MODEL_ONLY = ("LIC_M", "SC")
+HUMAN = Needs(references="required")
+
+METRICS = by_name(
+    Metric(
+        "LIC",
+        "LIC, bias amplification",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        f"{_LIC}, Eq. 11",
+        "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
+        "masked captions than from the human ones.",
+        of="LIC_M",
+        needs=HUMAN,
+    ),
+    Metric(
+        "LIC_M",
+        "LIC_M, leakage of the model's captions",
+        100,
+        lambda k: 100 / k**2,
+        "lower",
+        (0, 100),
+        f"{_LIC}, Eq. 10",
+        "Mean confidence of the attacker where it is right, 0 where it is wrong, on the model's masked captions.",
+        guessed=True,
+        side="model",
+        ratio=confidence_where_right,
+    ),
+    Metric(
+        "LIC_D",
+        "LIC_D, leakage of the human captions",
+        100,
+        lambda k: 100 / k**2,
+        "lower",
+        (0, 100),
+        f"{_LIC}, Eq. 9",
+        "The same on the human captions, after words that the model never uses became <unk>.",
+        guessed=True,
+        side="human",
+        needs=HUMAN,
+        ratio=confidence_where_right,
+    ),
+    Metric(
+        "leakage",
+        "leakage, difference of accuracies",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        f"Wang et al., ICCV 2019; {_LIC}, Eq. 4",
+        "SC of the model's captions minus SC of the human captions.",
+        of="SC",
+        needs=HUMAN,
+    ),
+    Metric(
+        "SC",
+        "SC, the attacker's accuracy",
+        100,
+        lambda k: 100 / k,
+        "lower",
+        (0, 100),
+        f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
+        "Share of the model's masked captions whose labelled value the attacker names.",
+        guessed=True,
+        side="model",
+        ratio=accuracy,
+    ),
+    Metric(
+        "SC_D",
+        "SC_D, accuracy on the human captions",
+        100,
+        lambda k: 100 / k,
+        "lower",
+        (0, 100),
+        f"Zhao et al., ICCV 2021; {_LIC}, Eq. 1",
+        "The same accuracy on the human captions.",
+        guessed=True,
+        side="human",
+        needs=HUMAN,
+        ratio=accuracy,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class LICOptions(Attacked, Seeded, Aligned):
+    """Choices of LIC."""
 
 
 def run(job: Job) -> Outcome:
@@ -35,66 +125,42 @@ def run(job: Job) -> Outcome:
         human = job.references()
         images = sorted(set(images) & set(human["image_id"]))
     y = job.codes(images)
-    splits = [balanced_split(y, k, seed, TEST_SHARE[spec.condition], images) for seed in spec.seeds]
+    splits = [balanced_split(y, k, seed, TEST_SHARE[spec.coverage], images) for seed in spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
     fits = len(splits) * (len(model_lists) + len(human_lists))
-    align = aligner(job.workspace, spec.options.get("alignment"))
+    align = aligner(job.workspace, job.options.alignment)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, fits, align=align)
     model = trainer.held_out(model_lists, splits, "the model's captions")
     reference = trainer.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
     return _outcome(job, model, reference, splits)
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from its held-out predictions, by metric and direction."""
-    reference = held_out_from(workspace.array(run.run_id, "human")) if run.spec["references"] else None
-    found = estimates_of(held_out_from(workspace.array(run.run_id, "model")), reference)
-    return {(name, ""): own for name, own in found.items()}
-
-
-def estimates_of(model: HeldOut, reference: HeldOut | None, names: Sequence[str] = NAMES) -> dict[str, Estimate]:
-    """Each of these metrics that the evidence allows, by name."""
-    found = {}
-    for name in names:
-        row = METRICS[name]
-        if row.of and reference is not None:
-            parts = METRICS[row.of].parts
-            found[name] = difference(parts(model), model, parts(reference), reference, row.scale)
-        elif not row.of and (evidence := reference if name.endswith("_D") else model) is not None:
-            found[name] = estimate(row.parts(evidence), evidence, row.scale)
-    return found
-
-
 def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
-    alignment = job.spec.options.get("alignment")
     method = f"{train}/{test} balanced images; std over seeds; 95% image bootstrap, 1000 draws"
     if reference is not None:
-        method += f"; {alignment_method(alignment)}"
-    if job.spec.merge_masks:
+        method += f"; {alignment_method(job.options.alignment)}"
+    if job.options.merge_masks:
         method += "; runs of masks merged"
-    method += trained_on(attacker_of(job), job.spec.options) + encoded_by(job.spec.options)
-    found = estimates_of(model, reference)
-    rows = [job.result(name, own, test, method) for name, own in found.items()]
-    results = [aligned_result(row, alignment, row.metric in MODEL_ONLY) for row in rows]
-    arrays = {"model": held_out_bytes(model)}
-    if reference is not None:
-        arrays["human"] = held_out_bytes(reference)
-    return Outcome(results, arrays, _notes(job, train, test, len(model.images)))
+    attacker = attacker_of(job)
+    method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
+    found = estimates_of(METRICS.values(), model, reference)
+    rows = [job.result(METRICS[name], own, test, method, device=device_of(attacker)) for name, own in found.items()]
+    return Outcome(rows, held_out_arrays(model, reference), _notes(job, train, test, len(model.images)))
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> tuple[str, ...]:
     notes = [
-        f"{train:,} training and {test:,} test images a seed, equally many of every value; chance for LIC_M and "
-        f"LIC_D is {job.attribute.chance:.1f}."
+        f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
+        f"{job.attribute.chance:.1f}."
     ]
-    if job.spec.condition == WITH_REFERENCES:
+    if job.spec.coverage == WITH_REFERENCES:
         notes.append(
             f"Only {images:,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D and "
-            f"LIC rest on {train + test:,} balanced images, {test:,} held out a seed."
+            f"LIC rest on {train + test:,} balanced images, {test:,} held out per seed."
         )
-    if option := job.spec.options.get("alignment"):
+    if option := job.options.alignment:
         notes.append(
             f"Contextual alignment: human words that the model never uses became its nearest word by {option['name']} "
             f"where the cosine distance is below {option['delta']:g}, else <unk>."
@@ -104,18 +170,20 @@ def _notes(job: Job, train: int, test: int, images: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def held_out_bytes(evidence: HeldOut) -> bytes:
-    """Held-out predictions as Parquet; `held_out_from` reads them back."""
-    frame = pd.DataFrame({"seed": evidence.seed, "image": evidence.image, "label": evidence.label})
-    for value in range(evidence.probabilities.shape[1]):
-        frame[f"p{value}"] = evidence.probabilities[:, value]
-    frame["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
-    return frame_bytes(frame)
-
-
-def held_out_from(data: bytes) -> HeldOut:
-    """The held-out predictions in Parquet bytes."""
-    frame = bytes_frame(data)
-    scores = frame[[column for column in frame if column.startswith("p")]].to_numpy()
-    images = tuple(frame["image_id"].cat.categories)
-    return HeldOut(images, *(frame[name].to_numpy() for name in ("seed", "image", "label")), scores)
+MEASURE = Measure(
+    name="lic",
+    title="LIC",
+    place=1,
+    metrics=tuple(METRICS.values()),
+    groups=(
+        Group("lic", "LIC", ("LIC", "LIC_M", "LIC_D"), default=True),
+        Group("leakage", "leakage and SC", ("leakage", "SC", "SC_D"), default=True),
+        Group("sc", "SC", ("SC", "SC_D")),
+    ),
+    options=LICOptions,
+    needs=Needs(references="optional"),
+    version=1,
+    cost=held_out_cost(0.5),
+    run=run,
+    estimates=partial(stored_estimates, METRICS.values()),
+)

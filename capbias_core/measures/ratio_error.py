@@ -1,4 +1,4 @@
-"""Runs of the family 'counting': ratio, error."""
+"""Ratio and error: which values captions name, and which labels their images have."""
 
 from __future__ import annotations
 
@@ -9,11 +9,56 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, label_codes
-from capbias_core.metrics import METRICS, Naming
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, label_codes, zero
+from capbias_core.measures.cost import per_image
+from capbias_core.metrics.error import wrong_names
+from capbias_core.metrics.evidence import Naming, Ratio
+from capbias_core.metrics.ratio import named_alone
 from capbias_core.prepare import tokenize
 from capbias_core.types import Attribute
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+
+_SOURCE = "Burns et al., ECCV 2018; Hirota et al., CVPR 2022, Table 1"
+
+
+def second_over_first(evidence: Naming) -> Ratio:
+    """Captions that name only the second value, over those that name only the first."""
+    only = named_alone(evidence.names).astype(float)
+    return Ratio(only[:, 1], only[:, 0])
+
+
+def wrong_over_all(evidence: Naming) -> Ratio:
+    """Captions that name only a value that is not the label, over captions."""
+    return Ratio(wrong_names(evidence.names, evidence.label).astype(float), np.ones(len(evidence.label)))
+
+
+METRICS = by_name(
+    Metric(
+        "ratio",
+        "ratio of captions naming each value",
+        1,
+        lambda k: 1.0,
+        "neutral",
+        (0, float("inf")),
+        _SOURCE,
+        "Captions that name only the second value (men, for gender) for each that names only the first. The labelled "
+        "images need not be balanced.",
+        needs=Needs(words="any", values=2),
+        ratio=second_over_first,
+    ),
+    Metric(
+        "error",
+        "error, wrong value named",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        _SOURCE,
+        "Captions whose only named value is not the labelled one, of all captions.",
+        needs=Needs(words="any"),
+        ratio=wrong_over_all,
+    ),
+)
 
 
 def run(job: Job) -> Outcome:
@@ -28,7 +73,7 @@ def run(job: Job) -> Outcome:
     evidence = naming(job.frame, job.labels, attribute)
     found = counting_estimates(evidence)
     method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
-    results = [job.result(name, item, len(evidence.label), method) for name, item in found.items()]
+    results = [job.result(METRICS[name], item, len(evidence.label), method) for name, item in found.items()]
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
@@ -57,9 +102,13 @@ def naming(frame: pd.DataFrame, labels: pd.Series, attribute: Attribute) -> Nami
 
 
 def counting_estimates(evidence: Naming) -> dict[str, Estimate]:
-    """The counting metrics that are defined for this attribute, by name."""
-    names = ("ratio", "error") if evidence.names.shape[1] == 2 else ("error",)
-    return {name: estimate(METRICS[name].parts(evidence), evidence, METRICS[name].scale) for name in names}
+    """The metrics that are defined for this many values, by name."""
+    k = evidence.names.shape[1]
+    return {
+        name: estimate(row.ratio(evidence), evidence, row.scale)
+        for name, row in METRICS.items()
+        if row.needs.values in (0, k)
+    }
 
 
 def naming_from(data: bytes) -> Naming:
@@ -68,3 +117,15 @@ def naming_from(data: bytes) -> Naming:
     names = frame[[column for column in frame if column.startswith("n")]].to_numpy()
     image_id = frame["image_id"].cat
     return Naming(tuple(image_id.categories), image_id.codes.to_numpy().astype(int), frame["label"].to_numpy(), names)
+
+
+MEASURE = Measure(
+    name="ratio_error",
+    title="ratio and error",
+    place=2,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
+    cost=per_image(0.3),
+    run=run,
+    estimates=estimates,
+)

@@ -11,15 +11,14 @@ import pandas as pd
 
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, fit_many, probabilities
-from capbias_core.attackers.device import AUTO
 from capbias_core.language.files import ModelFiles
-from capbias_core.measures.base import Job, Progress
-from capbias_core.metrics import HeldOut
+from capbias_core.measures.base import Job
+from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import child_seed, vocabulary
 from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, random_order
-from capbias_core.types import Split
-from capbias_core.workspace.models import ENCODER, embeddings_folder, model_path
+from capbias_core.types import Progress, Split
+from capbias_core.workspace.models import embeddings_folder, model_path
 
 # Attackers in memory at a time, where it holds as many: 50 of LIC's LSTM take 1.1 GB beside PyTorch and the captions.
 MOST_TOGETHER = 50
@@ -92,11 +91,10 @@ def together_at_most(kept: int, training: int, free: int) -> int:
 
 def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
-    options, model = job.spec.options, None
-    if option := options.get(ENCODER):
+    options, model = job.options, None
+    if option := options.encoder:
         model = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
-    cache = embeddings_folder(job.workspace)
-    return load_attacker(job.spec.attacker, options.get("device", AUTO), model, cache)
+    return load_attacker(options.attacker, options.device, model, embeddings_folder(job.workspace))
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,24 @@
 
 Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error.
 
->>> names = np.array([[False, True], [True, False], [False, False], [True, True]])
->>> parts = error(Naming(("1", "2", "3", "4"), np.arange(4), np.array([0, 0, 0, 0]), names))
->>> float(parts.numerator.sum() / parts.denominator.sum())
+>>> error([[False, True], [True, False], [False, False], [True, True]], [0, 0, 0, 0])
 0.25
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import Naming, Ratio
+from capbias_core.metrics.ratio import named_alone
 
 
-def error(evidence: Naming) -> Ratio:
-    """Numerator: captions that name only a value that is not the label. Denominator: 1 a caption."""
-    only = evidence.only
-    right = only[np.arange(len(only)), evidence.label]
-    return Ratio((only.any(axis=1) & ~right).astype(float), np.ones(len(only)))
+def error(names: ArrayLike, labels: ArrayLike) -> float:
+    """names: (n, K) booleans, which values each caption names. labels: (n,) places of values."""
+    return float(wrong_names(np.asarray(names), np.asarray(labels)).mean())
+
+
+def wrong_names(names: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) booleans: the caption's only named value is not the label."""
+    only = named_alone(names)
+    return only.any(axis=1) & ~only[np.arange(len(only)), labels]

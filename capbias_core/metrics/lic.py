@@ -6,20 +6,21 @@ s_pred is the attacker's confidence in the value it predicts, a the label. Range
 balanced values is 1 / K^2 (25 for two). Lower is better. LIC = LIC_M - LIC_D (Eq. 11): above 0, the captioner
 says more about the attribute than the human captions do.
 
->>> evidence = HeldOut(("1", "2"), np.array([0, 0]), np.array([0, 1]), np.array([1, 1]), np.array([[.2, .8], [.6, .4]]))
->>> float(lic(evidence).numerator.sum() / lic(evidence).denominator.sum())
+>>> lic([[0.2, 0.8], [0.6, 0.4]], [1, 1])
 0.4
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import HeldOut, Ratio
+
+def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """Mean of `lic_scores`. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
+    return float(lic_scores(np.asarray(probabilities), np.asarray(labels)).mean())
 
 
-def lic(evidence: HeldOut) -> Ratio:
-    """Numerator: confidence of each right prediction, 0 of a wrong one. Denominator: 1 a caption."""
-    predicted = evidence.probabilities.argmax(axis=1)
-    confidence = evidence.probabilities.max(axis=1)
-    return Ratio(confidence * (predicted == evidence.label), np.ones(len(predicted)))
+def lic_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) confidence of each right prediction, 0 of a wrong one."""
+    return probabilities.max(axis=1) * (probabilities.argmax(axis=1) == labels)

@@ -6,19 +6,23 @@ For gender: captions with masculine and no feminine words over captions with fem
 Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
 has 2.25 men for a woman), so compare it with the ratio of the labels.
 
->>> import numpy as np
->>> names = np.array([[False, True], [False, True], [True, False], [True, True]])
->>> parts = ratio(Naming(("1", "2", "3", "4"), np.arange(4), np.zeros(4, int), names))
->>> float(parts.numerator.sum() / parts.denominator.sum())
+>>> ratio([[False, True], [False, True], [True, False], [True, True]])
 2.0
 """
 
 from __future__ import annotations
 
-from capbias_core.metrics.base import Naming, Ratio
+import numpy as np
+from numpy.typing import ArrayLike
 
 
-def ratio(evidence: Naming) -> Ratio:
-    """Numerator: captions that name only the second value. Denominator: those that name only the first."""
-    only = evidence.only.astype(float)
-    return Ratio(only[:, 1], only[:, 0])
+def ratio(names: ArrayLike) -> float:
+    """names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first."""
+    first, second = named_alone(np.asarray(names)).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.divide(second, first))
+
+
+def named_alone(names: np.ndarray) -> np.ndarray:
+    """(n, K) booleans: the caption names this value and no other."""
+    return names & (names.sum(axis=1, keepdims=True) == 1)

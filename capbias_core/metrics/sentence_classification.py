@@ -6,19 +6,21 @@ Range [0, 1], shown x100; chance for K balanced values is 1 / K (50 for two). Lo
 captions hint at the attribute, not whether the captioner or its training data is the source. Leakage (Wang et al.,
 ICCV 2019; Eq. 4 to 6) = SC of the generated captions - SC of the human captions; above 0 the captioner amplifies.
 
->>> evidence = HeldOut(("1", "2"), np.array([0, 0]), np.array([0, 1]), np.array([1, 1]), np.array([[.2, .8], [.6, .4]]))
->>> float(sentence_classification(evidence).numerator.mean())
+>>> sentence_classification([[0.2, 0.8], [0.6, 0.4]], [1, 1])
 0.5
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import HeldOut, Ratio
+
+def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """Share of right predictions. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
+    return float(right_predictions(np.asarray(probabilities), np.asarray(labels)).mean())
 
 
-def sentence_classification(evidence: HeldOut) -> Ratio:
-    """Numerator: 1 for each right prediction. Denominator: 1 a caption."""
-    correct = evidence.probabilities.argmax(axis=1) == evidence.label
-    return Ratio(correct.astype(float), np.ones(len(correct)))
+def right_predictions(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) 1 for each right prediction, 0 for a wrong one."""
+    return (probabilities.argmax(axis=1) == labels).astype(float)

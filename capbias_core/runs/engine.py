@@ -21,9 +21,9 @@ from pathlib import Path
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import PROTOCOL, RunSpec
-from capbias_core.runs.run import run_one
+from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.run import is_current, run_one
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BEAT = 2.0
@@ -47,7 +47,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
     if not workspace.claim(run_id, token):
         return
     try:
-        spec = RunSpec.from_dict(workspace.run(run_id).spec)
+        spec = workspace.run(run_id).spec
         outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
         workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes)
     except Cancelled:
@@ -79,7 +79,7 @@ def _reporter(workspace: Workspace, run_id: str, token: str):
 
 def needs_workers(spec: RunSpec) -> bool:
     """Whether a run is too heavy for this process, as one that imports torch is."""
-    here = FAMILIES[spec.family].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
+    here = MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
     return not here
 
 
@@ -297,7 +297,7 @@ def unfinished(workspace: Workspace) -> list[RunRow]:
     """Runs that failed, died or were cancelled, oldest first; those of an earlier version would give other numbers, and
     are left out."""
     over = [run for run in workspace.runs() if run.status not in (*ACTIVE, "finished")]
-    return [run for run in reversed(over) if run.spec["protocol"] == PROTOCOL]
+    return [run for run in reversed(over) if is_current(run.spec)]
 
 
 @cache

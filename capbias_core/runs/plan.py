@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import training_options
-from capbias_core.errors import CapbiasError
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import ALL_IMAGES, CAPTIONER, EMPTY, JUDGE, SELF, WITH_REFERENCES, RunSpec
-from capbias_core.metrics import METRICS, expand_metrics, run_family
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.base import Measure, Metric
+from capbias_core.measures.options import Attacked, Options
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
-from capbias_core.workspace.models import ENCODER, encoder_option
-from capbias_core.workspace.objects import COLUMN, OBJECTS, _annotated, _fullest, object_sources
-from capbias_core.workspace.person_regions import PEOPLE, resolve_person_regions
-from capbias_core.workspace.photographs import MADE_BY, PHOTOGRAPHS, frozen_photographs, made_from, masked_so
+from capbias_core.workspace.models import encoder_option
+from capbias_core.workspace.objects import OBJECTS, chosen_objects
+from capbias_core.workspace.person_regions import resolve_person_regions
+from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so
+from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
+
+# The measure whose runs give scores and words of each caption, beside whatever is asked for.
+PER_CAPTION = "caption_scores"
 
 
 @dataclass(frozen=True)
 class Request:
     """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
 
-    objects: a name in `object_sources`, or '' for the one where most labelled images have objects. options: further
-    choices by the key under which families read them; see FAMILIES.
+    metrics: groups or names. objects: a name in `object_sources`, or '' for the one where most labelled images have
+    objects. options: further choices by the name of the field in a measure's Options.
     """
 
     collection: str
@@ -41,149 +45,168 @@ class Request:
     objects: str = ""
     options: dict = field(default_factory=dict)
 
-
-def compares(metric: str) -> bool:
-    """Whether a metric needs the human captions of the same images."""
-    return bool(METRICS[metric].of) or metric.endswith("_D") or FAMILIES[METRICS[metric].family].compares
+    @property
+    def choices(self) -> dict:
+        """Every choice by the name of its field."""
+        own = {"attacker": self.attacker, "seeds": self.seeds, "merge_masks": self.merge_masks}
+        return own | self.options
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
-    """The runs that answer a request: one caption set, attribute, metric family, attacker and condition each.
+    """The runs that answer a request: one caption set, attribute, measure, attacker and coverage each.
 
-    With references for all labelled images one attack run a set gives LIC_M, LIC_D and LIC (90/10). With
-    references for a part of them there are two: LIC_M on all images, and the rest on the images with references
-    (80/20). A set of other images than the references gets what needs none.
+    With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC
+    (90/10). With references for a part of them there are two: LIC_M on all images, and the rest on the images with
+    references (80/20). A set of other images than the references gets what needs none. Raises CapbiasError for choices
+    that no measure has, or that are not allowed.
     """
-    if request.seeds < 1:
-        raise CapbiasError(f"{request.seeds} seeds", "1 or more", "The papers use 10.")
     if not request.captions:
         raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")
-    request = _with_encoder(workspace, request)
+    _check_known(request.options)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
-    families = {run_family(name) for name in expand_metrics(request.metrics)}
-    for name in sorted(families & {family.name for family in FAMILIES.values() if family.freezes}):
-        request = replace(request, options=FAMILIES[name].module.freeze(workspace, request.options, attribute))
-    if any(FAMILIES[name].people for name in families):
-        frozen = resolve_person_regions(workspace, request.collection, request.options.get(PEOPLE, ""))
-        request = replace(request, options=request.options | {PEOPLE: frozen})
+    names = {measure_of(name).name for name in expand_metrics(request.metrics)}
+    chosen = {name: _options(workspace, request, MEASURES[name], attribute) for name in MEASURES if name in names}
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]
-    conditions = _conditions(workspace, items, references, where, attribute) if references else {}
-    objects = _objects(workspace, request, table) if any(FAMILIES[name].objects for name in families) else {}
-    common = {"labels": where, "attribute": asdict(attribute), "objects": objects}
+    coverage = _coverages(workspace, items, references, where, attribute) if references else {}
+    objects = _objects(workspace, request, table) if any(MEASURES[name].needs.objects for name in names) else {}
+    common = {"labels": where, "attribute": asdict(attribute)}
+    scores = MEASURES[PER_CAPTION]
+    of_captions = _options(workspace, request, scores, attribute) if request.words else None
     specs: list[RunSpec] = []
     for item in items:
         own = {**common, "model": item.name, "captions": item.hash}
-        condition = conditions.get(item.name)
-        against = {"references": references.hash, "condition": condition} if condition is not None else {}
-        for family in FAMILIES:  # in the order of that table
-            if family in families and (against or not FAMILIES[family].compares):
-                asked = _with_photographs(workspace, request, item) if FAMILIES[family].photographs else request
-                asked = OWN[family](workspace, asked, item) if family in OWN else asked
-                specs += _runs(family, asked, own, against)
-        if request.words:
-            specs.append(_spec("captions", request, own))
-    if request.words and references:
-        specs.append(_spec("captions", request, {**common, "model": references.name, "captions": references.hash}))
+        part = coverage.get(item.name)
+        against = {"references": references.hash, "coverage": part} if part is not None else {}
+        for name, options in chosen.items():
+            measure = MEASURES[name]
+            if against or not measure.compares:
+                options = _of_set(workspace, request, measure, options, item)
+                found = {"objects": objects} if measure.needs.objects else {}
+                specs += _runs(measure, options, own | found, against)
+        if of_captions:
+            specs.append(spec_of(scores, of_captions, own))
+    if of_captions and references:
+        human = {**common, "model": references.name, "captions": references.hash}
+        specs.append(spec_of(scores, of_captions, human))
     return specs
 
 
-def _with_encoder(workspace: Workspace, request: Request) -> Request:
-    """The attacker as results name it, and the digest of its pretrained encoder where it has one."""
-    entry = attacker_entry(request.attacker)
-    if not entry.model:
-        return request
-    return replace(request, attacker=entry.name, options=request.options | {ENCODER: encoder_option(workspace, entry)})
+def spec_of(measure: Measure, options: Options, own: dict) -> RunSpec:
+    """A run of a measure. own: the other fields of RunSpec."""
+    changed = {"alignment": None} if measure.aligned and not own.get("references") else {}  # nothing to align
+    return RunSpec(measure.name, measure.version, options=options.effective().with_(**changed).to_dict(), **own)
 
 
-def _judged(workspace: Workspace, request: Request, item: Item) -> Request:
-    """The captioner that wrote a set as its own judge, where that is asked for."""
-    if request.options.get(JUDGE) != SELF:
-        return request
-    wrote = _writer(item, "--judge")
-    return replace(request, options=request.options | {JUDGE: wrote | {SELF: True}})
+def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[str, list[str]]]:
+    """The runs that give something that was asked for, and what cannot be had: reason -> names of metrics.
 
-
-def _explained(workspace: Workspace, request: Request, item: Item) -> Request:
-    """The captioner whose words are explained: as asked for, else the one that wrote the set."""
-    if CAPTIONER in request.options:
-        return request
-    return replace(request, options=request.options | {CAPTIONER: _writer(item, f"--{CAPTIONER}")})
-
-
-def _writer(item: Item, option: str) -> dict:
-    """The captioner that wrote a set. Raises CapbiasError for a set from a file: which weights wrote it is not known.
-
-    option: where a captioner is named in a terminal.
+    Raises CapbiasError if that is everything.
     """
-    if MADE_BY not in item.details:
-        raise CapbiasError(
-            f"captions of {item.name} to be read by the captioner that wrote them, which is not known here",
-            "captions that were made by `caption` in this collection",
-            f"Name the captioner: {option} FOLDER.",
-        )
-    return item.details[MADE_BY][CAPTIONER]
+    kept: set[str] = set()
+    reasons: dict[str, list[str]] = {}
+    for name in expand_metrics(request.metrics):
+        able = [spec for spec in specs if spec.measure == measure_of(name).name]
+        giving = [spec for spec in able if not lacks(METRICS[name], spec)]
+        kept |= {spec.run_id for spec in giving}
+        for reason in _why_not(name, able, giving, request):
+            reasons.setdefault(reason, []).append(name)
+    if not kept:
+        lines = "; ".join(left_out(reasons))
+        raise CapbiasError(lines, "a metric that can be had from these inputs", "Ask for another metric.")
+    return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
 
 
-# Families whose captioner may be the one that wrote each set.
-OWN = {JUDGE: _judged, "attribution": _explained}
+def left_out(reasons: dict[str, list[str]]) -> list[str]:
+    """A line for each reason: `LIC, LIC_D left out: human captions are needed (--references)`."""
+    return [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
 
 
-def _with_photographs(workspace: Workspace, request: Request, item: Item) -> Request:
+def _why_not(name: str, able: list[RunSpec], giving: list[RunSpec], request: Request) -> Iterable[str]:
+    if needs_references(name) and not request.references:
+        return ["human captions are needed (--references)"]
+    had = {spec.model for spec in giving}
+    reasons = dict.fromkeys(lacks(METRICS[name], spec) for spec in able if spec.model not in had)
+    planned = {spec.model for spec in able}
+    if lost := [model for model in request.captions if model not in planned]:
+        reasons[f"no labelled image of {', '.join(lost)} has references"] = None
+    return reasons
+
+
+def lacks(metric: Metric, spec: RunSpec) -> str:
+    """What a run would need to give a metric, or ''."""
+    attribute, measure = attribute_from(spec.attribute), MEASURES[spec.measure]
+    silent = [value for value in attribute.values if not attribute.words.get(value)]
+    for needs in (measure.needs, metric.needs):
+        if needs.words == "any" and not attribute.words:
+            return f"{attribute.name} has no words that captions could name"
+        if needs.words == "every" and silent:
+            return f"{attribute.name} has no words for {', '.join(silent)}"
+        if needs.values and len(attribute.values) != needs.values:
+            return f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}"
+        if needs.vectors and not spec.options.get("alignment"):
+            return "word vectors are needed (--alignment contextual --vectors FILE)"
+        if needs.objects == "required" and not spec.objects:
+            return "the objects of the images are not known (--objects, or a column objects in the table of labels)"
+        if needs.model and not spec.options.get(needs.model):
+            return f"{needs.model.replace('_', ' ')} is not named (--{needs.model.replace('_', '-')})"
+        if needs.references == "required" and not spec.references:
+            return f"no labelled image of {spec.model} has references"
+    return ""
+
+
+def _check_known(options: dict) -> None:
+    known = {own.name for measure in MEASURES.values() for own in fields(measure.options)} | {"photographs", "people"}
+    for name in options:
+        if name not in known:
+            raise unknown_name("option", name, sorted(known))
+
+
+def _options(workspace: Workspace, request: Request, measure: Measure, attribute: Attribute) -> Options:
+    """A request's choices for a measure; what they name by file or name stands by its content."""
+    options = measure.options.read(request.choices)
+    if isinstance(options, Attacked):
+        entry = attacker_entry(options.attacker)
+        if entry.model:
+            options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
+    if measure.needs.people:
+        people = resolve_person_regions(workspace, request.collection, options.people or "")
+        options = options.with_(people=people)
+    return measure.freeze(workspace, request.collection, options, attribute)
+
+
+def _of_set(workspace: Workspace, request: Request, measure: Measure, options: Options, item: Item) -> Options:
+    """A measure's choices for one caption set."""
+    if measure.needs.photographs:
+        options = options.with_(photographs=_photographs(workspace, request, options.photographs, item))
+    return measure.for_set(workspace, options, item)
+
+
+def _photographs(workspace: Workspace, request: Request, asked: str | dict | None, item: Item) -> dict:
     """The photographs that a caption set is read with: as asked for, else those that it was made from; of a set from
     a file, those masked as its condition says."""
-    asked = request.options.get(PHOTOGRAPHS)
     if not asked and MADE_BY in item.details:
-        asked = made_from(workspace, request.collection, item.details[MADE_BY][PHOTOGRAPHS])
+        asked = made_from(workspace, request.collection, item.details[MADE_BY]["photographs"])
     asked = asked or masked_so(workspace, request.collection, item.details.get("condition"))
-    frozen = frozen_photographs(workspace, request.collection, asked)
-    return replace(request, options=request.options | {PHOTOGRAPHS: frozen})
+    return frozen_photographs(workspace, request.collection, asked)
 
 
 def _objects(workspace: Workspace, request: Request, table: Item) -> dict:
     """Where the objects are (for RunSpec.objects): as asked for, else where most labelled images have some."""
-    sources = object_sources(workspace, request.collection, table)
-    if request.objects and request.objects not in sources:
-        workspace.item(OBJECTS, request.objects, request.collection)
-    if not request.objects:
-        sources = _annotated(workspace, request.collection, sources)
-    files = [name for name in sources if name != COLUMN]
-    if len(files) > 1 and not request.objects:
-        raise CapbiasError(
-            f"{len(files)} files of objects in {request.collection} ({', '.join(files)})",
-            "one of them",
-            "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
-        )
-    chosen = request.objects or _fullest(workspace, sources, table)
-    return {"table": sources[chosen], "column": OBJECTS} if chosen else {}
+    chosen = chosen_objects(workspace, request.collection, table, request.objects)
+    return {"table": chosen, "column": OBJECTS} if chosen else {}
 
 
-def _runs(family: str, request: Request, own: dict, against: dict) -> list[RunSpec]:
-    """A family's runs on one set: two for one with both sides where a part of the images has references, else one."""
-    if FAMILIES[family].both_sides:
-        part = against.get("condition") == WITH_REFERENCES
-        return [_spec(family, request, own | given) for given in ([{}, against] if part else [against])]
-    return [_spec(family, request, own | (against if FAMILIES[family].compares else {}))]
+def _runs(measure: Measure, options: Options, own: dict, against: dict) -> list[RunSpec]:
+    """A measure's runs on one set: two for one with both sides where a part of the images has references, else one."""
+    if measure.both_sides:
+        part = against.get("coverage") == WITH_REFERENCES
+        return [spec_of(measure, options, own | given) for given in ([{}, against] if part else [against])]
+    return [spec_of(measure, options, own | (against if measure.compares else {}))]
 
 
-def _spec(name: str, request: Request, own: dict) -> RunSpec:
-    """A run with those of the request's choices that its numbers depend on."""
-    family = FAMILIES[name]
-    attacked = {"attacker": request.attacker, "merge_masks": request.merge_masks} if family.attacked else {}
-    if family.seeded:
-        attacked["seeds"] = tuple(range(request.seeds))
-    with_key = {ENCODER: family.attacked, PHOTOGRAPHS: family.photographs, PEOPLE: family.people}
-    keys = (*family.options, *(key for key, has in with_key.items() if has))
-    chosen = {key: request.options[key] for key in keys if key in request.options}
-    if not own.get("references"):
-        chosen.pop("alignment", None)  # what is aligned is human captions
-    chosen = training_options(chosen, family.attacked and attacker_entry(request.attacker).in_process)
-    own = own | {"objects": own["objects"] if family.objects else {}}
-    return RunSpec(**{**EMPTY, **own, **attacked, "family": name, "options": chosen})
-
-
-def _conditions(
+def _coverages(
     workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute
 ) -> dict[str, str]:
     """For each set whether all of its labelled images have references, or a part; sets without any are left out.

@@ -13,12 +13,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import RunSpec
-from capbias_core.workspace.labels import attribute_from, labels_for
+from capbias_core.measures.registry import MEASURES
+from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
-
-WITHIN = "within"  # the key of a run's option for the set (its content hash) whose images are read alone
 
 NOTE = "Only on images that the set has too which this one is compared with under another condition (Masking page)."
 
@@ -29,11 +27,11 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, alike: Seq
     other: content hash of a caption set. alike: hashes of further sets; of those with the same images as `other` always
     the same one is named, so that one run serves them all.
     """
-    if not FAMILIES[spec.family].seeded or not _has_more(workspace, spec, other):
+    if not MEASURES[spec.measure].seeded or not _has_more(workspace, spec, other):
         return spec
     images = _images(workspace, other)
     first = min(own for own in (other, *alike) if _images(workspace, own) == images)
-    return replace(spec, options=spec.options | {WITHIN: {"item": first}})
+    return replace(spec, shared_with=first)
 
 
 def pairs_of(workspace: Workspace, specs: Iterable[RunSpec], original: str, masked: Sequence[str]) -> list[RunSpec]:

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.base import Tick
 from capbias_core.attackers.batches import PAD, Encoded, encode
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.attackers.heads import shuffled
@@ -34,6 +33,7 @@ from capbias_core.attackers.training import (
     part_of,
 )
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.types import Progress
 
 SET_ASIDE_OF = 8  # one in so many: 10 of the 80 percent
 SCORING_BATCH = 256
@@ -108,10 +108,10 @@ class PairReader:
         """An untrained network (S = 1), its weights drawn from PyTorch's generator."""
         raise NotImplementedError
 
-    def fit(self, corpus: PairCorpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedPair:
+    def fit(self, corpus: PairCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedPair:
         return self.fit_many(corpus, [rows], [labels], n_values, [seed], tick)[0]
 
-    def fit_many(self, corpus: PairCorpus, rows, labels, n_values: int, seeds, tick: Tick) -> list[FittedPair]:
+    def fit_many(self, corpus: PairCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> list[FittedPair]:
         """One network a seed, trained together; see attackers/base.py."""
         device = choose_device(self.device)
         each = zip(rows, labels, seeds, strict=True)
@@ -141,7 +141,9 @@ def set_aside(labels: np.ndarray, n_values: int, rng: np.random.Generator) -> np
     return aside
 
 
-def train(reader: PairReader, corpus: PairCorpus, fits: Sequence[PairFit], device: torch.device, tick: Tick) -> None:
+def train(
+    reader: PairReader, corpus: PairCorpus, fits: Sequence[PairFit], device: torch.device, tick: Progress
+) -> None:
     """All fits: on a CPU a seed a thread, on CUDA as many together as memory holds."""
     sight = torch.from_numpy(corpus.sight)
     if device.type == "cpu":

@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from capbias_core.attackers.base import Tick
 from capbias_core.attackers.training import DROP, ORDER, SET_ASIDE, epoch_tick
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Progress
 from capbias_core.vision.captioners import Captioner
 from capbias_core.vision.image_text_training import set_aside
 from capbias_core.vision.prompts import written
@@ -47,7 +46,7 @@ class AskedJudge:
     def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         return list(pairs)
 
-    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Tick) -> FittedAsked:
+    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedAsked:
         if not self.epochs:
             return FittedAsked(self, self.captioner, self.answers, tick)
         captioner = copy(self.captioner)
@@ -58,7 +57,7 @@ class AskedJudge:
             self._train(captioner, corpus, np.asarray(rows), np.asarray(labels), n_values, seed, tick)
         return FittedAsked(self, captioner, {}, tick)
 
-    def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Tick) -> None:
+    def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> None:
         aside = set_aside(labels, n_values, np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)))
         order = np.random.default_rng(child_seed(seed, FIT, ORDER))
         optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
@@ -113,7 +112,7 @@ class FittedAsked:
     judge: AskedJudge
     captioner: Captioner
     answers: dict
-    tick: Tick
+    tick: Progress
 
     def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
         """(n, K) log-probabilities of the values, or (n, 1) log-odds of the second of two."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
+from capbias_core.resources import PACKAGE
 
 # What a file of weights needs beside ultralytics: its ending -> packages, by the name under which they are imported.
 NEEDS = {".pt": {}, ".onnx": {}, ".tflite": {"ai_edge_litert": "ai-edge-litert"}}
@@ -71,9 +72,8 @@ def _downloaded(name: str, folder: Path) -> Path:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "capbias_core.vision.download", name, str(path)]
-    root = Path(__file__).resolve().parents[2]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=root, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=PACKAGE.parent, check=False)
     except subprocess.TimeoutExpired:
         done = None
     if done is None or done.returncode or not path.is_file():

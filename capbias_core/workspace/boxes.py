@@ -6,7 +6,7 @@ Both are known by the digest of their files, so that a photograph that was renam
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from capbias_core.databases import kept_in
 from capbias_core.errors import CapbiasError
 from capbias_core.load.boxes import object_texts
 from capbias_core.load.photographs import read_photograph
-from capbias_core.types import BOX_COLUMNS
+from capbias_core.types import BOX_COLUMNS, Progress
 from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
@@ -37,8 +37,6 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS boxes (picture TEXT, weights TEXT, way TEXT, boxes TEXT NOT NULL,"
     " PRIMARY KEY (picture, weights, way)) WITHOUT ROWID"
 )
-
-Tick = Callable[[float, str], None]
 
 
 def weights_option(workspace: Workspace, name: str | dict, folder: Path | None = None) -> dict:
@@ -75,7 +73,7 @@ def boxes_of(
     files: Mapping[str, Path],
     weights: Weights,
     confidence: float = CONFIDENCE,
-    tick: Tick = lambda share, text: None,
+    tick: Progress = lambda share, text: None,
 ) -> Found:
     """The boxes of photographs by image, from what the workspace has and from the detector.
 
@@ -103,7 +101,7 @@ def _frame(rows: Sequence[tuple]) -> pd.DataFrame:
     return frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
 
 
-def _steps(files: Mapping[str, Path], refused: dict, tick: Tick) -> Iterator[dict[str, np.ndarray]]:
+def _steps(files: Mapping[str, Path], refused: dict, tick: Progress) -> Iterator[dict[str, np.ndarray]]:
     """Photographs read, a few at a time: 16 at most, fewer large ones. Those that cannot be read go to `refused`."""
     pictures: dict[str, np.ndarray] = {}
     for place, (image, path) in enumerate(files.items()):
@@ -122,7 +120,7 @@ def _steps(files: Mapping[str, Path], refused: dict, tick: Tick) -> Iterator[dic
 class _Work:
     """The boxes that the workspace has of these weights, and the detector, loaded where it is needed."""
 
-    def __init__(self, workspace: Workspace, weights: Weights, tick: Tick):
+    def __init__(self, workspace: Workspace, weights: Weights, tick: Progress):
         self.file, self.weights, self.tick = workspace.folder / "boxes.sqlite", weights, tick
 
     @cached_property

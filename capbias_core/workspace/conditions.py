@@ -1,4 +1,4 @@
-"""TODO doc."""
+"""Which caption set was written under which condition: what was masked on the photographs, and by which captioner."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from capbias_core.load import (
 )
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.prepare import derive_labels
+from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
@@ -27,7 +28,6 @@ from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
-DEMO_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
 TWINS = "twins"  # in the details of photographs: how many files are left out, as others are of the same image
@@ -235,7 +235,7 @@ def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path |
 
 
 def load_demo(workspace: Workspace) -> None:
-    """Keep the bundled demo data (made by load/demo.py) in the collection `demo`."""
+    """Keep the bundled demo data (made by scripts/demo.py) in the collection `demo`."""
     labels = read_attributes(DEMO_FOLDER / "attributes.csv").frame
     keep_attributes(workspace, labels, "labels", DEMO, "bundled", {"gender": suggested_details("gender", labels)})
     human = read_captions(DEMO_FOLDER / "references.json", kind="reference").frame

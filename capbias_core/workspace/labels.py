@@ -1,4 +1,4 @@
-"""TODO doc."""
+"""Labels of images: a protected attribute beside the column and mapping that give its values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
+from capbias_core.workspace.labels import attribute_from
 from capbias_core.workspace.store import Item
 
 
@@ -43,17 +44,6 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
         "column": entry["column"],
         "mapping": entry["mapping"],
     }
-
-
-def attribute_from(data: dict) -> Attribute:
-    """The Attribute whose fields are in a dict, as kept in JSON (lists become tuples again)."""
-    return Attribute(**{key: _tupled(value) for key, value in data.items()})
-
-
-def _tupled(value):
-    if isinstance(value, list):
-        return tuple(value)
-    return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def find_attribute(

@@ -7,7 +7,7 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from PIL import Image, PngImagePlugin
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
+from capbias_core.types import Progress
 from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, Hiding, NothingToHide, hidden_pixels, shows_object
 from capbias_core.vision.masking import filled, people_of
 from capbias_core.vision.overlap import CORNERS
@@ -46,9 +47,6 @@ EFFORT = 1
 SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which it is known as made here
 
 
-Tick = Callable[[float, str], None]
-
-
 def hiding_of(options: Mapping) -> Hiding:
     """What the options of a run say is hidden."""
     keys = ("condition", "fraction", "whose", "departures", ONLY_MASKED)
@@ -68,7 +66,7 @@ class Masked:
 
 
 def masked_folder(
-    workspace: Workspace, files: Mapping[str, Path], content: str, rows: pd.DataFrame, options: Mapping, tick: Tick
+    workspace: Workspace, files: Mapping[str, Path], content: str, rows: pd.DataFrame, options: Mapping, tick: Progress
 ) -> Masked:
     """The folder of photographs masked as the options of a run say; written where it is not there yet.
 
@@ -129,7 +127,7 @@ def _write_all(
     files: Mapping[str, Path],
     rows: pd.DataFrame,
     options: Mapping,
-    tick: Tick,
+    tick: Progress,
     labelled: Mapping[str, tuple],
 ) -> None:
     """Mask every photograph into the place, with what became of each in the file MADE."""

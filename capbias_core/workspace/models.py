@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from capbias_core.attackers import AttackerEntry, encoder_files
@@ -17,7 +17,6 @@ from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import KNOWN
 
 FOLDER = "models"
-ENCODER = "encoder"  # the key of a run's option for the pretrained encoder of its attacker
 DIGITS = 16
 
 # What a model is for (the key of a run's option) -> in words, and the one that the papers use.
@@ -65,10 +64,9 @@ def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
     return register_model(workspace, files.name, files.path, files.digest)
 
 
-def encoded_by(options: dict) -> str:
-    """What a method says of the pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
-    option = options.get(ENCODER)
-    return f"; encoder {option['name']} {option['digest'][:8]}" if option else ""
+def encoded_by(encoder: Mapping | None) -> str:
+    """What a method says of a pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
+    return f"; encoder {encoder['name']} {encoder['digest'][:8]}" if encoder else ""
 
 
 def embeddings_folder(workspace: Workspace) -> str:

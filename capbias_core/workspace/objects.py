@@ -1,7 +1,8 @@
-"""TODO doc."""
+"""Where the objects of images may be read from: kept files, or a column of the labels."""
 
 from __future__ import annotations
 
+from capbias_core.errors import CapbiasError
 from capbias_core.workspace.store import Item, Workspace
 
 OBJECTS = "objects"
@@ -40,3 +41,25 @@ def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
 
     counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
     return max(sources, key=lambda name: counts[sources[name]])
+
+
+def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: str = "") -> str:
+    """The content hash of the source of objects that was asked for, else of that where most labelled images have some.
+
+    '' where there is none. Raises CapbiasError for an unknown name, and for several files of which none is named.
+    """
+    sources = object_sources(workspace, collection, table)
+    if asked and asked not in sources:
+        workspace.item(OBJECTS, asked, collection)
+    if asked:
+        return sources[asked]
+    sources = _annotated(workspace, collection, sources)
+    files = [name for name in sources if name != COLUMN]
+    if len(files) > 1:
+        raise CapbiasError(
+            f"{len(files)} files of objects in {collection} ({', '.join(files)})",
+            "one of them",
+            "Choose one on the Scores page, or with --objects in a terminal; or delete the others.",
+        )
+    name = _fullest(workspace, sources, table)
+    return sources[name] if name else ""

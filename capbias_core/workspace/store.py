@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -24,6 +24,8 @@ from pyarrow import ArrowException
 from capbias_core.databases import prepare
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.workspace.migrations import migrate
+from capbias_core.workspace.spec import RunSpec
 
 RUN = "run"  # the key in an item's details for the run that made it
 
@@ -42,7 +44,8 @@ CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
 CREATE TABLE IF NOT EXISTS results (
   attribute TEXT, model TEXT, metric TEXT, encoder TEXT, direction TEXT, condition TEXT, value REAL, spread REAL,
   spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
-  method TEXT, paper TEXT, "table" TEXT);
+  method TEXT, paper TEXT, "table" TEXT, coverage TEXT, alignment TEXT, object TEXT, "group" TEXT,
+  photographs TEXT, prompt TEXT, device TEXT);
 CREATE INDEX IF NOT EXISTS results_of_run ON results (run_id);
 CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS arrays (
@@ -86,7 +89,7 @@ class RunRow:
 
     run_id: str
     collection: str
-    spec: dict
+    spec: RunSpec
     status: str
     progress: float
     message: str
@@ -138,12 +141,20 @@ class Workspace:
             (self.folder / "data").mkdir(parents=True, exist_ok=True)
             with self._connection() as db:
                 prepare(db, SCHEMA)
+            self._migrate()
         except (OSError, sqlite3.DatabaseError) as error:
             raise CapbiasError(
                 f"the workspace folder {self.folder}, which cannot be used ({error})",
                 "a folder that can be written, with a capbias catalogue or none",
                 "Set CAPBIAS_HOME to another folder.",
             ) from None
+
+    def _migrate(self) -> None:
+        db = sqlite3.connect(self.database, timeout=30, isolation_level=None)
+        try:
+            migrate(db)
+        finally:
+            db.close()
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -257,7 +268,7 @@ class Workspace:
 
     def using(self, item: Item) -> list[RunRow]:
         """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
-        return [run for run in self.runs() if item.hash in inputs_of(run.spec)]
+        return [run for run in self.runs() if item.hash in run.spec.inputs()]
 
     def delete(self, item: Item, spared: str = "") -> int:
         """Forget an item; with the last item of its content go its file, its runs and their results.
@@ -304,9 +315,9 @@ class Workspace:
 
     # what was run
 
-    def enqueue(self, run_id: str, collection: str, spec: dict, token: str) -> bool:
+    def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
         """Queue a run; False where it is finished, or queued or running in a living process."""
-        now = time.time()
+        now, run_id = time.time(), spec.run_id
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
             row = db.execute("SELECT status, heartbeat FROM runs WHERE run_id=?", (run_id,)).fetchone()
@@ -315,7 +326,7 @@ class Workspace:
             self._forget(db, run_id)
             db.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, 'queued', ?, 0, 'waiting', '[]', ?, NULL, NULL, ?)",
-                (run_id, collection, json.dumps(spec), token, now, now),
+                (run_id, collection, json.dumps(asdict(spec)), token, now, now),
             )
             _log(db, run_id, "queued")
         return True
@@ -404,16 +415,17 @@ class Workspace:
         found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: _run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
-    def times(self, family: str, attacker: str, most: int = 50) -> list[tuple[dict, float]]:
-        """The newest finished runs of a family by an attacker, newest first: what was asked for, and seconds taken."""
+    def times(self, measure: str, attacker: str, most: int = 50) -> list[tuple[RunSpec, float]]:
+        """The newest finished runs of a measure by an attacker, newest first: what was asked for, and seconds taken."""
         rows = self._all(
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND"
-            " json_extract(spec, '$.family')=? AND json_extract(spec, '$.attacker')=? ORDER BY finished DESC LIMIT ?",
-            family,
+            " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
+            " ORDER BY finished DESC LIMIT ?",
+            measure,
             attacker,
             most,
         )
-        return [(json.loads(row["spec"]), row["seconds"]) for row in rows]
+        return [(RunSpec.from_dict(json.loads(row["spec"])), row["seconds"]) for row in rows]
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
@@ -459,21 +471,13 @@ def _run_row(row: sqlite3.Row) -> RunRow:
     fields = {key: row[key] for key in row.keys() if key != "token"}  # noqa: SIM118 (a Row iterates over values)
     if row["status"] in ACTIVE and not _alive(row["heartbeat"], time.time()):
         fields |= {"status": "died", "message": "its process ended without a word; repeat the run"}
-    return RunRow(**{**fields, "spec": json.loads(row["spec"]), "notes": tuple(json.loads(row["notes"]))})
+    return RunRow(
+        **{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), "notes": tuple(json.loads(row["notes"]))}
+    )
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:
     db.execute("INSERT INTO log VALUES (?, ?, ?)", (run_id, time.time(), message))
-
-
-def inputs_of(spec: dict) -> set[str]:
-    """Content hashes that a run reads."""
-    objects = spec.get("objects")  # runs of earlier protocols have a text here, or nothing
-    table = objects.get("table", "") if isinstance(objects, dict) else ""
-    options = spec.get("options") or {}
-    vectors = options.get("alignment", {}).get("vectors", "")
-    items = {option["item"] for option in options.values() if isinstance(option, dict) and "item" in option}
-    return {spec["captions"], spec["references"], spec["labels"].get("table", ""), table, vectors, *items} - {""}
 
 
 FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from capbias_core.load.files import readable
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
-from capbias_core.types import Result, Vectors
+from capbias_core.types import Vectors
 from capbias_core.workspace.store import Item, Workspace
 
 VECTORS = "vectors"
@@ -117,7 +117,7 @@ def alignment_option(item: Item, delta: float = DELTA) -> dict:
         raise CapbiasError(f"delta {delta:g}", "a cosine distance, 0 to 2", f"The paper on DBAC uses {DELTA}.")
     lower = item.name.lower()
     short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
-    return {"vectors": item.hash, "delta": float(delta), "name": short}
+    return {"item": item.hash, "delta": float(delta), "name": short}
 
 
 def alignment_name(option: dict | None) -> str:
@@ -126,16 +126,6 @@ def alignment_name(option: dict | None) -> str:
         return ""
     delta = "" if option["delta"] == DELTA else f"_{option['delta']:g}"
     return f"contextual_{option['name']}{delta}"
-
-
-def aligned_condition(condition: str, option: dict | None) -> str:
-    """The condition of a result that rests on aligned human captions: `contextual_glove with_references`."""
-    return " ".join(part for part in (alignment_name(option), condition) if part)
-
-
-def aligned_result(row: Result, option: dict | None, model_only: bool) -> Result:
-    """A result with its alignment in its condition. model_only: it rests on the model's captions alone."""
-    return row if model_only else replace(row, condition=aligned_condition(row.condition, option))
 
 
 def alignment_method(option: dict | None) -> str:
@@ -152,7 +142,7 @@ def aligner(workspace: Workspace, option: dict | None) -> Aligner:
     """
     if not option:
         return constant
-    frame = workspace.frame(option["vectors"])
+    frame = workspace.frame(option["item"])
 
     def contextual(words: Collection[str], known: frozenset[str]) -> Alignment:
         return Alignment(known, _neighbours(frame, option, words, known).within(option["delta"]))
@@ -162,7 +152,7 @@ def aligner(workspace: Workspace, option: dict | None) -> Aligner:
 
 def neighbours_of(workspace: Workspace, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
     """For each word the nearest known word by a run's option `alignment`, whatever its delta. Errors: as `aligner`."""
-    return _neighbours(workspace.frame(option["vectors"]), option, words, known)
+    return _neighbours(workspace.frame(option["item"]), option, words, known)
 
 
 def _neighbours(frame: pd.DataFrame, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:

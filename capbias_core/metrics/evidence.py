@@ -1,9 +1,7 @@
-"""The evidence that metrics read, and what each metric says of itself."""
+"""The evidence that measures read and keep: arrays, image by image."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +30,6 @@ class Naming:
     image: np.ndarray
     label: np.ndarray
     names: np.ndarray
-
-    @property
-    def only(self) -> np.ndarray:
-        """(n, K): the caption names this value and no other."""
-        return self.names & (self.names.sum(axis=1, keepdims=True) == 1)
 
 
 @dataclass(frozen=True)
@@ -82,39 +75,3 @@ class Ratio:
 
     numerator: np.ndarray
     denominator: np.ndarray
-
-
-def no_neutral(k: int) -> float:
-    """For metrics of which no value means no bias, such as caption quality: nan."""
-    return math.nan
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What a metric is, for the pages and the contract test.
-
-    family: 'attack' (reads HeldOut), 'counting' (reads Naming), 'difference' (of the metric named in `of`,
-    captioner minus references, on the same images and splits), 'cooccurrence' (reads a Cooccurrence: `compare`, of
-    the human CooccurrenceCounts, the model's, and both of all images, which decide the pairs' signs, gives (...)),
-    or another family of runs, whose file says how `function`, the metric's pure function, is applied.
-    scale: shown value = scale * quantity.
-    neutral: shown value that means no bias by this metric, given K values; `no_neutral` where none does. better:
-    'lower', 'higher', or 'neutral' where the nearest to neutral is best.
-    """
-
-    name: str
-    title: str
-    family: str
-    scale: float
-    neutral: Callable[[int], float]
-    better: str
-    range: tuple[float, float]
-    source: str
-    parts: Callable[..., Ratio] | None = None
-    compare: (
-        Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple[CooccurrenceCounts, CooccurrenceCounts]], np.ndarray]
-        | None
-    ) = None
-    function: Callable | None = None
-    of: str = ""
-    explanation: str = ""

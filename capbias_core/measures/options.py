@@ -1,0 +1,216 @@
+"""What a user may choose of a measure: frozen dataclasses whose fields say everything about each choice.
+
+From the fields come the flags of the command line, the controls of the pages, the checks of what was given, and the
+part of a run's key that depends on choices. A field with the same name means the same in every measure: measures that
+share one inherit it from one class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, NotRequired, TypedDict, TypeVar
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.device import AUTO, DEVICES
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.prepare.align import DELTA
+
+Own = TypeVar("Own", bound="Options")
+
+
+class Reference(TypedDict):
+    """Something that a run names by its content. name: as shown. digest: of the bytes of files. item: content hash of a
+    kept item. kind: of the item. delta: of an alignment."""
+
+    name: str
+    digest: NotRequired[str]
+    item: NotRequired[str]
+    kind: NotRequired[str]
+    delta: NotRequired[float]
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known about a choice besides its default.
+
+    help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
+    above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
+    a function that says so. metavar: what stands for the value in help. several: takes a list. advanced: not among the
+    first controls of a page. kept: stands in a run's key even if it is the default.
+    """
+
+    help: str
+    flag: str = ""
+    above: float | None = None
+    below: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
+    metavar: str = ""
+    several: bool = False
+    advanced: bool = True
+    kept: bool = False
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The choices, () for any."""
+        return self.choices() if callable(self.choices) else self.choices
+
+
+def option(default: Any, help: str, **about: Any) -> Any:
+    """A field of Options; `about` as in Option."""
+    return field(default=default, metadata={"option": Option(help, **about)})
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of a measure. Values are what JSON holds; lists are tuples."""
+
+    @classmethod
+    def about(cls) -> dict[str, Option]:
+        """Every choice by name, in order."""
+        return {own.name: own.metadata["option"] for own in fields(cls)}
+
+    @classmethod
+    def read(cls: type[Own], given: Mapping[str, Any]) -> Own:
+        """The choices among those given that are this measure's; others are another measure's.
+
+        Raises CapbiasError for a value that is not allowed.
+        """
+        known = cls.about()
+        return cls(**{name: checked(name, value, known[name]) for name, value in given.items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands in a run's key: choices that differ from their default, and those that are always kept."""
+        found = {}
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.metadata["option"].kept or value != _default(own):
+                found[own.name] = list(value) if isinstance(value, tuple) else value
+        return found
+
+    def with_(self: Own, **changed: Any) -> Own:
+        """A copy with other choices."""
+        return replace(self, **changed)
+
+    def effective(self: Own) -> Own:
+        """A copy without choices that change nothing here, so that they do not make two runs of one."""
+        return self
+
+
+def _default(own) -> Any:
+    return own.default if own.default is not MISSING else own.default_factory()
+
+
+def checked(name: str, value: Any, about: Option) -> Any:
+    """A choice, as Options hold it. Raises CapbiasError if it is not allowed."""
+    if value is None or isinstance(value, dict):
+        return value
+    if about.several or isinstance(value, list | tuple):
+        return tuple(value)
+    shown = about.flag or name.replace("_", " ")
+    if about.known and value not in about.known:
+        raise unknown_name(shown.removeprefix("--"), value, about.known)
+    if bounds := bounds_text(about):
+        number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if number is None or not _within(number, about):
+            raise CapbiasError(f"{shown} {value}", bounds, "Give another number, or leave it out.")
+    return value
+
+
+def _within(value: float, about: Option) -> bool:
+    return (
+        (about.above is None or value > about.above)
+        and (about.below is None or value < about.below)
+        and (about.at_least is None or value >= about.at_least)
+        and (about.at_most is None or value <= about.at_most)
+    )
+
+
+def bounds_text(about: Option) -> str:
+    """The bounds in words, '' if there are none.
+
+    >>> bounds_text(Option("share", above=0, at_most=1))
+    'a number above 0 and at most 1'
+    """
+    named = {"above": about.above, "at least": about.at_least, "below": about.below, "at most": about.at_most}
+    found = [f"{word} {bound:g}" for word, bound in named.items() if bound is not None]
+    return f"a number {' and '.join(found)}" if found else ""
+
+
+MOST_SEEDS = 50
+
+
+@dataclass(frozen=True)
+class Seeded(Options):
+    """Choices of a measure that draws splits at random, once per seed."""
+
+    seeds: int = option(
+        10,
+        "splits and trainings with different seeds; the papers use 10",
+        flag="--seeds",
+        at_least=1,
+        at_most=MOST_SEEDS,
+        metavar="N",
+        advanced=False,
+        kept=True,
+    )
+
+
+@dataclass(frozen=True)
+class Trained(Options):
+    """Choices of a measure that trains networks."""
+
+    device: str = option(
+        AUTO, "where networks train: auto takes CUDA if there is one", flag="--device", choices=DEVICES
+    )
+    deterministic: bool = option(
+        False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
+    )
+
+    light: ClassVar[bool] = False
+
+    def effective(self: Own) -> Own:
+        """Without determinism on a CPU, which a CPU has anyway; a light attacker has no device."""
+        changed: dict[str, Any] = {}
+        if self._light() or self.device == "cpu" or not self.deterministic:
+            changed["deterministic"] = False
+        if self._light():
+            changed["device"] = AUTO
+        return replace(self, **changed)
+
+    def _light(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Attacked(Trained):
+    """Choices of a measure that trains attackers. encoder: of a pretrained attacker, by its content."""
+
+    attacker: str = option(
+        "ngram",
+        "the attacker: a name, or the folder of a text encoder",
+        flag="--attacker",
+        metavar="NAME",
+        advanced=False,
+        kept=True,
+    )
+    encoder: Reference | None = option(None, "the files of a pretrained attacker")
+    merge_masks: bool = option(
+        False, "one mask for a run of masked words; the papers have one per word", flag="--merge-masks"
+    )
+
+    def _light(self) -> bool:
+        return attacker_entry(self.attacker).in_process
+
+
+@dataclass(frozen=True)
+class Aligned(Options):
+    """Choices of a measure that compares with human captions. alignment: None for constant."""
+
+    alignment: Reference | None = option(
+        None,
+        "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
+        f"nearest word below a cosine distance, {DELTA:g} if not said)",
+    )

@@ -1,0 +1,77 @@
+"""A run as it is kept: frozen, with everything that its numbers depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+
+from capbias_core.types import Attribute
+
+# Which labelled images a run reads: all that have captions, or only those that also have human captions.
+ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run. Its id is a hash of all of this, so that a run with the same inputs is never computed twice.
+
+    measure, version: a name in MEASURES, and the version of its numbers. model: the name of the caption set. captions,
+    references: content hashes. labels: {'table': hash, 'column': name, 'mapping': {raw label: value or None}}.
+    attribute: the Attribute as a dict. objects: {'table': hash, 'column': name} of the objects of each image, {} for
+    none. coverage: ALL_IMAGES or WITH_REFERENCES. shared_with: content hash of a caption set on whose images alone this
+    one is read, '' for all (see runs/shared_images.py). options: what differs from the defaults of the measure's
+    Options, as JSON.
+    """
+
+    measure: str
+    version: int
+    model: str
+    captions: str = ""
+    references: str = ""
+    labels: dict = field(default_factory=dict)
+    attribute: dict = field(default_factory=dict)
+    objects: dict = field(default_factory=dict)
+    coverage: str = ALL_IMAGES
+    shared_with: str = ""
+    options: dict = field(default_factory=dict)
+
+    @cached_property
+    def run_id(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+
+    @classmethod
+    def from_dict(cls, data: dict) -> RunSpec:
+        return cls(**data)
+
+    @property
+    def attacker(self) -> str:
+        """The attacker's name, '' for a measure without one."""
+        return self.options.get("attacker", "")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds: 0 alone for a measure that draws nothing."""
+        return tuple(range(self.options.get("seeds", 1)))
+
+    @property
+    def merge_masks(self) -> bool:
+        return self.options.get("merge_masks", False)
+
+    def inputs(self) -> set[str]:
+        """Content hashes of the kept items that the run reads."""
+        items = {option["item"] for option in self.options.values() if isinstance(option, dict) and "item" in option}
+        tables = {self.labels.get("table", ""), self.objects.get("table", "")}
+        return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
+
+
+def attribute_from(data: dict) -> Attribute:
+    """The Attribute whose fields are in a dict, as kept in JSON (lists become tuples again)."""
+    return Attribute(**{key: _tupled(value) for key, value in data.items()})
+
+
+def _tupled(value):
+    if isinstance(value, list):
+        return tuple(value)
+    return {key: _tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
