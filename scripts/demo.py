@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.demo_pictures import CATEGORIES, SIZE, draw, outlines
+from scripts.demo_pictures import CATEGORIES, SIZE, draw, outlines
 
 FIRST_ID = 1001
 REFERENCES = 5
@@ -377,8 +377,8 @@ def _pictured(images: pd.DataFrame, captioners: Sequence[pd.DataFrame]) -> dict[
 README = """# Demo data
 
 Invented data about no real person: no caption, label or picture here comes from a data set. The code makes it from a
-seed (`capbias_core/load/demo.py`), with captioners whose bias amplification is known because it was built in. To make
-it again: `python -m capbias_core.load.demo assets/demo`.
+seed (`scripts/demo.py`), with captioners whose bias amplification is known because it was built in. To make it again:
+`make demo`.
 
 - `attributes.csv`: a label for each image ({labels}; {dropped} rows hold another label or none, to be dropped).
 - `references.json`: five "human" captions an image, in the format of COCO captions.

@@ -12,9 +12,9 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
+from capbias_core.resources import PUBLISHED_FILE
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
-PUBLISHED_FILE = Path(__file__).resolve().parents[2] / "assets" / "published" / "results.csv"
 REMEDY = "Take a file that `score` or `export` wrote, or one in the columns of assets/published/results.csv."
 NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
 COUNTS = ("seeds", "n")

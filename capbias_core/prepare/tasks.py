@@ -7,14 +7,13 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.prepare.text import tokenize
+from capbias_core.resources import OBJECTS_FILE
 
-OBJECTS_FILE = Path(__file__).resolve().parents[2] / "assets" / "objects.toml"
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
 COMMON_WORDS = 1000

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-# A file of our own: an icon by name would be fetched from elsewhere.
-ICON = Path(__file__).resolve().parents[2] / "assets" / "icon.svg"
+from capbias_core.resources import ICON
 
 PAGES = (
     ("app.py", "Answer", "balance"),
@@ -56,6 +55,7 @@ SOON = "<script>setTimeout(() => {names}.forEach(name => import('./static/js/' +
 
 def frame(title: str, heading: str = "") -> None:
     """Set the page up and draw its navigation and heading. The first call of every page."""
+    # The icon is a file of our own: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
     _navigation()

@@ -1,0 +1,18 @@
+"""Where the files are that come with capbias: beside the package in a checkout, inside the package once installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+# A wheel puts assets/ and the dashboard's files into these two folders of the package (see pyproject.toml).
+_INSTALLED_ASSETS = PACKAGE / "_assets"
+_INSTALLED_APP = PACKAGE / "_app"
+
+ASSETS = _INSTALLED_ASSETS if _INSTALLED_ASSETS.is_dir() else PACKAGE.parent / "assets"
+APP = (_INSTALLED_APP if _INSTALLED_APP.is_dir() else PACKAGE.parent) / "app.py"  # the dashboard's front page
+
+DEMO_FOLDER = ASSETS / "demo"
+OBJECTS_FILE = ASSETS / "objects.toml"
+PUBLISHED_FILE = ASSETS / "published" / "results.csv"
+ICON = ASSETS / "icon.svg"
