@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capbias_core.attackers.base import Attacker
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 from capbias_core.language.files import MINILM, ModelFiles, find_model
 
 
@@ -168,6 +168,12 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         raise CapbiasError(f"attacker {entry.model!r}, which is not on this machine", expected, error.remedy) from None
 
 
+def need_packages(entry: AttackerEntry) -> None:
+    """Raises MissingExtra if what an attacker trains with is not installed. Imports nothing."""
+    if not entry.in_process:
+        need(f"The attacker {entry.name}", "torch", *(("transformers", "sentence_transformers") if entry.model else ()))
+
+
 def load_attacker(
     name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
 ) -> Attacker:
@@ -176,6 +182,7 @@ def load_attacker(
     model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none.
     """
     entry = attacker_entry(name)
+    need_packages(entry)
     module, _, cls = entry.location.partition(":")
     make = getattr(import_module(f"capbias_core.attackers.{module}"), cls)
     if entry.model:

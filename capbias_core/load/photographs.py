@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import warnings
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 
@@ -43,13 +45,13 @@ def find_pictures(folder: Path) -> pd.DataFrame:
 
 ORIENTATION = 0x0112  # the field of EXIF, and for its values what turns the picture upright
 TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
 }
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is from_npz
 
@@ -59,6 +61,9 @@ def read_photograph(path: Path) -> np.ndarray:
 
     Raises CapbiasError for a file that is no picture, is cut short, or has more than 64 million pixels.
     """
+    need("Reading a photograph", "PIL")
+    from PIL import Image, UnidentifiedImageError
+
     path = Path(path)
     with readable(path), path.open("rb") as handle:
         try:
@@ -80,14 +85,18 @@ def read_photograph(path: Path) -> np.ndarray:
 
 def _upright(image: Image.Image) -> Image.Image:
     """Turned as its EXIF says; as it is where that cannot be read. The other fields may hold anything."""
+    from PIL import Image
+
     try:
         turn = TURNS.get(image.getexif().get(ORIENTATION))
     except Exception:
         turn = None
-    return image if turn is None else image.transpose(turn)
+    return image if turn is None else image.transpose(Image.Transpose[turn])
 
 
 def _opened(handle: BinaryIO) -> Image.Image:
+    from PIL import Image
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         return Image.open(handle)
@@ -100,6 +109,8 @@ def photograph_digest(path: Path) -> str:
 
 
 def _rgb(image: Image.Image) -> np.ndarray:
+    from PIL import Image
+
     if image.mode.startswith("I"):  # 16 bits a pixel, which Pillow would cut off at 255
         image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
     return np.array(image.convert("RGB"))

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
-from pycocotools import mask
 
+from capbias_core.errors import need
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.coco import outlined_instances_of
 from capbias_core.load.ids import described, normalise_image_id
@@ -187,7 +187,7 @@ def _given_box(box: object) -> tuple[float, float, float, float] | None:
 def _extent(outline: list | dict) -> tuple[float, float, float, float]:
     """The box around an outline."""
     if isinstance(outline, dict):
-        x, y, width, height = (float(value) for value in mask.toBbox(run_length_mask(outline)))
+        x, y, width, height = (float(value) for value in coco_mask().toBbox(run_length_mask(outline)))
         return x, y, x + width, y + height
     xs = [x for polygon in outline for x in polygon[::2]]
     ys = [y for polygon in outline for y in polygon[1::2]]
@@ -196,4 +196,12 @@ def _extent(outline: list | dict) -> tuple[float, float, float, float]:
 
 def run_length_mask(outline: dict) -> dict:
     """A mask as run lengths in the form in which pycocotools reads it."""
-    return mask.frPyObjects({**outline, "counts": run_lengths(outline["counts"])}, *outline["size"])
+    return coco_mask().frPyObjects({**outline, "counts": run_lengths(outline["counts"])}, *outline["size"])
+
+
+def coco_mask():
+    """The module pycocotools.mask. Raises MissingExtra if it is not installed."""
+    need("Reading outlines as run lengths", "pycocotools")
+    from pycocotools import mask
+
+    return mask

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from capbias_core.errors import unknown_name
+from capbias_core.errors import installed, need, unknown_name
 from capbias_core.prepare.java import has_java, java
 from capbias_core.prepare.text import tokenize
 
@@ -19,8 +19,8 @@ BLOCK = 20_000
 
 
 def default_tokenizer() -> str:
-    """`ptb` where there is Java, else `plain`."""
-    return PTB if has_java() else PLAIN
+    """`ptb` if Java and its program (in the package pycocoevalcap) are here, else `plain`."""
+    return PTB if has_java() and installed("pycocoevalcap") else PLAIN
 
 
 def quality_tokens(captions: Sequence[str], tokenizer: str) -> list[str]:
@@ -37,6 +37,7 @@ def quality_tokens(captions: Sequence[str], tokenizer: str) -> list[str]:
 
 def _treebank(captions: list[str]) -> list[str]:
     """Captions of one line each, by the Java program; pycocoevalcap's own wrapper writes into its package's folder."""
+    need("The tokenizer ptb", "pycocoevalcap")
     from pycocoevalcap.tokenizer import ptbtokenizer
 
     jar = Path(ptbtokenizer.__file__).with_name(ptbtokenizer.STANFORD_CORENLP_3_4_1_JAR)

@@ -7,6 +7,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
+from capbias_core.errors import need
 from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.table import value_text
@@ -32,6 +33,7 @@ def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
     tables: captioner -> its sweep (a row a delta). The dotted line is METEOR under constant alignment, the dashed one
     the delta that was chosen. METEOR is left out where it was not computed.
     """
+    need("A chart", "plotly")
     from plotly.subplots import make_subplots
 
     shown = [name for name in TITLES if tables[primary][name].notna().any()]

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 from capbias_core.present.colour import BLUE
 from capbias_core.present.table import to_text
 from capbias_core.types import Attention
@@ -39,6 +39,7 @@ def weights_of(attention: Attention, layer: int, head: int) -> np.ndarray:
 
 def attention_chart(attention: Attention, layer: int, head: int):
     """Which word (row) reads how much of which (column); darker is more, from 0 to 1."""
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     weights, count = weights_of(attention, layer, head), len(attention.words)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from PIL import Image
 
 from capbias_core.vision.grad_cam import Window, upsampled
 
@@ -29,6 +28,8 @@ def heat_over(
 
     window: the part of the photograph that the map covers, None for all. person: (H, W) booleans, drawn as an outline.
     """
+    from PIL import Image
+
     over = upsampled(heat, *pixels.shape[:2], window)
     size = _fitting(*pixels.shape[:2])
     photograph = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR), dtype=np.float32)
@@ -47,6 +48,8 @@ def ramp(values: np.ndarray) -> np.ndarray:
 
 def outlined(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """A picture with the edge of a mask drawn on it: a white line within, a black one around. The mask is resized."""
+    from PIL import Image
+
     size = picture.shape[1], picture.shape[0]
     inside = np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
     found = picture.copy()

@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from capbias_core.errors import need
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.sentence import Answer
 from capbias_core.types import Attribute
@@ -90,6 +91,7 @@ def _intervals(table: pd.DataFrame, place: int) -> list[str]:
 
 def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     """How many objects have which share of the last value: the model's beside the human captions'."""
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     place = len(attribute.values) - 1
@@ -105,6 +107,7 @@ def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     """A dot an object: the model's share of the last value against the human captions'; on the line they are equal."""
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     place = len(attribute.values) - 1
@@ -138,6 +141,7 @@ def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):
     """Distribution over objects of a score of each value (the paper's Figure 5), as boxes with their points."""
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     figure = go.Figure()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from PIL import Image, ImageDraw, ImageFont
 
 from capbias_core.vision.masking import PERSON
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
 
 LONGEST = 900  # pixels of the longer side of what is drawn on
 # People and everything else: told apart on any photograph by the black line around each, and by the name.
@@ -25,6 +28,8 @@ def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
     share = longest / max(pixels.shape[:2])
     if share >= 1:
         return pixels
+    from PIL import Image
+
     size = (max(1, round(pixels.shape[1] * share)), max(1, round(pixels.shape[0] * share)))
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
 
@@ -41,6 +46,8 @@ def layered(
     outlines: names and (H, W) booleans. boxes: rows with object, x1..y2 and, of a detector, confidence. foreground: the
     box (x1, y1, x2, y2) of the person who is masked, drawn thicker. hidden: (H, W) booleans, striped.
     """
+    from PIL import Image, ImageDraw
+
     found = reduced(pixels).astype(np.float32)
     size = found.shape[1], found.shape[0]
     scale = found.shape[1] / pixels.shape[1]
@@ -60,6 +67,8 @@ def layered(
 
 
 def _resized(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    from PIL import Image
+
     return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
 
 
@@ -68,6 +77,8 @@ def _colour(name: str) -> tuple[int, int, int]:
 
 
 def _draw_boxes(image: Image.Image, boxes: pd.DataFrame, scale: float) -> None:
+    from PIL import ImageDraw, ImageFont
+
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(LETTERS)
     for row in boxes.to_dict("records"):
         corners = [row[side] * scale for side in ("x1", "y1", "x2", "y2")]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from capbias_core.aggregate.trend import Trend, trend
 from capbias_core.analysis.tradeoff import PRINTED_R_SQUARED
+from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import number
 from capbias_core.present.table import counted
@@ -25,6 +26,7 @@ def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
 
     printed, measured: points of analysis/tradeoff.py.
     """
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     figure = go.Figure()

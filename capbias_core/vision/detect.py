@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 from capbias_core.load.objects import kept_name
 from capbias_core.vision.weights import check_packages
 
@@ -82,6 +82,7 @@ def ultralytics(offline: bool = True):
 
     offline: that it is not to find out whether there is a network; decided by whoever asks first in a process.
     """
+    need("Detecting objects", "torch", "PIL", "ultralytics")
     with _starting, _unchanged(), tempfile.TemporaryDirectory(prefix="capbias-") as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",

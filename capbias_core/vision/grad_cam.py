@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from PIL import Image
 
 Window = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels of the photograph, x2 and y2 exclusive
 
@@ -61,6 +60,8 @@ def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None =
     window: the part of the photograph that the network reads, where it is cut before; outside it the map is 0. A part
     beyond the photograph's edges is dropped.
     """
+    from PIL import Image
+
     left, top, right, bottom = window or (0, 0, width, height)
     size = right - left, bottom - top
     over = Image.new("F", (width, height))

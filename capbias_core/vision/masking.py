@@ -19,11 +19,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
-from PIL import Image, ImageFilter
-from pycocotools import mask
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.segments import outline_fault, run_length_mask
+from capbias_core.load.segments import coco_mask, outline_fault, run_length_mask
 from capbias_core.vision.overlap import CORNERS, PERSON, iou
 
 HALF = 0.5
@@ -47,12 +45,13 @@ def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
             "an outline drawn on this very photograph, as COCO's instances have it",
             "Check that segments and photographs are of the same data set, and that no photograph was resized.",
         )
-    return mask.decode(_run_lengths(found, height, width)).astype(bool)
+    return coco_mask().decode(_run_lengths(found, height, width)).astype(bool)
 
 
 def _run_lengths(outline: list | dict, height: int, width: int) -> dict:
     if isinstance(outline, dict):
         return run_length_mask(outline)
+    mask = coco_mask()
     return mask.merge(mask.frPyObjects(outline, height, width))
 
 
@@ -110,7 +109,7 @@ def areas(rows: pd.DataFrame) -> np.ndarray:
     if "outline" in rows:
         for place, row in enumerate(rows[["outline", "height", "width"]].itertuples(index=False)):
             if row.height > 0:
-                found[place] = mask.area(_run_lengths(json.loads(row.outline), row.height, row.width))
+                found[place] = coco_mask().area(_run_lengths(json.loads(row.outline), row.height, row.width))
     return found
 
 
@@ -183,6 +182,8 @@ def _mean(pixels: np.ndarray) -> np.ndarray:
 
 
 def _blur(pixels: np.ndarray) -> np.ndarray:
+    from PIL import Image, ImageFilter
+
     return np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(BLUR * max(pixels.shape[:2]))))
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 
 READERS = 4
@@ -62,7 +61,12 @@ def _read(files: Sequence[Path], size: int) -> list[np.ndarray | CapbiasError]:
 
 def _small(file: Path, size: int) -> np.ndarray | CapbiasError:
     try:
-        picture = Image.fromarray(read_photograph(file))
+        pixels = read_photograph(file)
+    except MissingExtra:
+        raise
     except CapbiasError as error:
         return error
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
     return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR)).transpose(2, 0, 1)

@@ -7,15 +7,14 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.resources import PACKAGE
 
-# What a file of weights needs beside ultralytics: its ending -> packages, by the name under which they are imported.
-NEEDS = {".pt": {}, ".onnx": {}, ".tflite": {"ai_edge_litert": "ai-edge-litert"}}
+# What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
+NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
 # Names that ultralytics downloads, such as yolov8n or yolo26n.pt; anything else is a path.
 NAME = re.compile(r"[A-Za-z][\w-]*(\.pt)?", re.ASCII)
 PATIENCE = 900.0  # seconds for a download
@@ -36,6 +35,7 @@ def find_weights(name: str, folder: Path) -> Weights:
     A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError where there is
     no such file, it cannot be read, or it cannot be downloaded.
     """
+    need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
     if not path.exists() and NAME.fullmatch(name):
         path = _downloaded(name if name.endswith(".pt") else f"{name}.pt", folder)
@@ -55,14 +55,8 @@ def file_digest(path: Path) -> str:
 
 
 def check_packages(path: Path) -> None:
-    """Raises CapbiasError where a package that such weights need is not installed."""
-    missing = [package for module, package in NEEDS[path.suffix.lower()].items() if not find_spec(module)]
-    if missing:
-        raise CapbiasError(
-            f"{path.name}, without the package{'s' * (len(missing) > 1)} {' and '.join(missing)} that reads it",
-            "what requirements.txt names",
-            f"Run: pip install {' '.join(missing)}.",
-        )
+    """Raises MissingExtra if a package that such weights need is not installed."""
+    need(path.name, *NEEDS[path.suffix.lower()])
 
 
 def _downloaded(name: str, folder: Path) -> Path:
@@ -73,7 +67,9 @@ def _downloaded(name: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "capbias_core.vision.download", name, str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=PACKAGE.parent, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, cwd=PACKAGE.parent, check=False
+        )
     except subprocess.TimeoutExpired:
         done = None
     if done is None or done.returncode or not path.is_file():

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from PIL import Image, PngImagePlugin
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra, need
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import Progress
 from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, Hiding, NothingToHide, hidden_pixels, shows_object
@@ -24,6 +24,9 @@ from capbias_core.vision.masking import filled, people_of
 from capbias_core.vision.overlap import CORNERS
 from capbias_core.workspace.person_regions import PEOPLE
 from capbias_core.workspace.store import MADE, Workspace
+
+if TYPE_CHECKING:
+    from PIL import PngImagePlugin
 
 ONLY_MASKED = "only_masked"  # the key of a run's option for leaving out what shows no such object
 
@@ -168,16 +171,22 @@ def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Pa
         hidden = hidden_pixels(rows, pixels.shape[:2], how, labelled)
     except NothingToHide as error:
         return {"reason": str(error)}
+    except MissingExtra:
+        raise
     except CapbiasError as error:
         return {"reason": error.got}
     bare = how.condition in OF_OBJECTS and not shows_object(rows, how)
     if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
+    from PIL import Image
+
     Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT, pnginfo=_signed())
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 
 def _signed() -> PngImagePlugin.PngInfo:
+    from PIL import PngImagePlugin
+
     text = PngImagePlugin.PngInfo()
     text.add_text(SOFTWARE, OURS)
     return text
@@ -185,6 +194,9 @@ def _signed() -> PngImagePlugin.PngInfo:
 
 def made_here(file: Path) -> bool:
     """Whether a file is a masked photograph that this program wrote."""
+    need("Telling masked photographs from others", "PIL")
+    from PIL import Image
+
     try:
         with Image.open(file) as image:
             return image.info.get(SOFTWARE) == OURS

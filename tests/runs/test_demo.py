@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.load.segments import read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
+from capbias_core.types import silent
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import condition_sets, originals
