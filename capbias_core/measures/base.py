@@ -137,8 +137,10 @@ class Measure:
     so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an Outcome. estimates:
     the estimates of a finished run again from its evidence, by metric and direction. freeze: options that name files or
     kept items to those that name their content. for_set: options of a request to those of one caption set. makes: the
-    kind of item that a run makes in place of numbers. in_process: light enough for the web server's process (whether an
-    attacker is, its entry says). place: where it stands among the measures, smaller first.
+    kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows of each object
+    (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a TextJob to its
+    list of TextSums (in that module too). in_process: light enough for the web server's process (whether an attacker
+    is, its entry says). place: where it stands among the measures, smaller first.
     """
 
     name: str
@@ -154,6 +156,8 @@ class Measure:
     freeze: Callable[[Workspace, str, Any, Any], Any] = _nothing_frozen
     for_set: Callable[[Workspace, Any, Item], Any] = _same_for_every_set
     makes: str = ""
+    per_object: bool = False
+    of_texts: Callable[[Any], Any] | None = None
     in_process: bool = True
     place: int = 100
 
@@ -230,8 +234,9 @@ class Job:
         such as `group`. A metric that rests on human captions carries their alignment.
         """
         low, high = interval or found.interval()
-        aligned = "" if metric.side == "model" else alignment_name(getattr(self.options, "alignment", None))
-        common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": aligned}
+        aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
+        alignment = alignment_name(self.options.alignment) if aligned else ""
+        common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
         return Result(
             attribute=self.attribute.name,
             model=self.spec.model,
