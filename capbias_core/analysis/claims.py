@@ -14,6 +14,7 @@ import pandas as pd
 
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
 from capbias_core.analysis.published import WITH_REFERENCES
+from capbias_core.workspace.vectors import CONSTANT
 
 METRIC = "LIC"
 SHORT = {"lic": "LIC", "repro": "reproduction"}
@@ -246,7 +247,7 @@ def _measured(
         return OPEN, f"no {_either(missing)} run yet"
     spans, base = (_spans(own[own["encoder"] == name], models) for name in (judges[-1], judges[0]))
     verdict, reason = _decided(claim.checks(spans, base, models))
-    part = " (images with references)" if (own["condition"] == WITH_REFERENCES).any() else ""
+    part = " (images with references)" if (own["coverage"] == WITH_REFERENCES).any() else ""
     return verdict, f"{reason}{part}"
 
 
@@ -257,9 +258,9 @@ def _own_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """
     names = {name_key(model): model for model in rows["model"]}
     own = measured[(measured["metric"] == METRIC) & measured["attribute"].isin(rows["attribute"].unique())]
-    own = own[own["condition"].isin(["", WITH_REFERENCES]) & own["ci_low"].notna()]
+    own = own[own["alignment"].isin(["", CONSTANT]) & own["ci_low"].notna()]
     own = own.assign(model=[names.get(name_key(model), "") for model in own["model"]])
-    own = own[own["model"] != ""].sort_values("condition", kind="stable")
+    own = own[own["model"] != ""].sort_values("coverage", kind="stable")
     return own.drop_duplicates(["model", "encoder"])
 
 

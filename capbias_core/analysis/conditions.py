@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from capbias_core.aggregate import Pair
-from capbias_core.analysis.read import current_runs, ranking, spec_of
+from capbias_core.analysis.read import current_runs, ranking
 from capbias_core.measures.base import CAPTIONER
-from capbias_core.metrics import METRICS, run_family
+from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import Plan, _masked_sets
-from capbias_core.runs.plan import compares
 from capbias_core.runs.shared_images import on_shared_images
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
@@ -60,13 +58,13 @@ def without_value(workspace: Workspace, found: Plan, sets: dict[str, Item], rows
 
 def _reason(metric: str, name: str, found: Plan, known: dict[str, RunRow]) -> str:
     """Why a set has no value of a metric; '' where `Plan.lacking` says so."""
-    family = run_family(metric)
-    if family == "attribution":
+    measure = measure_of(metric)
+    if measure.needs.people:
         return "no run has made maps of its captions"
-    planned = [spec for spec in found.specs if spec.family == family]
+    planned = [spec for spec in found.specs if spec.measure == measure.name]
     if not planned:
         return ""
-    own = [spec for spec in planned if spec.model == name and (spec.references or not compares(metric))]
+    own = [spec for spec in planned if spec.model == name and (spec.references or not needs_references(metric))]
     if not own:
         return "that needs human captions of the same photographs"
     run = known.get(own[0].run_id)
@@ -106,8 +104,8 @@ def condition_rows(
 
 def _wanted(run: RunRow, names, attribute: str, attacker: str) -> bool:
     spec = run.spec
-    alike = spec["attribute"].get("name") == attribute and not spec.get("merge_masks")
-    return spec["model"] in names and alike and spec["attacker"] in ("", attacker)
+    alike = spec.attribute.get("name") == attribute and not spec.merge_masks
+    return spec.model in names and alike and spec.attacker in ("", attacker)
 
 
 def _alike(runs: Sequence[RunRow], having: set[str]) -> list[RunRow]:
@@ -115,9 +113,9 @@ def _alike(runs: Sequence[RunRow], having: set[str]) -> list[RunRow]:
     groups: dict[str, dict[str, RunRow]] = {}
     for run in runs:  # newest first
         if run.run_id in having:
-            options = {key: own for key, own in run.spec["options"].items() if key != "photographs"}
-            key = json.dumps(run.spec | {"model": "", "captions": "", "options": options}, sort_keys=True)
-            groups.setdefault(key, {}).setdefault(run.spec["model"], run)
+            options = {name: own for name, own in run.spec.options.items() if name != "photographs"}
+            key = repr(replace(run.spec, model="", captions="", options=options))
+            groups.setdefault(key, {}).setdefault(run.spec.model, run)
     found = [list(own.values()) for own in groups.values()]
     return max(found, key=_completeness, default=[])
 
@@ -125,7 +123,7 @@ def _alike(runs: Sequence[RunRow], having: set[str]) -> list[RunRow]:
 def _completeness(runs: list[RunRow]) -> tuple:
     spec = runs[0].spec
     newest = max(run.finished for run in runs)
-    return len(runs), not spec["condition"], "alignment" not in spec["options"], len(spec["seeds"]), newest
+    return len(runs), not spec.coverage, "alignment" not in spec.options, len(spec.seeds), newest
 
 
 def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], sets: dict[str, Item]) -> list[dict]:
@@ -134,7 +132,7 @@ def _against(workspace: Workspace, rows: pd.DataFrame, runs: list[RunRow], sets:
         return []
     names = {item.name: condition for condition, item in sets.items()}
     metric, direction = rows.iloc[0][["metric", "direction"]]
-    neutral = METRICS[metric].neutral(len(runs[0].spec["attribute"]["values"]))
+    neutral = METRICS[metric].neutral(len(runs[0].spec.attribute["values"]))
     original = sets[ORIGINAL].name if ORIGINAL in sets else ""
     changes = _changes(workspace, runs, metric, direction, original, _masked_sets(sets))
     found = {}
@@ -152,9 +150,9 @@ def _changes(
     and the value on the originals of these images.
 
     Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack; where
-    one of both has more, by attackers that trained on shared images alone (see within.py). masked: the hashes of all.
+    one of both has more, by attackers that trained on shared images alone (shared_images.py). masked: all hashes.
     """
-    by_name = {run.spec["model"]: run for run in runs}
+    by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)
     changes = {}
     for name, run in by_name.items() if unmasked else ():
@@ -167,7 +165,7 @@ def _changes(
 def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequence[str]) -> list[RunRow]:
     """The runs of the originals and of a masked set on the images of both; without those that are not finished."""
     asked = [
-        on_shared_images(workspace, spec_of(own), other.spec["captions"], masked).run_id
+        on_shared_images(workspace, own.spec, other.spec.captions, masked).run_id
         for own, other in ((unmasked, run), (run, unmasked))
     ]
     return [own for own in workspace.runs_of(asked).values() if own.status == "finished"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from capbias_core.aggregate.variants import variants
 from capbias_core.types import A_TO_T, T_TO_A
 
 # Metric and direction of each way, by what the pair is called.
@@ -11,19 +12,19 @@ MEASURES = {
     **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in ("DBAC", "DBAC_accuracy", "DBAC_code", "DPA")},
     "DBA": {A_TO_T: ("DBA_O", ""), T_TO_A: ("DBA_G", "")},
 }
-ALIKE = ("model", "attribute", "encoder", "condition", "seeds")
+ALIKE = ("model", "attribute", "encoder", "variant", "seeds")
 NUMBERS = ("value", "ci_low", "ci_high")
 BESIDE = ("LIC", "BA")
 BOTH, FIRST, SECOND, NEITHER, UNDECIDED = "both", A_TO_T, T_TO_A, "neither", "undecided"
 
 
 def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One row a captioner, attribute, encoder, condition and number of seeds for which both directions were measured.
+    """One row per captioner, attribute, encoder, variant and number of seeds for which both directions were measured.
 
     rows: of the results table. Columns: those of ALIKE, `A->T` and `T->A` with `_low` and `_high` for the 95% interval,
     `A->T_n` and `T->A_n`, and quadrant: which of them are above 0, or `undecided` where an interval holds 0.
     """
-    sides = []
+    rows, sides = rows.assign(variant=variants(rows)), []
     for way, (metric, direction) in MEASURES[measure].items():
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}

@@ -72,7 +72,7 @@ def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[
 
 def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict:
     """A caption of no image, scored by all attackers of a set: their mean."""
-    found = attackers.score(text, scores.attribute, None, scores.run.spec["merge_masks"])
+    found = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
     parts = _parts(found.tokens, found.words, found.baseline, found.logit, found.probabilities, scores.attribute)
     return {"caption": text, "attackers": len(attackers.weights), **parts}
 
@@ -84,7 +84,7 @@ def edit_effect(
 
     Counts, means and examples are over the captions with the word (the first caption of each image).
     """
-    attribute, merge = scores.attribute, scores.run.spec["merge_masks"]
+    attribute, merge = scores.attribute, scores.run.spec.merge_masks
     first = scores.table[scores.table["caption_index"] == 0].sort_values("image_id")
     texts = written[first.index].map(lambda caption: apply_edit(caption, word, replacement)).dropna()
     before = first.loc[texts.index]

@@ -10,16 +10,17 @@ import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
+from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.read import Comparison, ranking
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
-from capbias_core.metrics import METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
-# A metric with its direction and condition.
-Measure = tuple[str, str, str]
-MEASURE = ["metric", "direction", "condition"]
+# A metric with its direction and what it was measured on (see aggregate/variants.py).
+Series = tuple[str, str, str]
+SERIES = ["metric", "direction", "variant"]
 # The metrics whose dependence on the encoder the papers argue about; of DBAC's directions they print T->A.
 ANSWERING = ("LIC", "DBAC")
 CV_METRICS = ("CV_LIC", "CV_DBAC")
@@ -84,35 +85,37 @@ def like_named(rows: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     return named[named["model"] != ""].reset_index(drop=True)
 
 
-def measures_of(rows: pd.DataFrame) -> list[Measure]:
-    """What was judged with an encoder, LIC and DBAC first, and of each the condition with most values first.
+def series_of(rows: pd.DataFrame) -> list[Series]:
+    """What was judged with an encoder, LIC and DBAC first, and of each the variant with most values first.
 
     Only metrics with a neutral point, from which a sign can be told.
     """
+    rows = rows.assign(variant=variants(rows))
     judged = rows[(rows["encoder"] != "") & np.isfinite(rows["value"]) & rows["metric"].isin(list(METRICS))]
-    counts = judged.groupby(MEASURE, sort=False).size()
+    counts = judged.groupby(SERIES, sort=False).size()
     found = [key for key in counts.index if np.isfinite(METRICS[key[0]].neutral(BINARY))]
     known = [*ANSWERING, *(name for name in METRICS if name not in ANSWERING)]
     return sorted(found, key=lambda key: (known.index(key[0]), -counts[key], key[1] != "T->A", key[2]))
 
 
-def answering(rows: pd.DataFrame) -> list[Measure]:
-    """LIC and DBAC in each direction, each under the condition with most values."""
-    found: dict[tuple[str, str], Measure] = {}
-    for key in measures_of(rows):
+def answering(rows: pd.DataFrame) -> list[Series]:
+    """LIC and DBAC in each direction, each in the variant with most values."""
+    found: dict[tuple[str, str], Series] = {}
+    for key in series_of(rows):
         if key[0] in ANSWERING:
             found.setdefault(key[:2], key)
     return list(found.values())
 
 
-def rows_of(rows: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """The rows of one metric, direction and condition, one a captioner and encoder."""
-    own = rows[(rows[MEASURE] == list(measure)).all(axis=1) & (rows["encoder"] != "") & np.isfinite(rows["value"])]
+def rows_of(rows: pd.DataFrame, series: Series) -> pd.DataFrame:
+    """The rows of one series, one per captioner and encoder."""
+    rows = rows.assign(variant=variants(rows))
+    own = rows[(rows[SERIES] == list(series)).all(axis=1) & (rows["encoder"] != "") & np.isfinite(rows["value"])]
     return own.drop_duplicates(["model", "encoder"]).reset_index(drop=True)
 
 
 def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINARY) -> Sensitivity:
-    """What the encoders of rows of one measure say of each captioner. values: how many the attribute has.
+    """What the encoders of rows of one series say of each captioner. values: how many the attribute has.
 
     Measured rows are ordered in pairs on images by the evidence that their runs left, printed ones by value.
     """
@@ -141,7 +144,7 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
     """
     alike = [item for item in found if _protocol(item) == _protocol(chosen)]
     first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
-    runs = {(run.spec["model"], item.attacker): run.run_id for item in reversed(first) for run in item.runs}
+    runs = {(run.spec.model, item.attacker): run.run_id for item in reversed(first) for run in item.runs}
     rows = workspace.results(list(runs.values()))
     return rows[rows["metric"] == chosen.metric].reset_index(drop=True)
 
@@ -149,7 +152,7 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
 def _protocol(item: Comparison) -> tuple:
     """What must be the same for two encoders' numbers to be compared."""
     spec = item.runs[0].spec
-    return item.attribute, spec["labels"], item.condition, item.references, item.alignment, spec["merge_masks"]
+    return item.attribute, spec.labels, item.coverage, item.references, item.alignment, spec.merge_masks
 
 
 @dataclass(frozen=True)

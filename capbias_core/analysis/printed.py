@@ -10,6 +10,7 @@ import pandas as pd
 from capbias_core.analysis import gender_score_names
 from capbias_core.types import T_TO_A
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
+from capbias_core.workspace.vectors import CONSTANT
 
 # Metrics that a paper calls otherwise: leakage of aligned human captions, METEOR between those and the originals, the
 # share of a map outside people; and DBAC's BA, which is BA→ from T to A (Wang & Russakovsky), DBA_G here, and not the
@@ -29,8 +30,6 @@ DIRECTION = {("dbac", "DBAC_H"): "A->T"}
 # Encoders that the text says and the tables do not: DBAC's appendix B, and ImageCaptioner2's Table 4, of which Table 3
 # repeats the first column.
 ENCODER = {("dbac", "DBAC_H"): "lstm", ("dbac", "LIC_H"): "lstm", ("imgcap2", "LIC"): "lstm_bi"}
-# Metrics for which constant alignment is what is measured without a condition.
-CONSTANT = {("dbac", name): "constant" for name in ("LIC_H", "DBAC_H")}
 # Metrics that a paper measured under this alignment where its table does not say one.
 ALIGNED = {("dbac", "DBAC"): "contextual_glove"}
 # Table 2 of ImageCaptioner2: three scores of one judge.
@@ -61,33 +60,34 @@ UNNAMED = "captions do not name skin, so that nothing can tell its value from th
 
 
 def as_measured(row: dict) -> dict:
-    """A printed row with metric, direction, condition and encoder as measured rows have them.
+    """A printed row with metric, direction, encoder, alignment and object as measured rows have them.
 
-    Further keys: `masked`, the condition of the photographs (a value of CONDITIONS), and `aligned`, the alignment of
-    which the paper says it elsewhere.
+    Further keys: `masked`, the condition of the photographs (a value of CONDITIONS), and `aligned`, the alignment if
+    the paper says it elsewhere.
 
     >>> row = {"paper": "dbac", "metric": "BA", "direction": "T->A", "condition": "partial_masked", "encoder": ""}
     >>> own = as_measured(row)
-    >>> own["metric"], own["direction"], own["masked"], own["condition"]
+    >>> own["metric"], own["direction"], own["masked"], own["alignment"]
     ('DBA_G', '', 'part', '')
     """
     if row["paper"] == gender_score_names.PAPER:
-        metric, direction, condition = gender_score_names.printed_as(row)
-        found = {"metric": metric, "direction": direction, "condition": condition}
+        metric, direction, thing = gender_score_names.printed_as(row)
+        found = {"metric": metric, "direction": direction, "object": thing, "alignment": ""}
         return row | found | {"masked": ORIGINAL, "aligned": ""}
     named = row["paper"], row["metric"]
     metric, condition = OTHER_NAME.get(named, row["metric"]), row["condition"]
     if condition == ONE_JUDGE:
         metric = OF_ONE_JUDGE.get(metric, metric)
     masked = suggested_condition(condition)[1]
-    said = "" if masked != ORIGINAL or condition in (ORIGINAL, CONSTANT.get(named)) else condition
+    alignment = condition if condition == CONSTANT or condition.startswith("contextual") else ""
     return row | {
         "metric": metric,
-        "condition": said,
+        "alignment": alignment,
+        "object": "",
         "masked": masked,
         "direction": "" if metric == NAMES_DIRECTION else row["direction"] or DIRECTION.get(named, ""),
         "encoder": row["encoder"] or ENCODER.get(named, ""),
-        "aligned": ALIGNED.get(named, "") if not said else "",
+        "aligned": ALIGNED.get(named, "") if not alignment else "",
     }
 
 

@@ -8,11 +8,13 @@ from capbias_core.aggregate.consistency import name_key
 from capbias_core.analysis import gender_score_names
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
 from capbias_core.analysis.read import current_runs, object_rows
-from capbias_core.measures.base import JUDGE
 from capbias_core.measures.image_judge import UNMASKED
-from capbias_core.metrics import METRICS, run_family
+from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
+from capbias_core.measures.registry import METRICS, measure_of
+from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.vectors import CONSTANT
 
 PAPERS = {
     "lic": "LIC (Hirota et al., 2022)",
@@ -23,13 +25,12 @@ PAPERS = {
 }
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
 MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
-WITH_REFERENCES = "with_references"
 
 YES, NO, NOT_MEASURED = "yes", "no", "not measured"
 NOTHING = "decides nothing"
 NONE_HERE = "no counterpart"
-MEASURED = ("metric", "encoder", "condition", "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
-KEYS = ("model", "attribute", "metric", "direction", "condition")
+MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
+KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
@@ -39,10 +40,10 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
     wrote the captions of a set and what was masked of its photographs.
     """
-    runs = [run for run in current_runs(workspace, collection) if not run.spec.get("merge_masks")]
+    runs = [run for run in current_runs(workspace, collection) if not run.spec.merge_masks]
     rows = workspace.results([run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
-    of_objects = [own[own["condition"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
+    of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     newest = {run.run_id: place for place, run in enumerate(runs)}
     rows = rows.assign(place=rows["run_id"].map(newest)).sort_values(["seeds", "place"], ascending=[False, True])
@@ -61,11 +62,11 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
 
     Same: attribute, metric and direction as printed.py translates them, what is masked of the photographs, the
-    captioner by name (see `name_key`), and the condition, where LIC with references for a part of the images stands
-    beside LIC. Where a value of the printed encoder and condition was measured, others are left out. Further columns:
-    captioner, measured_metric, measured_encoder, measured_condition, measured_value, measured_ci_low.. (in the printed
-    row's scale), holds: whether the measured 95% interval holds the printed value, `yes` or `no`, or why that is not
-    decided, and reason: why nothing measured here can stand beside it.
+    captioner by name (see `name_key`), the object and the alignment, where LIC on a part of the images stands beside
+    LIC. Where a value of the printed encoder, alignment and all images was measured, others are left out. Further
+    columns: captioner, measured_metric, measured_encoder, measured_coverage.., measured_value, measured_ci_low.. (in
+    the printed row's scale), holds: whether the measured 95% interval contains the printed value, `yes` or `no`, or
+    why that is not decided, and reason: why nothing measured here can stand beside it.
     """
     by_key: dict[tuple, list[dict]] = {}
     for row in measured[measured["value"].notna()].to_dict("records"):
@@ -83,7 +84,7 @@ def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
 def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
     """Paper and table beside whose numbers most measured values stand, each counted once; else the first."""
     beside = beside_measured(printed, measured)
-    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", "condition", "value")), "metric"]]
+    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]]
     counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
     return counts.idxmax()
 
@@ -106,30 +107,31 @@ def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]
 
     row: as measured rows are named (see printed.py).
     """
-    alike = [own for own in by_key.get(_key(row, row["model"]), ()) if _conditions_meet(row, own)]
-    exact = [own for own in alike if _condition(own) == _condition(row)] or alike
+    alike = [own for own in by_key.get(_key(row, row["model"]), ()) if _meet(row, own)]
+    exact = [own for own in alike if _alignment(own) == _alignment(row) and not own["coverage"]] or alike
     same = [own for own in exact if _same_encoder(row, own)]
     return same or [own for own in alike if _same_encoder(row, own)] or exact or [None]
 
 
-def _condition(row: dict) -> str:
-    condition = row["condition"] or row.get("aligned", "")
-    return "" if condition == ORIGINAL else name_key(condition)
+def _alignment(row: dict) -> str:
+    """The alignment of a row, '' for constant."""
+    alignment = row["alignment"] or row.get("aligned", "")
+    return "" if alignment == CONSTANT else name_key(alignment)
 
 
 def _of_judge(own: dict) -> bool:
     """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
     say its sizes, learning rate and size of the pictures."""
-    return own["metric"] in METRICS and run_family(own["metric"]) == JUDGE
+    return own["metric"] in METRICS and measure_of(own["metric"]).name == IMAGECAPTIONER2.name
 
 
-def _conditions_meet(row: dict, own: dict) -> bool:
+def _meet(row: dict, own: dict) -> bool:
+    """Whether a measured row is of the same object, alignment and photographs as a printed one, as far as that says."""
     if _of_judge(own):
-        masks = own["condition"].removesuffix(WITH_REFERENCES).strip("; ")
         wanted = MASKED_BY.get(row["condition"])
-        return wanted is not None and wanted in masks and masks != UNMASKED
-    named = (_condition(row), name_key(row["condition"]))
-    return _condition(own) in [condition + part for condition in named for part in ("", name_key(WITH_REFERENCES))]
+        return wanted is not None and wanted in own["photographs"] and own["photographs"] != UNMASKED
+    stated = "" if row["alignment"] == CONSTANT else name_key(row["alignment"])
+    return own["object"] == row["object"] and _alignment(own) in (_alignment(row), stated)
 
 
 def _same_encoder(row: dict, own: dict) -> bool:
@@ -152,9 +154,10 @@ def _holds(row: dict, own: dict, scaled: dict) -> str:
         return f"another encoder, {NOTHING}"
     if _of_judge(own):
         return f"another protocol, {NOTHING}"
-    if _condition(own) != _condition(row):
-        part = _condition(own) == _condition(row) + name_key(WITH_REFERENCES)
-        return f"{'part of the images' if part else 'another alignment'}, {NOTHING}"
+    if _alignment(own) != _alignment(row):
+        return f"another alignment, {NOTHING}"
+    if own["coverage"]:
+        return f"part of the images, {NOTHING}"
     if other_protocol(printed):
         return f"another protocol, {NOTHING}"
     if pd.isna(scaled["ci_low"]):

@@ -12,24 +12,21 @@ import pandas as pd
 from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.what_if import StoredAttackers
-from capbias_core.measures.base import PROTOCOL, RunSpec
-from capbias_core.runs.run import estimates
-from capbias_core.runs.shared_images import WITHIN
+from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
-from capbias_core.workspace.labels import attribute_from
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, inputs_of
-from capbias_core.workspace.vectors import alignment_name
+from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
+from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
-OF_OBJECTS = ("object_cooccurrence", "object_distance", "word_distance", "gender_score")
 
-
-def current_runs(workspace: Workspace, collection: str, family: str | None = None) -> list[RunRow]:
+def current_runs(workspace: Workspace, collection: str, measure: str | None = None) -> list[RunRow]:
     """Finished runs on what a collection holds now (content, names and mapped labels), newest first.
 
     A run computed for another collection with the same content counts too: it is never computed twice. Runs of an
     earlier protocol do not count, since their numbers are not these, nor runs on the images that another set has too
-    (within.py), which stand beside that set alone.
+    (shared_images.py), which stand beside that set alone.
     """
     items = workspace.items(collection=collection)
     sets = {(item.name, item.hash) for item in items}
@@ -47,21 +44,21 @@ def current_runs(workspace: Workspace, collection: str, family: str | None = Non
         run
         for run in workspace.runs()
         if run.status == "finished"
-        and run.spec["protocol"] == PROTOCOL
-        and WITHIN not in run.spec["options"]
-        and (run.spec["model"], run.spec["captions"]) in sets
-        and (*run.spec["labels"].values(), run.spec["attribute"]) in labels
-        and inputs_of(run.spec) <= held
-        and run.spec["references"] in {"", *references}
-        and run.spec["objects"].get("table") in {None, *objects, *columns}
-        and (family is None or run.spec["family"] == family)
+        and is_current(run.spec)
+        and not run.spec.shared_with
+        and (run.spec.model, run.spec.captions) in sets
+        and (run.spec.labels["table"], run.spec.labels["column"], run.spec.labels["mapping"], run.spec.attribute)
+        in labels
+        and run.spec.inputs() <= held
+        and run.spec.references in {"", *references}
+        and run.spec.objects.get("table") in {None, *objects, *columns}
+        and (measure is None or run.spec.measure == measure)
     ]
 
 
 def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """What a finished run measured for each object (its name is the condition), in RESULT_COLUMNS; empty for runs of
-    other families."""
-    if run.spec["family"] not in OF_OBJECTS:
+    """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
+    if not MEASURES[run.spec.measure].per_object:
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
     rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
@@ -70,17 +67,12 @@ def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
 def earlier_runs(workspace: Workspace, collection: str) -> int:
     """How many finished runs of a collection were made by an earlier version, whose numbers are not shown."""
     runs = workspace.runs(collection)
-    return sum(1 for run in runs if run.status == "finished" and run.spec["protocol"] != PROTOCOL)
-
-
-def spec_of(run: RunRow) -> RunSpec:
-    """The frozen run behind a row of the catalogue."""
-    return RunSpec.from_dict(run.spec)
+    return sum(1 for run in runs if run.status == "finished" and not is_current(run.spec))
 
 
 def attribute_of_run(run: RunRow) -> Attribute:
     """The protected attribute that a run measured."""
-    return attribute_from(run.spec["attribute"])
+    return attribute_from(run.spec.attribute)
 
 
 def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
@@ -90,7 +82,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     """
 
     def compute() -> dict:
-        found = {run.spec["model"]: estimates(workspace, run).get((metric, direction)) for run in runs}
+        found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
         return asdict(rank({model: own for model, own in found.items() if own is not None}))
 
     named = " ".join(sorted(run.run_id for run in runs))
@@ -120,7 +112,7 @@ class CaptionScores:
 
 
 def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
-    """The per-caption table of a finished run of the family 'captions'."""
+    """The per-caption table of a finished run of the measure `caption_scores`."""
     attribute = attribute_of_run(run)
     table = bytes_frame(workspace.array(run.run_id, "scores"))
     shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
@@ -131,17 +123,17 @@ def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
 
 
 def words_table(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """The corpus table of a finished run of the family 'captions' (see aggregate/word_table.py)."""
+    """The corpus table of a finished run of the measure `caption_scores` (see aggregate/word_table.py)."""
     return bytes_frame(workspace.array(run.run_id, "corpus"))
 
 
 def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> StoredAttackers:
-    """The linear attackers of a finished run of the family 'captions', for rescoring a caption of this index."""
+    """The linear attackers of a finished run of the measure `caption_scores`, for rescoring a caption of this index."""
     return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))
 
 
 def sweep_of(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """The sweep over delta of a finished run of the family 'alignment'; see its `sweep_table`."""
+    """The sweep over delta of a finished run of the measure `alignment`; see its `sweep_table`."""
     return bytes_frame(workspace.array(run.run_id, "sweep"))
 
 
@@ -164,16 +156,16 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
 
 @dataclass(frozen=True)
 class Comparison:
-    """Captioners measured alike: one attribute, attacker, number of seeds, condition, references, masking, alignment.
+    """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
 
-    alignment: '' for constant, else as results name it. runs: one a captioner.
+    alignment: as results name it. runs: one a captioner.
     metric: the one that answers: LIC with references, else LIC_M.
     """
 
     attribute: Attribute
     attacker: str
     seeds: int
-    condition: str
+    coverage: str
     references: str
     alignment: str
     runs: tuple[RunRow, ...]
@@ -194,12 +186,12 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     most seeds, then constant alignment, then newest.
     """
     groups: dict[tuple, list[RunRow]] = {}
-    for run in current_runs(workspace, collection, "attack"):
+    for run in current_runs(workspace, collection, "lic"):
         spec = run.spec
-        if sets is not None and spec["model"] not in sets:
+        if sets is not None and spec.model not in sets:
             continue
-        alike = [spec[key] for key in ("attribute", "labels", "attacker", "seeds", "condition", "references")]
-        groups.setdefault(repr([*alike, spec["merge_masks"], spec["options"]]), []).append(run)
+        alike = [spec.attribute, spec.labels, spec.coverage, spec.references, spec.options]
+        groups.setdefault(repr(alike), []).append(run)
     found = [_comparison(runs) for runs in groups.values()]
     return sorted(
         found,
@@ -207,7 +199,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
             bool(item.references),
             len(item.runs),
             item.seeds,
-            not item.alignment,
+            item.alignment == CONSTANT,
             max(run.finished for run in item.runs),
         ),
         reverse=True,
@@ -218,25 +210,25 @@ def _comparison(runs: list[RunRow]) -> Comparison:
     spec = runs[0].spec
     return Comparison(
         attribute=attribute_of_run(runs[0]),
-        attacker=spec["attacker"],
-        seeds=len(spec["seeds"]),
-        condition=spec["condition"],
-        references=spec["references"],
-        alignment=alignment_name(spec["options"].get("alignment")),
+        attacker=spec.attacker,
+        seeds=len(spec.seeds),
+        coverage=spec.coverage,
+        references=spec.references,
+        alignment=alignment_name(spec.options.get("alignment")),
         runs=tuple(runs),
     )
 
 
 def scoring_attackers(workspace: Workspace, collection: str) -> list[str]:
     """Attackers that scored captions one by one: those of the table in its order, then models that users named."""
-    used = {run.spec["attacker"] for run in current_runs(workspace, collection, "captions")}
+    used = {run.spec.attacker for run in current_runs(workspace, collection, "caption_scores")}
     return [name for name in ATTACKERS if name in used] + sorted(used - ATTACKERS.keys())
 
 
 def caption_runs(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
     """Newest finished run of per-caption scores of each set (by name) for one attribute and attacker."""
     found: dict[str, RunRow] = {}
-    for run in current_runs(workspace, collection, "captions"):
-        if run.spec["attribute"]["name"] == attribute and run.spec["attacker"] == attacker:
-            found.setdefault(run.spec["model"], run)
+    for run in current_runs(workspace, collection, "caption_scores"):
+        if run.spec.attribute["name"] == attribute and run.spec.attacker == attacker:
+            found.setdefault(run.spec.model, run)
     return found

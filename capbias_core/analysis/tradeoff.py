@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
-from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
+from capbias_core.workspace.vectors import CONSTANT
 
 PAPER, TABLE, ATTRIBUTE = "lic", "1", "gender"
 AGAINST = ("vocabulary", "bleu4")
@@ -28,7 +28,8 @@ def measured_points(measured: pd.DataFrame) -> pd.DataFrame:
     measured: results (`measured_rows`). LIC of the encoder with most captioners, `lstm_bi` first among equals: the
     points of one line come from one encoder.
     """
-    rows = measured[(measured["attribute"] == ATTRIBUTE) & measured["condition"].isin([ALL_IMAGES, WITH_REFERENCES])]
+    usual = measured["alignment"].isin(["", CONSTANT]) & (measured["group"] == "")
+    rows = measured[(measured["attribute"] == ATTRIBUTE) & usual]
     counts = rows[(rows["metric"] == "LIC") & rows["value"].notna()].groupby("encoder")["model"].nunique()
     if counts.empty:
         return _points(rows.iloc[:0])

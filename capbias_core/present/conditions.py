@@ -9,7 +9,8 @@ from html import escape
 import pandas as pd
 
 from capbias_core.analysis.conditions import PANELS, Missing
-from capbias_core.metrics import METRICS
+from capbias_core.errors import need
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, number
@@ -174,6 +175,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     rows: measured, of one captioner. printed: the papers' values of the same attributes (see `printed_conditions`), in
     open grey marks, joined where they are of one captioner. The neutral point is a dashed line. None without values.
     """
+    need("A chart", "plotly")
     from plotly.subplots import make_subplots
 
     shown = [key for key in PANELS if len(_of(rows, key)) or len(_of(printed, key))]

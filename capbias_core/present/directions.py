@@ -7,7 +7,8 @@ from html import escape
 import pandas as pd
 
 from capbias_core.analysis.directions import BOTH, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
-from capbias_core.metrics import METRICS
+from capbias_core.errors import need
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import Answer, measure, number
 from capbias_core.present.table import counted, value_text
@@ -34,6 +35,7 @@ def plane(frame: pd.DataFrame, name: str):
 
     frame: of `directions`, one row a captioner. name: of the metric.
     """
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     figure = go.Figure(

@@ -13,8 +13,9 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
-from capbias_core.analysis.encoders import Measure
-from capbias_core.metrics import GUESSED, METRICS
+from capbias_core.analysis.encoders import Series
+from capbias_core.errors import need
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY
 from capbias_core.present.figures import MARGINS, neutral_line
 from capbias_core.present.plot_styles import Look, encoder_shapes, opened
@@ -37,10 +38,10 @@ THICK, THIN = 4, 1.5
 WARNING = "⚠"
 
 
-def named(key: Measure) -> str:
+def named(key: Series) -> str:
     """A measure in words: `LIC`, `DBAC T→A, contextual glove 0.4`."""
-    metric, direction, condition = key
-    return ", ".join(part for part in (measure(metric, direction), condition.replace("_", " ")) if part)
+    metric, direction, said = key
+    return ", ".join(part for part in (measure(metric, direction), said.replace("_", " ")) if part)
 
 
 def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
@@ -149,12 +150,13 @@ def encoders_warning(own: Sensitivity, metric: str) -> str:
     return f"{WARNING} The choice of encoder changes {' and '.join(told)} ({', '.join(own.encoders)}). See Encoders."
 
 
-def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, looks: dict[str, Look]):
+def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, looks: dict[str, Look]):
     """A dot and its 95% interval for each captioner and encoder, with the neutral point as a line.
 
     rows: of one measure, one a captioner and encoder, in the captioner's colour; printed ones (paper not `measured`)
     are open. Those of `grey` stand beside captioners of the same name, open and grey.
     """
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     order = list(rows.groupby("model")["value"].mean().sort_values().index)
@@ -169,7 +171,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Measure, valu
             figure.add_trace(_key(go, f"{encoder}{suffix}", _shape(part, shapes[encoder]), colour))
     neutral = METRICS[key[0]].neutral(values)
     if math.isfinite(neutral):
-        neutral_line(figure, neutral, "chance" if METRICS[key[0]].family in GUESSED else "neutral")
+        neutral_line(figure, neutral, METRICS[key[0]].reference_line)
     ticks = {"tickmode": "array", "tickvals": list(range(len(order))), "ticktext": [escape(name) for name in order]}
     entries = rows["encoder"].nunique() + grey["encoder"].nunique()
     figure.update_layout(
@@ -244,6 +246,7 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, Loo
     Both: model, measure, direction, value (not blank). Measured bars are in the captioner's colour, printed ones grey;
     the metric is in the hatching. A bar ends at LARGEST_BAR; the number beside it is the value.
     """
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     models = list(dict.fromkeys([*measured["model"], *printed["model"]]))[::-1]
@@ -303,6 +306,7 @@ def cv_reasons(variation: pd.DataFrame) -> list[str]:
 def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look]):
     """Each captioner's rank by encoder as a line, 1 (lowest value) at the top, named at both ends; lines of those that
     change places are thick. None where fewer than two captioners or encoders can be compared."""
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     ranks = ranks_by_encoder(rows)

@@ -7,7 +7,8 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.metrics import GUESSED, METRICS
+from capbias_core.errors import need
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import BETTER, measure, rank_text
 from capbias_core.types import Attribute
@@ -22,6 +23,7 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
     rows: results of one metric and direction, one row a captioner. The rank, tied where it is a span, stands at the
     right; see `best_first`.
     """
+    need("A chart", "plotly")
     import plotly.graph_objects as go
 
     rows = rows.sort_values("value")
@@ -60,7 +62,7 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
                 x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
             )
     if math.isfinite(neutral):
-        neutral_line(figure, neutral, "chance" if METRICS[metric].family in GUESSED else "neutral")
+        neutral_line(figure, neutral, METRICS[metric].reference_line)
     name = measure(metric, rows["direction"].iloc[0])
     return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
 

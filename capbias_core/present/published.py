@@ -9,6 +9,7 @@ from html import escape
 
 import pandas as pd
 
+from capbias_core.aggregate.variants import variant_text
 from capbias_core.analysis.claims import AGREE, DISAGREE, SHORT, Claim, Verdict, summary
 from capbias_core.analysis.published import NO, NONE_HERE, NOT_MEASURED, YES
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
@@ -77,7 +78,8 @@ def _measured_with(row: dict) -> str:
     seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
     named = row["captioner"] if row["captioner"] != row["model"] else ""
     metric = row["measured_metric"] if row["measured_metric"] != row["metric"] else ""
-    parts = (named, metric, row["measured_encoder"], seeds, str(row["measured_condition"]).replace("_", " "))
+    origin = variant_text({name.removeprefix("measured_"): value for name, value in row.items()})
+    parts = (named, metric, row["measured_encoder"], seeds, origin)
     return ", ".join(part for part in parts if part)
 
 
@@ -94,7 +96,11 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
     inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
     if inside + outside:
-        headline = f"{inside} of {counted(inside + outside, 'measured interval')} hold the printed value."
+        headline = (
+            f"All {counted(inside, 'measured interval')} contain the published value."
+            if inside and not outside
+            else f"{inside} of {counted(inside + outside, 'measured interval')} contain the published value."
+        )
     elif beside:
         headline = "Nothing here is decided: no measured value has the printed encoder, images and protocol."
     elif (holds == NONE_HERE).all():
@@ -104,8 +110,8 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     support = (
         f"{name} prints {counted(printed, 'number')}; {counted(beside, 'measured value')} "
         f"{'stands' if beside == 1 else 'stand'} beside them.{_without(frame[holds == NONE_HERE])} "
-        "Captioners are matched by name: whether your captions are those of the paper, only you know. A value of "
-        "another encoder is shown and decides nothing."
+        "Captioners are matched by name: whether your captions are those of the paper, only you know. Values from a "
+        "different encoder are shown but not compared."
     )
     return headline, support
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from capbias_core.metrics import GUESSED, METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import BETTER, interval, number, rank_text
 from capbias_core.types import Attribute
@@ -46,7 +46,7 @@ def interval_rows(
     low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
     drawn = [neutral] if math.isfinite(neutral) else []
     scale = _Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
-    name = "chance" if METRICS[metric].family in GUESSED else "neutral"
+    name = METRICS[metric].reference_line
     cells = [
         _interval_row(row, a, b, scale, neutral, ranks if len(ranks) > 1 else {}, row["model"] == answered)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 
-from capbias_core.metrics import METRICS
+from capbias_core.aggregate.variants import variants
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.sentence import measure, rank_text
 from capbias_core.types import RESULT_COLUMNS
 
 # Families whose values x100 are small, so that they get two decimals.
-FINE = ("cooccurrence", "combinations")
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -48,7 +48,7 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
-    numbers rest on all images and some on those with references, a column names its condition: `LIC (with
+    numbers rest on all images and some on those with references, a column names its coverage: `LIC (with
     references)`. Each direction has a column of its own. Counting
     metrics have no encoder and stand beside the only one, or on rows of their own where there are several.
 
@@ -58,11 +58,12 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
-    mixed = frame["condition"].nunique() > 1
+    frame = frame.assign(variant=variants(frame))
+    mixed = frame["variant"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
     columns: dict[str, dict[str, None]] = {}
     for row in _highest_first(frame).to_dict("records"):
-        suffix = f" ({row['condition'].replace('_', ' ')})" if mixed and row["condition"] else ""
+        suffix = f" ({row['variant'].replace('_', ' ')})" if mixed and row["variant"] else ""
         column = measure(row["metric"], row["direction"]) + suffix
         columns.setdefault(row["metric"], {})[column] = None
         rows.setdefault(tuple(row[key] for key in keys), {})[column] = value_text(row)
@@ -113,7 +114,8 @@ def value_text(row: dict) -> str:
 
 def decimals(metric: str, scale: float) -> int:
     """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
-    return 2 if scale != 100 or (metric in METRICS and METRICS[metric].family in FINE) else 1
+    own = METRICS[metric].digits if metric in METRICS else None
+    return own or (2 if scale != 100 else 1)
 
 
 def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:
@@ -142,10 +144,12 @@ def _latex_row(cells) -> str:
 def _latex_comments(frame: pd.DataFrame) -> list[str]:
     """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
     lines = ["% Value, std over attacker seeds, 95% interval over images. Needs \\usepackage{booktabs}."]
-    ways = ["attribute", "condition", "n", "seeds", "encoder", "method"]
-    for (attribute, condition, n, seeds, encoder, method), group in frame.groupby(ways, sort=False):
+    ways = ["attribute", "variant", "n", "seeds", "encoder", "method"]
+    for (attribute, said, n, seeds, encoder, method), group in frame.assign(variant=variants(frame)).groupby(
+        ways, sort=False
+    ):
         names, models = (", ".join(dict.fromkeys(group[name])) for name in ("metric", "model"))
-        images = f", {condition.replace('_', ' ')}" if condition else ""
+        images = f", {said.replace('_', ' ')}" if said else ""
         attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
         lines.append(f"% {names} of {models} ({attribute}{images}): n = {n}{attacker}; {method}".replace("\n", " "))
     return lines

@@ -1,4 +1,4 @@
-"""Doc."""
+"""The runs that put a captioner's metrics against what was masked on the photographs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.base import RunSpec
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.shared_images import pairs_of
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.objects import object_sources
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace
 
 # What a user asks for; all but LIC_M compare with human captions. The last two, from the objects of the photographs to
 # the value that captions name, need both.
-ASKED = ("lic", "dbac", "dpa", "dba")
+AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")
 
 
 OBJECT_TO_VALUE = ("dpa", "dba")
@@ -38,7 +38,7 @@ def plan_conditions(
     attribute: str,
     attacker: str = "ngram",
     seeds: int = 10,
-    metrics: Sequence[str] = ASKED,
+    metrics: Sequence[str] = AGAINST_CONDITION,
     references: str = "",
     options: dict | None = None,
     chosen: Sequence[str] = (),
@@ -85,8 +85,8 @@ def _possible(
     """What can be measured, and a line on each metric that cannot."""
     wanted, lacking = [], []
     for name in metrics:
-        if name not in ASKED:
-            raise unknown_name("metric", name, ASKED)
+        if name not in AGAINST_CONDITION:
+            raise unknown_name("metric", name, AGAINST_CONDITION)
         lack = _lack(name, attribute, human, objects)
         (lacking if lack else wanted).append(lack or name)
     return wanted, tuple(lacking)

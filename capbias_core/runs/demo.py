@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from capbias_core.measures.base import RunSpec
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.ingest import DEMO, DEMO_FOLDER, load_demo
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 

@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -167,7 +166,7 @@ class Engine:
         started = []
         for spec in specs:
             token = uuid.uuid4().hex
-            if self.workspace.enqueue(spec.run_id, collection, asdict(spec), token):
+            if self.workspace.enqueue(spec, collection, token):
                 started.append((spec, token))
         here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
         there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
@@ -231,7 +230,7 @@ class Engine:
         """Queue every run anew that ended without finishing (see `unfinished`); returns how many."""
         runs = unfinished(self.workspace)
         for collection in dict.fromkeys(run.collection for run in runs):
-            specs = [RunSpec.from_dict(run.spec) for run in runs if run.collection == collection]
+            specs = [run.spec for run in runs if run.collection == collection]
             self.submit(specs, collection)
         return len(runs)
 

@@ -23,6 +23,7 @@ from capbias_core.types import Vectors
 from capbias_core.workspace.store import Item, Workspace
 
 VECTORS = "vectors"
+CONSTANT = "constant"  # what results call alignment by <unk>
 # Names under which results of well-known vectors are printed.
 KNOWN = ("glove", "fasttext", "word2vec")
 
@@ -121,9 +122,9 @@ def alignment_option(item: Item, delta: float = DELTA) -> dict:
 
 
 def alignment_name(option: dict | None) -> str:
-    """How results name an alignment: '' for constant, `contextual_glove`, `contextual_glove_0.3` for another delta."""
+    """How results name an alignment: `constant`, `contextual_glove`, `contextual_glove_0.3` for another delta."""
     if not option:
-        return ""
+        return CONSTANT
     delta = "" if option["delta"] == DELTA else f"_{option['delta']:g}"
     return f"contextual_{option['name']}{delta}"
 
