@@ -11,7 +11,7 @@ CHUNK = 10_000_000
 
 
 def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarray:
-    """(n,) values to (n_images,) sums, one an image."""
+    """(n,) values to (n_images,) sums, one per image."""
     return np.bincount(image, weights=values, minlength=n_images)
 
 
@@ -53,7 +53,7 @@ def _patterns(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, 
 
 
 def percentiles(draws: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-    """The 2.5 and 97.5 percentiles, or nothing where a draw is not finite (a denominator of 0)."""
+    """The 2.5 and 97.5 percentiles, or nothing if a draw is not finite (a denominator of 0)."""
     if not np.isfinite(draws).all():
         return None, None
     low, high = np.percentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])

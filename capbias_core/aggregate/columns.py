@@ -1,4 +1,4 @@
-"""Many values of the same images at once, such as one an object: their bootstrap shares its draws."""
+"""Many values of the same images at once, such as one per object: their bootstrap shares its draws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 
 @dataclass(frozen=True)
 class Columns:
-    """value, low, high: (L,) values with the ends of their 95% intervals, nan where one is not defined."""
+    """value, low, high: (L,) values with the ends of their 95% intervals, nan if one is not defined."""
 
     value: np.ndarray
     low: np.ndarray
@@ -22,17 +22,19 @@ class Columns:
 
 
 def column_intervals(
-    sums: np.ndarray | csr_array, n_columns: int, ways: Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
+    sums: np.ndarray | csr_array,
+    n_columns: int,
+    statistics: Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]],
 ) -> dict[tuple[str, str], Columns]:
-    """What each way gives for each of L columns, with a percentile bootstrap over images, 1,000 draws.
+    """Each statistic of each of L columns, with a percentile bootstrap over images, 1,000 draws.
 
-    sums: (n_images, L * W), W sums for each of L = n_columns. ways: (..., W) sums to (...) values. An interval is not
-    defined where a draw is not, as for an object that few images show.
+    sums: (n_images, L * W), W sums for each of L = n_columns. statistics: (..., W) sums to (...) values. An interval is
+    not defined if a draw is not, as for an object that few images show.
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = resampled_sums(sums, BOOTSTRAP_SEED)
     drawn = drawn.reshape(len(drawn), n_columns, -1)
-    return {key: _column(of(whole), of(drawn)) for key, of in ways.items()}
+    return {key: _column(of(whole), of(drawn)) for key, of in statistics.items()}
 
 
 def _column(value: np.ndarray, draws: np.ndarray) -> Columns:

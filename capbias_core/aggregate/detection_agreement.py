@@ -1,4 +1,8 @@
-"""Doc."""
+"""How far the boxes of a detector agree with those that people drew: recall and overlap, photograph by photograph.
+
+An annotated object is found if a box of its class overlaps it by half or more (IoU, as in COCO and Pascal VOC); one
+box finds one object. Crowds, annotated as one, are left out.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from capbias_core.vision.overlap import CORNERS, LEAST_OVERLAP, PERSON, iou, mat
 
 @dataclass(frozen=True)
 class Agreement:
-    """rows: one a photograph: image_id, annotated, boxes (counts), found (annotated that a box finds), recall (found /
-    annotated), mean_iou (over those found); blank where there is nothing to divide by. recall, mean_iou: over all, with
+    """rows: one per photograph: image_id, annotated, boxes (counts), found (annotated that a box finds), recall (found /
+    annotated), mean_iou (over those found); blank if there is nothing to divide by. recall, mean_iou: over all, with
     95% intervals, a bootstrap over photographs. annotated, boxes, found: counts over all."""
 
     rows: pd.DataFrame
@@ -37,7 +41,7 @@ def agreement(
 ) -> Agreement:
     """Agreement over photographs on objects of one class.
 
-    boxes: in BOX_COLUMNS. annotated: image_id, object, x1, y1, x2, y2, and crowd where it is known. images: those that
+    boxes: in BOX_COLUMNS. annotated: image_id, object, x1, y1, x2, y2, and crowd if it is known. images: those that
     both sides looked at.
     """
     if "crowd" in annotated:

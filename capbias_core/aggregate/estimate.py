@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
-from capbias_core.metrics.base import Cooccurrence, CooccurrenceCounts, Ratio
+from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
 
@@ -35,7 +35,7 @@ class Estimate:
 
     @property
     def value(self) -> float:
-        """The shown value: the mean over seeds, or the quotient of sums where there are none."""
+        """The shown value: the mean over seeds, or the quotient of sums if there are none."""
         return float(self.seed_values.mean() if len(self.seed_values) else self.shown(self.sums.sum(axis=0)))
 
     @property
@@ -44,7 +44,7 @@ class Estimate:
         return float(np.std(self.seed_values, ddof=1)) if len(self.seed_values) > 1 else None
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
-        """95% percentile bootstrap over images, 1,000 draws; nothing where a draw is not defined.
+        """95% percentile bootstrap over images, 1,000 draws; nothing if a draw is not defined.
 
         It pools the held-out predictions of all seeds; every seed holds out equally many images, so the pooled
         value is the mean over seeds.
@@ -67,13 +67,13 @@ def quotient(sums: np.ndarray) -> np.ndarray:
     return values
 
 
-def _per_seed(parts: Ratio, seed: np.ndarray, scale: float) -> np.ndarray:
+def _per_seed(ratio: Ratio, seed: np.ndarray, scale: float) -> np.ndarray:
     _, codes = np.unique(seed, return_inverse=True)
-    return scale * np.bincount(codes, parts.numerator) / np.bincount(codes, parts.denominator)
+    return scale * np.bincount(codes, ratio.numerator) / np.bincount(codes, ratio.denominator)
 
 
-def _sums(parts: Ratio, image: np.ndarray, n_images: int) -> np.ndarray:
-    columns = [image_sums(part, image, n_images) for part in (parts.numerator, parts.denominator)]
+def _sums(ratio: Ratio, image: np.ndarray, n_images: int) -> np.ndarray:
+    columns = [image_sums(part, image, n_images) for part in (ratio.numerator, ratio.denominator)]
     return np.column_stack(columns)
 
 
@@ -83,21 +83,21 @@ def _of_seen(evidence, sums: np.ndarray, seed_values: np.ndarray, scale: float) 
     return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale, quotient)
 
 
-def estimate(parts: Ratio, evidence, scale: float) -> Estimate:
-    """The estimate of one metric from its parts and the evidence that they were read from."""
-    sums = _sums(parts, evidence.image, len(evidence.images))
+def estimate(ratio: Ratio, evidence, scale: float) -> Estimate:
+    """The estimate of one metric from its ratio and the evidence that it was read from."""
+    sums = _sums(ratio, evidence.image, len(evidence.images))
     seed = getattr(evidence, "seed", None)
-    seed_values = np.zeros(0) if seed is None else _per_seed(parts, seed, scale)
+    seed_values = np.zeros(0) if seed is None else _per_seed(ratio, seed, scale)
     return _of_seen(evidence, sums, seed_values, scale)
 
 
-def difference(parts_m: Ratio, model, parts_d: Ratio, human, scale: float) -> Estimate:
+def difference(ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float) -> Estimate:
     """Captioner minus references, paired on images and seeds (both were split alike)."""
     if model.images != human.images or set(model.seed) != set(human.seed):
         raise ValueError("the two sides of a difference must be measured on the same images and seeds")
-    seed_values = _per_seed(parts_m, model.seed, scale) - _per_seed(parts_d, human.seed, scale)
+    seed_values = _per_seed(ratio_m, model.seed, scale) - _per_seed(ratio_d, human.seed, scale)
     n_images = len(model.images)
-    sums = np.hstack([_sums(parts_m, model.image, n_images), _sums(parts_d, human.image, n_images)])
+    sums = np.hstack([_sums(ratio_m, model.image, n_images), _sums(ratio_d, human.image, n_images)])
     return _of_seen(model, sums, seed_values, scale)
 
 

@@ -1,4 +1,4 @@
-"""Ranks that tie where captioners cannot be told apart."""
+"""Ranks that tie if captioners cannot be told apart."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pair:
 @dataclass(frozen=True)
 class Ranking:
     """ranks: name -> (best, worst) rank that the data allow, 1 = lowest value; pairs: every comparison; values: name ->
-    value on the images that all share, of which the pairs are differences; empty where nothing is compared."""
+    value on the images that all share, of which the pairs are differences; empty if nothing is compared."""
 
     ranks: dict[str, tuple[int, int]]
     pairs: tuple[Pair, ...]
@@ -90,7 +90,7 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
 
 
 def _p_value(value: float, draws: np.ndarray) -> float:
-    """Two-sided normal p value with the bootstrap's standard error; 1 where the difference is not defined."""
+    """Two-sided normal p value with the bootstrap's standard error; 1 if the difference is not defined."""
     if not np.isfinite(draws).all() or not np.isfinite(value):
         return 1.0
     error = np.std(draws)

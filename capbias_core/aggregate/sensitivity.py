@@ -2,7 +2,7 @@
 
 Pure functions of result rows (columns as RESULT_COLUMNS) of one metric, direction, attribute and condition. A sign is
 that of an interval clear of the neutral point; a value without an interval, as papers print it, speaks by itself. Two
-captioners change places only where one encoder is sure that the first is higher and another that it is lower.
+captioners change places only if one encoder is sure that the first is higher and another that it is lower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capbias_core.aggregate.ranking import ALPHA, Ranking
 ABOVE, BELOW, OPEN = 1, -1, 0
 LEAST_ENCODERS = 2
 
-# (first, second) -> ABOVE where the first is surely higher, BELOW where lower, OPEN where that cannot be told.
+# (first, second) -> ABOVE if the first is surely higher, BELOW if lower, OPEN if that cannot be told.
 Order = dict[tuple[str, str], int]
 
 
@@ -55,7 +55,7 @@ class Sensitivity:
 
 
 def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
-    """ABOVE or BELOW the neutral point by the whole interval, else OPEN; low and high are nan where there is none.
+    """ABOVE or BELOW the neutral point by the whole interval, else OPEN; low and high are nan if there is none.
 
     >>> sign(2.0, 1.0, 3.0), sign(2.0, -1.0, 5.0), sign(-2.0, float("nan"), float("nan"))
     (1, 0, -1)
@@ -105,7 +105,7 @@ def swaps(orders: Sequence[Order]) -> tuple[tuple[str, str], ...]:
 
 
 def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
-    """What the encoders of these rows say of each captioner. orders: one an encoder."""
+    """What the encoders of these rows say of each captioner. orders: one per encoder."""
     return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs_of(rows, neutral), swaps(orders))
 
 

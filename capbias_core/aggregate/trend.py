@@ -22,7 +22,7 @@ LEAST_FOR_INTERVAL = 5
 
 @dataclass(frozen=True)
 class Trend:
-    """A line y = intercept + slope * x through n captioners, with R^2 and its 95% interval, None where there is none.
+    """A line y = intercept + slope * x through n captioners, with R^2 and its 95% interval, None if there is none.
 
     reason: why r_squared is nan, or ''.
     """
@@ -37,7 +37,7 @@ class Trend:
 
 
 def r_squared(x: np.ndarray, y: np.ndarray) -> float:
-    """R^2 of the least-squares line; nan for fewer than three captioners or where one side is constant.
+    """R^2 of the least-squares line; nan for fewer than three captioners or if one side is constant.
 
     >>> round(r_squared(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])), 2)
     0.25
@@ -46,7 +46,7 @@ def r_squared(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def trend(x: np.ndarray, y: np.ndarray) -> Trend:
-    """The line through the captioners that have both values. x, y: (M,), nan where a captioner has none.
+    """The line through the captioners that have both values. x, y: (M,), nan if a captioner has none.
 
     The interval is a percentile bootstrap over captioners, 1,000 draws, for five or more; draws of fewer than three
     different ones, through which any line goes, do not count.
