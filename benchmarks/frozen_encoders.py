@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.lstm_against_loop import Captioner, lic, read  # noqa: E402
 from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.device import choose_device  # noqa: E402
-from capbias_core.attackers.frozen import FrozenAttacker  # noqa: E402
+from capbias_core.attackers.networks.frozen import FrozenAttacker  # noqa: E402
 from capbias_core.language.encoder import text_encoder  # noqa: E402
 
 

@@ -31,11 +31,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from capbias_core.attackers import load_attacker  # noqa: E402
-from capbias_core.attackers.base import probabilities, silent  # noqa: E402
+from capbias_core.attackers.base import probabilities  # noqa: E402
 from capbias_core.attackers.device import DEVICES, FP32, TF32, choose_device  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
-from capbias_core.types import Split  # noqa: E402
+from capbias_core.types import (
+    Split,  # noqa: E402
+    silent,  # noqa: E402
+)
 
 SEVEN = ("att2in", "fc", "nic", "oscar", "sat", "transformer", "updn")
 

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.lstm_against_loop import Captioner, lic, read, spread  # noqa: E402
 from capbias_core.attackers import load_attacker  # noqa: E402
-from capbias_core.attackers.base import silent  # noqa: E402
-from capbias_core.attackers.training import in_groups  # noqa: E402
+from capbias_core.attackers.networks.training import in_groups  # noqa: E402
+from capbias_core.types import silent  # noqa: E402
 
 # Which arguments of each product are its factors.
 PRODUCTS = {

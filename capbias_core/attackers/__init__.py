@@ -1,153 +1,62 @@
 """Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
 
-To add one, write its file and name it in `ATTACKERS`; a further pretrained encoder is a row alone. A class is imported
-where it is used, so that the web server's process never imports torch.
+To add one, write its file here: a module with `ENTRIES` is found by itself. Modules here import nothing heavy, so that
+the web server's process never imports torch; what needs it is in networks/, and entries import it when they make one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import pkgutil
+from collections import Counter
+from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
-from typing import NamedTuple
 
-from capbias_core.attackers.base import Attacker
+from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.frozen import frozen_entry
 from capbias_core.errors import CapbiasError, need
-from capbias_core.language.files import MINILM, ModelFiles, find_model
+from capbias_core.language.files import ModelFiles, find_model
+
+__all__ = [
+    "ATTACKERS",
+    "DEFAULT_ATTACKER",
+    "FROM_SCRATCH",
+    "PRETRAINED",
+    "Attacker",
+    "AttackerEntry",
+    "Seconds",
+    "Setup",
+    "attacker_entry",
+    "encoder_files",
+    "load_attacker",
+    "need_packages",
+]
 
 
-class Seconds(NamedTuple):
-    """Rough seconds of an attacker on two free cores.
-
-    a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
-    to_read: 1,000 different captions, once, before any training.
-    """
-
-    a_fit: float
-    to_explain: float = 0.0
-    to_read: float = 0.0
+def _found() -> dict[str, AttackerEntry]:
+    modules = [import_module(f"{__name__}.{own.name}") for own in pkgutil.iter_modules(__path__) if not own.ispkg]
+    entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
+    if twice := [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]:
+        raise ValueError(f"several attackers are called {', '.join(twice)}")
+    return {entry.name: entry for entry in sorted(entries, key=lambda entry: (entry.place, entry.name))}
 
 
-@dataclass(frozen=True)
-class AttackerEntry:
-    """What is known about an attacker without importing it.
-
-    model: the pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores:
-    trained ones are kept with the scores of captions, so that an edited caption is scored at once.
-    """
-
-    name: str
-    title: str
-    location: str
-    in_process: bool
-    folds: int
-    seconds: Seconds
-    model: str = ""
-    rescores: bool = False
-
-    @property
-    def one_seed_per_thread(self) -> bool:
-        """Whether attackers train side by side on a CPU, each on one core: networks from scratch."""
-        return self.location.startswith(("recurrent:", "transformer:"))
-
-    @property
-    def attends(self) -> bool:
-        """Whether it has attention between words: a Transformer, trained from scratch or before."""
-        return bool(self.model) or self.location.startswith("transformer:")
-
-
-# Where pretrained encoders are on the Hugging Face hub; none is fetched.
-SENTENCES = "sentence-transformers/"
-BERT = "bert-base-uncased"
-FROZEN = "frozen:FrozenAttacker"
-# Of frozen encoders of twelve layers of 768 and of six, by their size beside MiniLM's, which was measured.
-BASE, HALF = Seconds(1.0, 1000.0, 22.0), Seconds(1.0, 500.0, 12.0)
-
-ATTACKERS = {
-    entry.name: entry
-    for entry in (
-        AttackerEntry(
-            "ngram",
-            "linear, 1- and 2-grams (preview)",
-            "ngram:NgramAttacker",
-            True,
-            10,
-            Seconds(0.1, 0.2),
-            rescores=True,
-        ),
-        AttackerEntry(
-            "lstm_bi", "bidirectional LSTM (the LIC paper's)", "recurrent:lstm_bi", False, 5, Seconds(250.0, 30.0)
-        ),
-        AttackerEntry("lstm", "one-way LSTM (the DBAC paper's)", "recurrent:lstm", False, 5, Seconds(45.0, 12.0)),
-        AttackerEntry("rnn", "one-way RNN (the DBAC paper's)", "recurrent:rnn", False, 5, Seconds(20.0, 5.0)),
-        AttackerEntry(
-            "rnn_bi", "bidirectional RNN (the DBAC paper's)", "recurrent:rnn_bi", False, 5, Seconds(40.0, 10.0)
-        ),
-        AttackerEntry(
-            "transformer_1h",
-            "Transformer, 1 head (the DBAC paper's)",
-            "transformer:one_head",
-            False,
-            5,
-            Seconds(20.0, 6.0),
-        ),
-        AttackerEntry(
-            "transformer_5h",
-            "Transformer, 5 heads (the DBAC paper's)",
-            "transformer:five_heads",
-            False,
-            5,
-            Seconds(20.0, 6.0),
-        ),
-        AttackerEntry(
-            "minilm", "MiniLM-L6-v2, frozen (the DBAC paper's)", FROZEN, False, 5, Seconds(1.0, 130.0, 3.0), MINILM
-        ),
-        AttackerEntry(
-            "mpnet", "MPNet, frozen (the DBAC paper's)", FROZEN, False, 5, BASE, f"{SENTENCES}all-mpnet-base-v2"
-        ),
-        AttackerEntry(
-            "distilroberta",
-            "DistilRoBERTa, frozen (the DBAC paper's)",
-            FROZEN,
-            False,
-            5,
-            HALF,
-            f"{SENTENCES}all-distilroberta-v1",
-        ),
-        AttackerEntry(
-            "distilbert", "DistilBERT, frozen (the DBAC paper's)", FROZEN, False, 5, HALF, "distilbert-base-uncased"
-        ),
-        AttackerEntry(
-            "bert_pre", "BERT, frozen (the LIC paper's)", "frozen:bert_pre", False, 5, BASE._replace(a_fit=3.0), BERT
-        ),
-        AttackerEntry(
-            "bert_ft",
-            "BERT, fine-tuned (the LIC paper's)",
-            "fine_tuned:FineTunedAttacker",
-            False,
-            5,
-            Seconds(3000.0, BASE.to_explain),
-            BERT,
-        ),
-    )
-}
-
+# Name -> entry, in the order in which they are shown; the first is the one that is used if none is named.
+ATTACKERS: dict[str, AttackerEntry] = _found()
+DEFAULT_ATTACKER = next(iter(ATTACKERS))
 PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
+FROM_SCRATCH = tuple(name for name, entry in ATTACKERS.items() if entry.from_scratch)
 
 
 def attacker_entry(name: str) -> AttackerEntry:
-    """The table row of an attacker, or one made for a pretrained encoder: nothing is looked for, see `encoder_files`.
+    """The entry of an attacker, or one made for a pretrained encoder: nothing is looked for, see `encoder_files`.
 
     name: in ATTACKERS; or a folder or name of any model of sentence-transformers or transformers, which is then frozen
-    as `minilm` is; or `bert_ft=FOLDER`, a row of a pretrained encoder with the model of that folder.
+    as `minilm` is; or `bert_ft=FOLDER`, an entry of a pretrained encoder with the model of that folder.
     """
     row, given, model = name.partition("=")
     if given and row in PRETRAINED:
         return replace(ATTACKERS[row], model=model)
-    if name in ATTACKERS:
-        return ATTACKERS[name]
-    shown = Path(name.rstrip("/")).name or name
-    return AttackerEntry(shown, f"{shown}, frozen", FROZEN, False, 5, BASE, name)
+    return ATTACKERS[name] if name in ATTACKERS else frozen_entry(name)
 
 
 def encoder_files(entry: AttackerEntry) -> ModelFiles:
@@ -170,8 +79,7 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
 
 def need_packages(entry: AttackerEntry) -> None:
     """Raises MissingExtra if what an attacker trains with is not installed. Imports nothing."""
-    if not entry.in_process:
-        need(f"The attacker {entry.name}", "torch", *(("transformers", "sentence_transformers") if entry.model else ()))
+    need(f"The attacker {entry.name}", *entry.packages)
 
 
 def load_attacker(
@@ -183,10 +91,5 @@ def load_attacker(
     """
     entry = attacker_entry(name)
     need_packages(entry)
-    module, _, cls = entry.location.partition(":")
-    make = getattr(import_module(f"capbias_core.attackers.{module}"), cls)
-    if entry.model:
-        files = model or encoder_files(entry)
-        return replace(make(files.path, files.digest, cache), device=device)
-    attacker = make()
-    return replace(attacker, device=device) if hasattr(attacker, "device") else attacker
+    files = model or encoder_files(entry) if entry.model else None
+    return entry.make(Setup(device, files, cache))

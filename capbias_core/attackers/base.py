@@ -1,13 +1,71 @@
-"""What every attacker can do. An attacker reads masked captions and guesses the protected attribute."""
+"""What every attacker can do, and what its entry says of it.
+
+An attacker reads masked captions and guesses the protected attribute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from capbias_core.language.files import ModelFiles
 from capbias_core.types import Contributions, Progress
+
+
+class Seconds(NamedTuple):
+    """Rough seconds of an attacker on two free cores.
+
+    a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
+    to_read: 1,000 different captions, once, before any training.
+    """
+
+    a_fit: float
+    to_explain: float = 0.0
+    to_read: float = 0.0
+
+
+class Setup(NamedTuple):
+    """What an attacker is made with.
+
+    device: where it trains (see device.py). model: files of a pretrained encoder, None for an encoder from scratch.
+    cache: a folder for its embeddings, None for none.
+    """
+
+    device: str = "auto"
+    model: ModelFiles | None = None
+    cache: str | None = None
+
+
+@dataclass(frozen=True)
+class AttackerEntry:
+    """What is known about an attacker without making it.
+
+    make: the attacker of a Setup; it imports what the attacker needs. seconds: what training costs. in_process: light
+    enough for the web server's process (no PyTorch). folds: of the cross-fitting that scores every caption. model: the
+    pretrained encoder, a folder or a name as in language/files.py; '' for an encoder from scratch. rescores: its fitted
+    attackers are linear in n-grams (`weights`, `intercept`; the corpus has `columns`) and are kept with the scores of
+    captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. one_seed_per_thread:
+    seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
+    vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
+    it stands among the attackers, smaller first.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Setup], Attacker]
+    seconds: Seconds
+    in_process: bool = False
+    folds: int = 5
+    model: str = ""
+    rescores: bool = False
+    attends: bool = False
+    one_seed_per_thread: bool = False
+    from_scratch: bool = False
+    packages: tuple[str, ...] = ()
+    place: int = 100
 
 
 class FittedAttacker(Protocol):
@@ -19,12 +77,12 @@ class FittedAttacker(Protocol):
     def contributions(self, corpus: Any, rows: np.ndarray) -> Contributions:
         """What each word of these captions adds to their logits.
 
-        One with `attends` in its row of ATTACKERS also has `attention(corpus, rows)`, an Attention of each caption.
+        One whose entry says `attends` also has `attention(corpus, rows)`, an Attention of each caption.
         """
 
 
 class Attacker(Protocol):
-    """One encoder with its head; facts about it that need no import are in its row of `ATTACKERS`."""
+    """One encoder with its head; what is known without making it is in its AttackerEntry."""
 
     def corpus(self, captions: Sequence[str]) -> Any:
         """Masked captions (tokens joined by a space) in the attacker's own form; learns nothing from labels."""

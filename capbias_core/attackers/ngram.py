@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
 from capbias_core.types import Contributions, Progress
 
 # A term that no caption holds: its column is all zeros, so captions without any word still make a matrix.
@@ -107,3 +108,21 @@ class NgramAttacker:
             return np.zeros((1, features.shape[1])), np.array([np.log(present / (len(labels) + 1 - present))])
         model = regression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(features, labels)
         return model.coef_, model.intercept_
+
+
+def _linear(setup: Setup) -> NgramAttacker:
+    return NgramAttacker()
+
+
+ENTRIES = (
+    AttackerEntry(
+        "ngram",
+        "linear, 1- and 2-grams (preview)",
+        _linear,
+        Seconds(0.1, 0.2),
+        in_process=True,
+        folds=10,
+        rescores=True,
+        place=1,
+    ),
+)

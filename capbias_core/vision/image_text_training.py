@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.batches import PAD, Encoded, encode
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.heads import shuffled
-from capbias_core.attackers.stacked import Dropout, keep_all, seeds_at_once, stack
-from capbias_core.attackers.training import (
+from capbias_core.attackers.networks.batches import PAD, Encoded, encode
+from capbias_core.attackers.networks.heads import shuffled
+from capbias_core.attackers.networks.stacked import Dropout, keep_all, seeds_at_once, stack
+from capbias_core.attackers.networks.training import (
     DROP,
     INIT,
     ORDER,
@@ -60,7 +60,7 @@ class PairCorpus:
 
 
 class PairNetwork(nn.Module):
-    """A network of S seeds that reads pictures and captions; parameters as in attackers/stacked.py."""
+    """A network of S seeds that reads pictures and captions; parameters as in attackers/networks/stacked.py."""
 
     def forward(self, sight: Tensor, text: Tensor, lengths: Tensor | None, dropout=keep_all) -> Tensor:
         """(S, B, C) logits. sight: (S, B, 3, h, w) or (S, B, d). text: (S, B, T) ids with lengths (S, B), or vectors

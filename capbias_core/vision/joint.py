@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from capbias_core.attackers.batches import training_vocabulary
-from capbias_core.attackers.recurrent import lstm_bi
-from capbias_core.attackers.stacked import Head, Network, keep_all
-from capbias_core.attackers.training import NetworkAttacker
+from capbias_core.attackers.networks.batches import training_vocabulary
+from capbias_core.attackers.networks.recurrent import lstm_bi
+from capbias_core.attackers.networks.stacked import Head, Network, keep_all
+from capbias_core.attackers.networks.training import NetworkAttacker
 from capbias_core.vision.image_encoders import Eyes
 from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.batches import PAD, UNKNOWN, training_vocabulary
-from capbias_core.attackers.stacked import Network, StackedLinear, keep_all
+from capbias_core.attackers.networks.batches import PAD, UNKNOWN, training_vocabulary
+from capbias_core.attackers.networks.stacked import Network, StackedLinear, keep_all
 from capbias_core.vision.image_encoders import Eyes, begin_as_he
 from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from capbias_core.attackers.training import DROP, ORDER, SET_ASIDE, epoch_tick
+from capbias_core.attackers.networks.training import DROP, ORDER, SET_ASIDE, epoch_tick
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker
-from capbias_core.attackers.base import probabilities, silent, task_probabilities
+from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
 from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.types import silent
 
 # Of the pretrained encoders the one that a package brings; the others keep the contract by the same code.
 CONTRACT = [name for name in ATTACKERS if name not in PRETRAINED or name == "minilm"]
@@ -50,7 +51,7 @@ def attacker_of(name: str, epochs: int = 5):
 
 def minilm(epochs: int):
     """A head that learns 200 captions, and a coarse integral."""
-    from capbias_core.attackers.heads import HeadProtocol
+    from capbias_core.attackers.networks.heads import HeadProtocol
 
     protocol = HeadProtocol(learning_rate=0.01, batch=32, epochs=4 * epochs, patience=0)
     return replace(load_attacker("minilm", "cpu"), protocol=protocol, integration_steps=5)

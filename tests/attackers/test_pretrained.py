@@ -14,26 +14,27 @@ import pandas as pd
 import pytest
 
 from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.language.cache import EmbeddingCache
-from capbias_core.measures.base import RunSpec
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
+from capbias_core.types import silent
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.models import model_path
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.attackers.fine_tuned import FineTunedAttacker  # noqa: E402
-from capbias_core.attackers.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
-from capbias_core.attackers.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402  # noqa: E402
-from capbias_core.attackers.training import ORDER, SET_ASIDE  # noqa: E402
+from capbias_core.attackers.networks.fine_tuned import FineTunedAttacker  # noqa: E402
+from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
+from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
+from capbias_core.attackers.networks.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -346,7 +347,7 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert len(read) == len(set(captions)), "each distinct caption once, for all seeds"
     assert accuracy(fitted[0], attacker) > 0.95
     read.clear()
-    monkeypatch.setattr("capbias_core.attackers.frozen.text_encoder", None)  # nothing is even loaded
+    monkeypatch.setattr("capbias_core.attackers.networks.frozen.text_encoder", None)  # nothing is even loaded
     later = attacker.corpus(captions[::-1])
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows))
     assert not read

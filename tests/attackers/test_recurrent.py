@@ -9,11 +9,12 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from capbias_core.attackers.base import probabilities, silent
-from capbias_core.attackers.batches import PAD, UNKNOWN, encode, training_batches, training_vocabulary
-from capbias_core.attackers.recurrent import RecurrentAttacker
-from capbias_core.attackers.stacked import Dropout
+from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.networks.batches import PAD, UNKNOWN, encode, training_batches, training_vocabulary
+from capbias_core.attackers.networks.recurrent import RecurrentAttacker
+from capbias_core.attackers.networks.stacked import Dropout
 from capbias_core.errors import Cancelled
+from capbias_core.types import silent
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

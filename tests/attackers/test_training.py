@@ -15,12 +15,13 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from capbias_core.attackers import ATTACKERS, load_attacker, training
-from capbias_core.attackers.base import fit_many, silent, task_probabilities
-from capbias_core.attackers.batches import PAD, encode, in_step, training_batches, training_vocabulary
-from capbias_core.attackers.recurrent import LstmStates, RecurrentAttacker, turned
-from capbias_core.attackers.stacked import Dropout, Head, bytes_a_seed, seeds_at_once, stack, unstack
-from capbias_core.attackers.training import (
+from capbias_core.attackers import ATTACKERS, load_attacker
+from capbias_core.attackers.base import fit_many, task_probabilities
+from capbias_core.attackers.networks import training
+from capbias_core.attackers.networks.batches import PAD, encode, in_step, training_batches, training_vocabulary
+from capbias_core.attackers.networks.recurrent import LstmStates, RecurrentAttacker, turned
+from capbias_core.attackers.networks.stacked import Dropout, Head, bytes_a_seed, seeds_at_once, stack, unstack
+from capbias_core.attackers.networks.training import (
     CPU,
     DBAC,
     CaptionsByLength,
@@ -31,10 +32,11 @@ from capbias_core.attackers.training import (
     caption_losses,
     in_groups,
 )
-from capbias_core.attackers.transformer import TransformerAttacker, positions
+from capbias_core.attackers.networks.transformer import TransformerAttacker, positions
 from capbias_core.errors import Cancelled
 from capbias_core.measures import training as trainer
 from capbias_core.prepare import balanced_split
+from capbias_core.types import silent
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
 SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "dropout": 0.0}
@@ -449,7 +451,7 @@ import sys
 for name in {absent!r}: sys.modules[name] = None
 import numpy as np
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import silent
+from capbias_core.types import silent
 from dataclasses import replace
 for name in ("lstm_bi", "transformer_1h"):
     attacker = replace(load_attacker(name, "cpu"), hidden=4, layers=1, epochs=1)

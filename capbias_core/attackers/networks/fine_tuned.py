@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.batches import training_batches
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.heads import untrained
-from capbias_core.attackers.pretrained import Attributed
-from capbias_core.attackers.stacked import Head
-from capbias_core.attackers.training import DROP, ORDER, caption_losses, epoch_tick, logit_count
+from capbias_core.attackers.networks.batches import training_batches
+from capbias_core.attackers.networks.heads import untrained
+from capbias_core.attackers.networks.pretrained import Attributed
+from capbias_core.attackers.networks.stacked import Head
+from capbias_core.attackers.networks.training import DROP, ORDER, caption_losses, epoch_tick, logit_count
 from capbias_core.language.encoder import FIRST, TextEncoder, of_one_length, text_encoder
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Progress

@@ -25,12 +25,12 @@ import torch
 from torch import Tensor
 
 from capbias_core.attackers.device import AUTO, choose_device
-from capbias_core.attackers.heads import HeadProtocol, fit_heads
-from capbias_core.attackers.pretrained import Attributed
-from capbias_core.attackers.stacked import Head
-from capbias_core.attackers.training import logit_count
+from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads
+from capbias_core.attackers.networks.pretrained import Attributed
+from capbias_core.attackers.networks.stacked import Head
+from capbias_core.attackers.networks.training import logit_count
 from capbias_core.language.cache import EmbeddingCache
-from capbias_core.language.encoder import FIRST, OWN, TextEncoder, text_encoder
+from capbias_core.language.encoder import OWN, TextEncoder, text_encoder
 from capbias_core.types import Progress, silent
 
 # Part of a cache's name: raised when a change of the code changes vectors.
@@ -128,8 +128,3 @@ class FittedFrozen(Attributed):
         with torch.no_grad():
             vectors = corpus.vectors()[torch.from_numpy(corpus.copies[np.asarray(rows, dtype=int)])]
             return self.head(vectors[None])[0].double().cpu().numpy()
-
-
-def bert_pre(path: str, digest: str = "", cache: str | None = None) -> FrozenAttacker:
-    """The LIC paper's frozen BERT; see the module's text."""
-    return FrozenAttacker(path, digest, cache, FIRST, BERT_PRE)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.stacked import Head, stack
-from capbias_core.attackers.training import (
+from capbias_core.attackers.networks.stacked import Head, stack
+from capbias_core.attackers.networks.training import (
     ASIDE,
     INIT,
     ORDER,

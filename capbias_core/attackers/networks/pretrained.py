@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from capbias_core.attackers.stacked import Head
+from capbias_core.attackers.networks.stacked import Head
 from capbias_core.language.encoder import TextEncoder, word_attributions
 from capbias_core.types import Attention, Contributions
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from capbias_core.attackers.stacked import Head, Network, linear
-from capbias_core.attackers.training import DBAC, NetworkAttacker
+from capbias_core.attackers.networks.stacked import Head, Network, linear
+from capbias_core.attackers.networks.training import DBAC, NetworkAttacker
 
 # Gates of each kind of unit, and PyTorch's layer of that kind.
 UNITS = {"lstm": (4, nn.LSTM), "rnn": (1, nn.RNN)}

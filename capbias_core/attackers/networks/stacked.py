@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.batches import PAD
+from capbias_core.attackers.networks.batches import PAD
 
 
 class Dropout:

@@ -29,7 +29,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.batches import (
+from capbias_core.attackers.device import TF32, choose_device, products
+from capbias_core.attackers.networks.batches import (
     PAD,
     Encoded,
     TokenCorpus,
@@ -39,8 +40,15 @@ from capbias_core.attackers.batches import (
     training_batches,
     training_vocabulary,
 )
-from capbias_core.attackers.device import TF32, choose_device, products
-from capbias_core.attackers.stacked import Dropout, Network, bytes_a_seed, keep_all, seeds_at_once, stack, unstack
+from capbias_core.attackers.networks.stacked import (
+    Dropout,
+    Network,
+    bytes_a_seed,
+    keep_all,
+    seeds_at_once,
+    stack,
+    unstack,
+)
 from capbias_core.errors import Cancelled, need
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Contributions, Progress

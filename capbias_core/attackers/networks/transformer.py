@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.batches import TokenCorpus, same_length
-from capbias_core.attackers.stacked import Head, Network, StackedLinear
-from capbias_core.attackers.training import DBAC, SCORING_BATCH, FittedNetwork, NetworkAttacker
+from capbias_core.attackers.networks.batches import TokenCorpus, same_length
+from capbias_core.attackers.networks.stacked import Head, Network, StackedLinear
+from capbias_core.attackers.networks.training import DBAC, SCORING_BATCH, FittedNetwork, NetworkAttacker
 from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 

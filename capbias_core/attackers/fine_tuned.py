@@ -1,0 +1,24 @@
+"""BERT-ft of the LIC paper, trained as a whole; how is in networks/fine_tuned.py."""
+
+from __future__ import annotations
+
+from capbias_core.attackers.base import Attacker, Seconds, Setup
+from capbias_core.attackers.frozen import BASE, BERT, PRETRAINED
+
+
+def _fine_tuned(setup: Setup) -> Attacker:
+    from capbias_core.attackers.networks.fine_tuned import FineTunedAttacker
+
+    return FineTunedAttacker(setup.model.path, setup.model.digest, setup.cache, device=setup.device)
+
+
+ENTRIES = (
+    PRETRAINED(
+        "bert_ft",
+        "BERT, fine-tuned (the LIC paper's)",
+        _fine_tuned,
+        Seconds(3000.0, BASE.to_explain),
+        model=BERT,
+        place=13,
+    ),
+)

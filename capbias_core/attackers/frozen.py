@@ -1,0 +1,77 @@
+"""Frozen pretrained encoders with a head; how they train is in networks/frozen.py. A further encoder is one entry."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.language.files import MINILM
+
+# Where pretrained encoders are on the Hugging Face hub; none is fetched.
+SENTENCES = "sentence-transformers/"
+BERT = "bert-base-uncased"
+PACKAGES = ("torch", "transformers", "sentence_transformers")
+# Of frozen encoders of twelve layers of 768 and of six, by their size beside MiniLM's, which was measured.
+BASE, HALF = Seconds(1.0, 1000.0, 22.0), Seconds(1.0, 500.0, 12.0)
+
+PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES)
+
+
+def _sentence_head(setup: Setup) -> Attacker:
+    """DBAC's: an MLP on the encoder's sentence embedding."""
+    from capbias_core.attackers.networks.frozen import FrozenAttacker
+
+    return FrozenAttacker(setup.model.path, setup.model.digest, setup.cache, device=setup.device)
+
+
+def _class_token_head(setup: Setup) -> Attacker:
+    """LIC's: two layers on the state of the class token."""
+    from capbias_core.attackers.networks.frozen import BERT_PRE, FIRST, FrozenAttacker
+
+    return FrozenAttacker(setup.model.path, setup.model.digest, setup.cache, FIRST, BERT_PRE, device=setup.device)
+
+
+def frozen_entry(model: str) -> AttackerEntry:
+    """The entry of an encoder that has none: a folder, or a name on the Hugging Face hub."""
+    shown = Path(model.rstrip("/")).name or model
+    return PRETRAINED(shown, f"{shown}, frozen", _sentence_head, BASE, model=model)
+
+
+ENTRIES = (
+    PRETRAINED(
+        "minilm",
+        "MiniLM-L6-v2, frozen (the DBAC paper's)",
+        _sentence_head,
+        Seconds(1.0, 130.0, 3.0),
+        model=MINILM,
+        place=8,
+    ),
+    PRETRAINED(
+        "mpnet",
+        "MPNet, frozen (the DBAC paper's)",
+        _sentence_head,
+        BASE,
+        model=f"{SENTENCES}all-mpnet-base-v2",
+        place=9,
+    ),
+    PRETRAINED(
+        "distilroberta",
+        "DistilRoBERTa, frozen (the DBAC paper's)",
+        _sentence_head,
+        HALF,
+        model=f"{SENTENCES}all-distilroberta-v1",
+        place=10,
+    ),
+    PRETRAINED(
+        "distilbert",
+        "DistilBERT, frozen (the DBAC paper's)",
+        _sentence_head,
+        HALF,
+        model="distilbert-base-uncased",
+        place=11,
+    ),
+    PRETRAINED(
+        "bert_pre", "BERT, frozen (the LIC paper's)", _class_token_head, BASE._replace(a_fit=3.0), model=BERT, place=12
+    ),
+)

@@ -1,0 +1,1 @@
+"""Attackers that need PyTorch: networks from scratch, and pretrained encoders. Entries import them on use."""
