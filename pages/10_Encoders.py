@@ -7,26 +7,27 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate.consistency import agreement, alignment, variation
 from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.analysis.consistency import agreement, alignment, variation
 from capbias_core.analysis.encoders import (
     PRINTED,
-    Measure,
+    Series,
     answering,
     like_named,
-    measures_of,
     plan_sweep,
     printed_scores,
     printed_variation,
     rows_of,
     sensitivity_of,
+    series_of,
 )
 from capbias_core.analysis.published import measured_rows
 from capbias_core.attackers import ATTACKERS
-from capbias_core.attackers.device import DETERMINISTIC, DEVICES
+from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
-from capbias_core.metrics import METRICS
+from capbias_core.measures.options import MOST_SEEDS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import (
     LARGEST_BAR,
     alignment_table,
@@ -102,7 +103,7 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
 
 def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
-    sources = [*([MEASURED] if measures_of(measured) else []), *PRINTED]
+    sources = [*([MEASURED] if series_of(measured) else []), *PRINTED]
     several = measured["encoder"].nunique() > 1
     source = st.sidebar.selectbox(
         "Values",
@@ -126,7 +127,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     found = {named(key): sensitivity_of(engine.workspace, rows_of(rows, key), values) for key in answering(rows)}
     text = encoders_answer(found, "" if own else PRINTED[source].title)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
-    keys = measures_of(rows)
+    keys = series_of(rows)
     key = st.sidebar.selectbox("Metric", keys, format_func=named, key=f"measure_{source}")
     shown = rows_of(rows, key)
     grey = _grey(published, beside, shown, key)
@@ -160,7 +161,7 @@ def _chosen_encoders(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["encoder"].isin(chosen)]
 
 
-def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Measure) -> pd.DataFrame:
+def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Series) -> pd.DataFrame:
     """Printed rows of the same metric, direction and captioners, whatever condition was measured."""
     if beside == NONE:
         return shown.iloc[:0]
@@ -170,7 +171,7 @@ def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Measur
 
 
 def _scores(
-    shown: pd.DataFrame, grey: pd.DataFrame, key: Measure, values: int, said: Sensitivity, looks: dict[str, Look]
+    shown: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, said: Sensitivity, looks: dict[str, Look]
 ) -> None:
     st.subheader(f"{named(key)} by encoder and captioner")
     figure = scores_by_encoder(shown, grey, key, values, looks)
@@ -269,7 +270,7 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         "Metric", list(SWEPT), default="lic", format_func=SWEPT.get, key="sweep_metric", required=True
     )
     first, second = right.columns(2)
-    seeds = first.number_input("Seeds", 1, 50, SEEDS, key="sweep_seeds", help="The papers use 10.")
+    seeds = first.number_input("Seeds", 1, MOST_SEEDS, SEEDS, key="sweep_seeds", help="The papers use 10.")
     device = second.selectbox(
         "Device", DEVICES, key="sweep_device", help="auto: CUDA where there is one. ngram always runs on the CPU."
     )
@@ -279,7 +280,7 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
     )
     table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
-    options = {"device": device, DETERMINISTIC: same}
+    options = {"device": device, "deterministic": same}
     request = Request(
         collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options=options
     )
@@ -305,7 +306,7 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         note(state_of(known, len(sweep.specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
         for run in known.values():
             if run.status in ("failed", "died"):
-                note(f"⚠ {run.spec['model']} with {run.spec['attacker']} {run.status}: {run.message}")
+                note(f"⚠ {run.spec.model} with {run.spec.attacker} {run.status}: {run.message}")
     if right.button("Start", type="primary", disabled=not todo, width="stretch", key="sweep"):
         engine.submit(todo, request.collection)
         st.rerun()

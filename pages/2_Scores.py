@@ -8,11 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.measures.base import RunSpec
-from capbias_core.metrics import METRICS, expand_metrics
+from capbias_core.measures.options import MOST_SEEDS
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import best_first, interval_chart
@@ -20,14 +21,13 @@ from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import answer, measure, named_notes, readings_warning, ties
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, compares, plan
+from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attribute_from
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached
-from pages.ui.alignment import alignment_picker
 from pages.ui.base import (
     MASKED_TOO,
     attribute_names,
@@ -39,30 +39,11 @@ from pages.ui.base import (
     note,
     page,
 )
-from pages.ui.judging import JUDGED, judge_picker
+from pages.ui.options import option_controls
 from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
 
-ASKED = {
-    "lic": "LIC",
-    "leakage": "leakage and SC",
-    "ratio": "ratio",
-    "error": "error",
-    "ba": "BA",
-    "dba": "DBA_G and DBA_O",
-    "dbac": "DBAC",
-    "dbac_accuracy": "DBAC, Q = accuracy",
-    "dbac_code": "DBAC, as in its code",
-    "dpa": "DPA",
-    "multi": "Multi",
-    "quality": "caption quality",
-    "performance_gap": "quality by group",
-    "vocabulary": "vocabulary size",
-    "cooccurrence": "objects and values named together",
-    "naming": "values named, over the human captions",
-    **JUDGED,
-}
-BY_DEFAULT = ["lic", "leakage", "ratio", "error"]
+BY_DEFAULT = [name for name, group in GROUPS.items() if group.default]
 NO_REFERENCES = "none"
 MOST_BUTTONS = 8
 
@@ -75,7 +56,9 @@ def main() -> None:
         return
     request = _request(engine, collection, *held)
     with errors():
-        specs = plan(engine.workspace, request)
+        specs, reasons = useful(plan(engine.workspace, request), request)
+        for line in left_out(reasons, flags=False):
+            note(f"{line}.")
         _run(engine, collection, specs)
         _results(engine, collection, request, specs)
 
@@ -117,11 +100,16 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    seeds = side.number_input("Seeds", 1, 50, 10, key="seeds", bind="query-params", help="The papers use 10.")
-    seen = photograph_sets(engine.workspace, collection)
-    known = [name for name in ASKED if seen or name not in JUDGED]
+    seeds = side.number_input("Seeds", 1, MOST_SEEDS, 10, key="seeds", bind="query-params", help="The papers use 10.")
+    seen = bool(photograph_sets(engine.workspace, collection))
+    known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
     metrics = side.multiselect(
-        "Metrics", known, default=BY_DEFAULT, format_func=ASKED.get, key="metrics", bind="query-params"
+        "Metrics",
+        known,
+        default=BY_DEFAULT,
+        format_func=lambda name: GROUPS[name].title,
+        key="metrics",
+        bind="query-params",
     )
     words = side.checkbox(
         "Scores and words of each caption",
@@ -146,13 +134,11 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
             bind="query-params",
             format_func=lambda name: name or "where most images have some",
         )
-    judge = judge_picker(engine.workspace, collection, metrics)
-    alignment = alignment_picker(engine.workspace, collection) if human != NO_REFERENCES else {}
-    comparing = [ASKED[name] for name in metrics if any(map(compares, expand_metrics([name])))]
-    if human == NO_REFERENCES and comparing:
-        note(f"Human captions are needed for {'; '.join(comparing)}: choose some, or load them on the Data page.")
-    if not _has_words(table, attribute):
-        metrics = [name for name in metrics if name not in ("ratio", "error", "cooccurrence", "naming")]
+    measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
+    measures |= {MEASURES[PER_CAPTION]} if words else set()
+    options = option_controls(
+        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human != NO_REFERENCES
+    )
     return Request(
         collection=collection,
         captions=tuple(captions),
@@ -165,13 +151,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         merge_masks=merge,
         words=words,
         objects=shown,
-        options={"tokenizer": default_tokenizer()} | alignment | judge,
+        options={"tokenizer": default_tokenizer()} | options,
     )
-
-
-def _has_words(table: Item, attribute: str) -> bool:
-    """Whether captions name the attribute; metrics that count its words need that."""
-    return bool(table.details["attributes"][attribute]["attribute"]["words"])
 
 
 def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
@@ -187,7 +168,7 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
         note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{takes}.")
         for row in rows.values():
             if row.status in ("failed", "died"):
-                note(f"{row.spec['model']} {row.status}: {row.message}")
+                note(f"{row.spec.model} {row.status}: {row.message}")
     if right.button("Run", type="primary", disabled=not todo, width="stretch", key="run"):
         engine.submit(todo, collection)
         st.rerun()
@@ -199,7 +180,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     rows = engine.workspace.results(asked)
     if rows.empty:
         under_way = any(row.status in ACTIVE for row in engine.workspace.runs_of(list(asked)).values())
-        note("Being measured." if under_way else "No results yet. Press Run.")
+        note("Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run.")
         return
     found = comparisons(engine.workspace, collection)
     alike = [item for item in found if asked & set(item.run_ids)]
@@ -220,7 +201,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
-    for line in named_notes([(run.spec["model"], run.notes) for run in measured.values()]):
+    for line in named_notes([(run.spec.model, run.notes) for run in measured.values()]):
         note(line)
     if warning := readings_warning(rows):
         note(warning)
@@ -271,11 +252,12 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
 
 def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     """One metric at a time, with its neutral point."""
-    keys = dict.fromkeys(zip(rows["metric"], rows["direction"], rows["condition"], strict=True))
-    keys = [key for key in keys if not key[0].endswith(("_D", "_H"))]
+    rows = rows.assign(variant=variants(rows))
+    keys = dict.fromkeys(zip(rows["metric"], rows["direction"], rows["variant"], strict=True))
+    keys = [key for key in keys if METRICS[key[0]].side != "human"]
     names = {
-        f"{measure(metric, direction)} {condition.replace('_', ' ')}".strip(): (metric, direction, condition)
-        for metric, direction, condition in keys
+        f"{measure(metric, direction)} {said.replace('_', ' ')}".strip(): (metric, direction, said)
+        for metric, direction, said in keys
     }
     order = [*METRICS]
     options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
@@ -285,10 +267,10 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
         chosen = st.segmented_control(
             "Chart", options, default=options[0], key="chart", bind="query-params", required=True
         )
-    metric, direction, condition = names[chosen]
-    alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["condition"] == condition)
+    metric, direction, said = names[chosen]
+    alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["variant"] == said)
     shown = rows[alike & rows["value"].notna()]
-    attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec["attribute"]
+    attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
     ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction).ranks
     best, first = best_first(metric, ranks)
     figure = interval_chart(shown, metric, attribute_from(attribute), best)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from capbias_core.analysis.caption_filters import caption_rows, select_rows, sort_orders
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.what_if import Rescored, apply_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
@@ -81,7 +82,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
     own = cached.scores(folder, run_id)
-    written = cached.captions(folder, own.run.spec["captions"])
+    written = cached.captions(folder, own.run.spec.captions)
     return caption_rows(own, written, cached.scores(folder, other_id) if other_id else None)
 
 
@@ -186,7 +187,7 @@ def _one_image(
 
 def _written(engine: Engine, scores: CaptionScores, place: int) -> str:
     """The caption at this row, as it was written."""
-    written = cached.captions(engine.folder, scores.run.spec["captions"])
+    written = cached.captions(engine.folder, scores.run.spec.captions)
     return written["caption"].iloc[scores.table.at[place, "kept_at"]]
 
 
@@ -211,7 +212,7 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
     """Edit the caption, or give an edit such as `man -> woman | person`; the original stays as it is."""
     st.markdown("**What if**")
     spec = scores.run.spec
-    if spec["attacker"] != "ngram":
+    if not attacker_entry(spec.attacker).rescores:
         note("Choose the ngram attacker to rescore an edited caption at once.")
         return
     original = _written(engine, scores, place)
@@ -225,10 +226,10 @@ def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) 
         return
     models = cached.attackers(engine.folder, scores.run.run_id, int(scores.table.at[place, "caption_index"]))
     fold = int(scores.table.at[place, "fold"])
-    before = models.score(original, scores.attribute, fold, spec["merge_masks"])
+    before = models.score(original, scores.attribute, fold, spec.merge_masks)
     try:
         for variant in _variants(original, edited):
-            after = models.score(variant, scores.attribute, fold, spec["merge_masks"])
+            after = models.score(variant, scores.attribute, fold, spec.merge_masks)
             _rescored(after, before, scores.attribute, variant, largest)
             if variant != original and after.tokens == before.tokens:
                 note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")

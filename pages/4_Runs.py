@@ -9,11 +9,10 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.read import spec_of
-from capbias_core.attackers.device import AUTO
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import PROTOCOL
+from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, unfinished
+from capbias_core.runs.run import is_current
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui.base import empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost, label
@@ -74,7 +73,7 @@ def _repeat_all(engine: Engine) -> None:
         return
     counts = Counter(run.status for run in runs)
     what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    told = f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, map(spec_of, runs))}."
+    told = f"{len(runs)} runs did not finish ({what}). To repeat them takes {cost(engine, [run.spec for run in runs])}."
     _of_all(told, f"Repeat all {len(runs)}", "repeat_all", engine.repeat_all)
 
 
@@ -113,7 +112,7 @@ def _all_runs(engine: Engine) -> None:
 
 def _state(run: RunRow) -> str:
     """The status; of a run whose numbers are not those that this version gives, that too."""
-    return run.status if run.spec["protocol"] == PROTOCOL else f"{run.status}, by an earlier version"
+    return run.status if is_current(run.spec) else f"{run.status}, by an earlier version"
 
 
 def _details(engine: Engine, run: RunRow) -> None:
@@ -126,9 +125,9 @@ def _details(engine: Engine, run: RunRow) -> None:
             note(line)
     over = run.status not in (*ACTIVE, "finished")
     if over and right.button("Repeat", type="primary", width="stretch", key="repeat"):
-        engine.submit([spec_of(run)], run.collection)
+        engine.submit([run.spec], run.collection)
         st.rerun()
-    settings = _settings_of_making(spec) if FAMILIES[spec["family"]].makes else _settings(spec)
+    settings = _settings(spec)
     draw_table(pd.DataFrame(settings.items(), columns=["setting", "value"]), alt="How it was made", row_height=None)
     results = engine.workspace.results(run_ids=[run.run_id])
     if len(results):
@@ -141,28 +140,34 @@ def _details(engine: Engine, run: RunRow) -> None:
         st.text(log)
 
 
-def _settings_of_making(spec: dict) -> dict[str, str]:
-    """Of a run that makes an item from photographs."""
-    options = {
-        key: value.get("name", "") if isinstance(value, dict) else str(value) for key, value in spec["options"].items()
-    }
-    return options | {"protocol version": str(spec["protocol"])}
+def _settings(spec: RunSpec) -> dict[str, str]:
+    """Inputs and choices of a run, as text; a run that makes an item from photographs has choices alone."""
+    measure = MEASURES.get(spec.measure)
+    found = {"measure": f"{measure.title if measure else spec.measure}, version {spec.version}"}
+    if spec.captions:
+        words = [word for own in spec.attribute["words"].values() for word in own]
+        mapping = spec.labels["mapping"].items()
+        found |= {
+            "captions": f"{spec.model} (content {spec.captions})",
+            "references": spec.references or "none",
+            "labels": f"table {spec.labels['table']}, column {spec.labels['column']}",
+            "mapping": ", ".join(f"{raw or 'empty'} → {to or 'dropped'}" for raw, to in mapping),
+            "masked words": ", ".join(words) or "none",
+            "mask token": spec.attribute["mask_token"],
+            "coverage": spec.coverage.replace("_", " ") or "all images",
+        }
+    options = measure.options.read(spec.options) if measure else None
+    names = {name: name.replace("_", " ") for name in measure.options.about()} if measure else {}
+    return found | {shown: _said(getattr(options, name)) for name, shown in names.items()}
 
 
-def _settings(spec: dict) -> dict[str, str]:
-    return {
-        "captions": f"{spec['model']} (content {spec['captions']})",
-        "references": spec["references"] or "none",
-        "labels": f"table {spec['labels']['table']}, column {spec['labels']['column']}",
-        "mapping": ", ".join(f"{raw or 'empty'} → {to or 'dropped'}" for raw, to in spec["labels"]["mapping"].items()),
-        "masked words": ", ".join(word for words in spec["attribute"]["words"].values() for word in words) or "none",
-        "mask token": spec["attribute"]["mask_token"] + (", runs merged" if spec["merge_masks"] else ", one a word"),
-        "attacker": spec["attacker"] or "none",
-        "device asked for": (spec.get("options") or {}).get("device", AUTO) if spec["attacker"] else "none",
-        "seeds": ", ".join(map(str, spec["seeds"])) if FAMILIES[spec["family"]].seeded else "none",
-        "condition": spec["condition"] or "all images",
-        "protocol version": str(spec["protocol"]),
-    }
+def _said(value: object) -> str:
+    """A choice as text: a file or item by its name, None and nothing as `none`."""
+    if isinstance(value, dict):
+        return str(value.get("name") or ", ".join(map(str, value)))
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value or "none")
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

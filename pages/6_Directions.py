@@ -64,8 +64,8 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
 
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
-    """The captioners measured alike: one attacker, condition and number of seeds, chosen where there are several."""
-    ways = list(frame.groupby(["encoder", "condition", "seeds"], sort=False).groups)
+    """The captioners measured alike: one attacker, variant and number of seeds, chosen where there are several."""
+    ways = list(frame.groupby(["encoder", "variant", "seeds"], sort=False).groups)
     if len(ways) > 1:
         chosen = st.sidebar.selectbox(
             "Measured with",
@@ -75,7 +75,7 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
         )
     else:
         chosen = ways[0]
-    return frame[(frame[["encoder", "condition", "seeds"]] == list(chosen)).all(axis=1)]
+    return frame[(frame[["encoder", "variant", "seeds"]] == list(chosen)).all(axis=1)]
 
 
 def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: list[Item], attribute: str) -> None:

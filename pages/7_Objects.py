@@ -10,8 +10,7 @@ import streamlit as st
 
 from capbias_core.analysis import objects
 from capbias_core.language.files import MINILM
-from capbias_core.measures.base import RunSpec
-from capbias_core.metrics import METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.objects import (
     beside_chart,
     distribution_chart,
@@ -21,12 +20,12 @@ from capbias_core.present.objects import (
     short_names,
 )
 from capbias_core.present.sentence import duration
-from capbias_core.runs.cost import family_seconds
+from capbias_core.runs.cost import rough_seconds
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_from
 from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.running import progress
@@ -38,7 +37,7 @@ SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
 METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
-FAMILIES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
+MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 
 
 def main() -> None:
@@ -106,8 +105,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str,
 
 
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs={RunSpec: lambda spec: spec.run_id})
-def _ratios(folder: str, spec: RunSpec, within: str) -> objects.Ratios:
-    return objects.ratios(Workspace(folder), spec, within)
+def _ratios(folder: str, spec: RunSpec, shared_with: str) -> objects.Ratios:
+    return objects.ratios(Workspace(folder), spec, shared_with)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={RunSpec: lambda spec: spec.run_id})
@@ -190,15 +189,15 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
 
 
 def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
-    family = run.spec["family"]
-    name = SCORE if family == "gender_score" else DISTANCE
-    with st.expander(f"{name}, {title.removeprefix(family).strip()}", expanded=True):
+    kind = run.spec.measure
+    name = SCORE if kind == "gender_score" else DISTANCE
+    with st.expander(f"{name}, {title.removeprefix(kind).strip()}", expanded=True):
         rows = engine.workspace.results([run.run_id])
         shown = rows[["metric", "direction", "value", "ci_low", "ci_high", "n"]]
         names = {"direction": "value of the attribute", "ci_low": "95% from", "ci_high": "to"}
         draw_table(shown.rename(columns=names), alt=f"{name} over the set", key=f"set_{run.run_id}")
         by_object = objects.scores_by_object(engine.workspace, run)
-        metric = "gender_score" if family == "gender_score" else "gender_object_distance"
+        metric = "gender_score" if kind == "gender_score" else "gender_object_distance"
         figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
         st.plotly_chart(figure, key=f"chart_{run.run_id}", config={"displayModeBar": False}, alt=f"{name} by object")
         draw_table(short_names(by_object, metric), alt=f"{name} of each object", key=f"by_{run.run_id}")
@@ -226,8 +225,8 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
         )
         pressed = st.form_submit_button("Run", type="primary")
     costs = [
-        f"{name} about {duration(family_seconds(engine.workspace, spec.captions, FAMILIES_OF[name]))}"
-        for name in FAMILIES_OF
+        f"{name} about {duration(rough_seconds(engine.workspace, spec.captions, MEASURES_OF[name]))}"
+        for name in MEASURES_OF
     ]
     note(f"{spec.model} on two cores: {', '.join(costs)}. Models are read from this machine; nothing is fetched.")
     if not pressed:

@@ -10,13 +10,13 @@ import streamlit as st
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import RunSpec
 from capbias_core.present.alignment import COMPARED, grey_printed, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.present.sentence import duration
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui.alignment import chosen_alignment
@@ -127,13 +127,13 @@ def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: 
     with place:
         for row in rows.values():
             if row.status in ("failed", "died"):
-                note(f"{row.spec['model']} {row.status}: {row.message}")
+                note(f"{row.spec.model} {row.status}: {row.message}")
 
 
 def _sweeps(engine: Engine, request: Request) -> None:
     """The chart over delta, and the table that it draws."""
     runs = engine.workspace.runs_of([spec.run_id for spec in plan(engine.workspace, request)])
-    tables = {run.spec["model"]: sweep_of(engine.workspace, run) for run in runs.values() if run.status == "finished"}
+    tables = {run.spec.model: sweep_of(engine.workspace, run) for run in runs.values() if run.status == "finished"}
     if not tables:
         note("The sweep is not measured yet for these choices.")
         return

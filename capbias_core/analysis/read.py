@@ -13,6 +13,7 @@ from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
@@ -40,7 +41,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         for table in tables
         for entry in table.details["attributes"].values()
     ]
-    return [
+    found = [
         run
         for run in workspace.runs()
         if run.status == "finished"
@@ -54,6 +55,8 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         and run.spec.objects.get("table") in {None, *objects, *columns}
         and (measure is None or run.spec.measure == measure)
     ]
+    add_later_metrics(workspace, found)
+    return found
 
 
 def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import is_current, run_one
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
@@ -48,7 +49,8 @@ def execute(folder: str, run_id: str, token: str) -> None:
     try:
         spec = workspace.run(run_id).spec
         outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
-        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes)
+        names = [own.name for own in MEASURES[spec.measure].metrics]
+        workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names)
     except Cancelled:
         workspace.log(run_id, "stopped")
     except CapbiasError as error:
@@ -168,6 +170,7 @@ class Engine:
             token = uuid.uuid4().hex
             if self.workspace.enqueue(spec, collection, token):
                 started.append((spec, token))
+        add_later_metrics(self.workspace, self.workspace.runs_of([spec.run_id for spec in specs]).values())
         here = [(spec.run_id, token) for spec, token in started if not needs_workers(spec)]
         there = [(spec.run_id, token) for spec, token in started if needs_workers(spec)]
         if here:

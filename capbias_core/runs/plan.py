@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from typing import NamedTuple
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
@@ -22,6 +23,13 @@ from capbias_core.workspace.store import Item, Workspace
 
 # The measure whose runs give scores and words of each caption, beside whatever is asked for.
 PER_CAPTION = "caption_scores"
+
+
+class Lack(NamedTuple):
+    """What an input would have to be for a metric. flag: how a terminal is told it, '' if that is not a flag."""
+
+    text: str
+    flag: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,13 +107,13 @@ def spec_of(measure: Measure, options: Options, own: dict) -> RunSpec:
     return RunSpec(measure.name, measure.version, options=options.effective().with_(**changed).to_dict(), **own)
 
 
-def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[str, list[str]]]:
+def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
     """The runs that give something that was asked for, and what cannot be had: reason -> names of metrics.
 
     Raises CapbiasError if that is everything.
     """
     kept: set[str] = set()
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[Lack, list[str]] = {}
     for name in expand_metrics(request.metrics):
         able = [spec for spec in specs if spec.measure == measure_of(name).name]
         giving = [spec for spec in able if not lacks(METRICS[name], spec)]
@@ -118,42 +126,45 @@ def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], d
     return [spec for spec in specs if spec.run_id in kept or spec.measure == PER_CAPTION], reasons
 
 
-def left_out(reasons: dict[str, list[str]]) -> list[str]:
-    """A line for each reason: `LIC, LIC_D left out: human captions are needed (--references)`."""
-    return [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
+def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:
+    """A line for each reason: `LIC, LIC_D left out: human captions are needed (--references)`. flags: name flags."""
+    return [
+        f"{', '.join(names)} left out: {lack.text}" + (f" ({lack.flag})" if flags and lack.flag else "")
+        for lack, names in reasons.items()
+    ]
 
 
-def _why_not(name: str, able: list[RunSpec], giving: list[RunSpec], request: Request) -> Iterable[str]:
+def _why_not(name: str, able: list[RunSpec], giving: list[RunSpec], request: Request) -> Iterable[Lack]:
     if needs_references(name) and not request.references:
-        return ["human captions are needed (--references)"]
+        return [Lack("human captions are needed", "--references")]
     had = {spec.model for spec in giving}
-    reasons = dict.fromkeys(lacks(METRICS[name], spec) for spec in able if spec.model not in had)
+    found = [lacks(METRICS[name], spec) for spec in able if spec.model not in had]
     planned = {spec.model for spec in able}
     if lost := [model for model in request.captions if model not in planned]:
-        reasons[f"no labelled image of {', '.join(lost)} has references"] = None
-    return reasons
+        found.append(Lack(f"no labelled image of {', '.join(lost)} has references"))
+    return dict.fromkeys(lack for lack in found if lack)
 
 
-def lacks(metric: Metric, spec: RunSpec) -> str:
-    """What a run would need to give a metric, or ''."""
+def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
+    """What a run would need to give a metric; None if nothing."""
     attribute, measure = attribute_from(spec.attribute), MEASURES[spec.measure]
     silent = [value for value in attribute.values if not attribute.words.get(value)]
     for needs in (measure.needs, metric.needs):
         if needs.words == "any" and not attribute.words:
-            return f"{attribute.name} has no words that captions could name"
+            return Lack(f"{attribute.name} has no words that captions could name")
         if needs.words == "every" and silent:
-            return f"{attribute.name} has no words for {', '.join(silent)}"
+            return Lack(f"{attribute.name} has no words for {', '.join(silent)}")
         if needs.values and len(attribute.values) != needs.values:
-            return f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}"
+            return Lack(f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}")
         if needs.vectors and not spec.options.get("alignment"):
-            return "word vectors are needed (--alignment contextual --vectors FILE)"
+            return Lack("word vectors are needed", "--alignment contextual --vectors FILE")
         if needs.objects == "required" and not spec.objects:
-            return "the objects of the images are not known (--objects, or a column objects in the table of labels)"
+            return Lack("the objects of the images are not known", "--objects, or a column objects of the labels")
         if needs.model and not spec.options.get(needs.model):
-            return f"{needs.model.replace('_', ' ')} is not named (--{needs.model.replace('_', '-')})"
+            return Lack(f"a {needs.model.replace('_', ' ')} is needed", f"--{needs.model.replace('_', '-')}")
         if needs.references == "required" and not spec.references:
-            return f"no labelled image of {spec.model} has references"
-    return ""
+            return Lack(f"no labelled image of {spec.model} has references")
+    return None
 
 
 def _check_known(options: dict) -> None:

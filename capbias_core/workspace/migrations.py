@@ -33,6 +33,8 @@ def migrate(db: sqlite3.Connection) -> None:
     for column in ORIGIN_COLUMNS:
         if column not in there:
             db.execute(f'ALTER TABLE results ADD COLUMN "{column}" TEXT')
+    if "metrics" not in {row[1] for row in db.execute("PRAGMA table_info(runs)")}:
+        db.execute("ALTER TABLE runs ADD COLUMN metrics TEXT NOT NULL DEFAULT '[]'")
     for run_id, text in db.execute("SELECT run_id, spec FROM runs").fetchall():
         spec = json.loads(text)
         if "measure" not in spec:

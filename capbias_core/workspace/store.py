@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS items (
 CREATE TABLE IF NOT EXISTS runs (
   run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
   progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
-  finished REAL, heartbeat REAL NOT NULL);
+  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]');
 CREATE TABLE IF NOT EXISTS log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
 CREATE TABLE IF NOT EXISTS results (
@@ -85,7 +85,10 @@ class Item:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as the catalogue knows it. status: queued, running, finished, failed, cancelled or died."""
+    """A run as the catalogue knows it. status: queued, running, finished, failed, cancelled or died.
+
+    metrics: the names that its measure had when the run finished.
+    """
 
     run_id: str
     collection: str
@@ -98,6 +101,7 @@ class RunRow:
     started: float | None
     finished: float | None
     heartbeat: float
+    metrics: tuple[str, ...] = ()
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -325,7 +329,7 @@ class Workspace:
                 return False
             self._forget(db, run_id)
             db.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, 'queued', ?, 0, 'waiting', '[]', ?, NULL, NULL, ?)",
+                "INSERT INTO runs VALUES (?, ?, ?, 'queued', ?, 0, 'waiting', '[]', ?, NULL, NULL, ?, '[]')",
                 (run_id, collection, json.dumps(asdict(spec)), token, now, now),
             )
             _log(db, run_id, "queued")
@@ -370,23 +374,43 @@ class Workspace:
                 [(time.time(), run_id, token) for run_id, token in tokens.items()],
             )
 
-    def finish(self, run_id: str, token: str, results: list[Result], arrays: dict[str, bytes], notes) -> bool:
-        """Write a run's results, arrays and end in one transaction; False where it was cancelled meanwhile."""
+    def finish(
+        self,
+        run_id: str,
+        token: str,
+        results: list[Result],
+        arrays: dict[str, bytes],
+        notes,
+        metrics: Sequence[str] = (),
+    ) -> bool:
+        """Write a run's results, arrays and end in one transaction; False where it was cancelled meanwhile.
+
+        metrics: the names of all that its measure gives today.
+        """
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
             changed = db.execute(
-                "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, finished=?"
+                "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
                 " WHERE run_id=? AND token=? AND status='running'",
-                (json.dumps(list(notes)), time.time(), run_id, token),
+                (json.dumps(list(notes)), json.dumps(list(metrics)), time.time(), run_id, token),
             ).rowcount
             if not changed:
                 return False
-            columns = ", ".join(f'"{column}"' for column in RESULT_COLUMNS)
-            rows = [list({**result.row(), "run_id": run_id}.values()) for result in results]
-            db.executemany(f"INSERT INTO results ({columns}) VALUES ({', '.join('?' * len(RESULT_COLUMNS))})", rows)
+            _insert(db, run_id, results)
             db.executemany("INSERT INTO arrays VALUES (?, ?, ?)", [(run_id, *pair) for pair in arrays.items()])
             _log(db, run_id, "finished")
         return True
+
+    def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
+        """Add rows to a finished run, from the evidence that it left. metrics: the names that are known from now on."""
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
+            known = json.loads(row["metrics"]) if row else None
+            if known is None or set(metrics) <= set(known):  # gone, or another process was first
+                return
+            _insert(db, run_id, [own for own in results if own.metric not in known])
+            db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
         """End a run that did not finish (failed, cancelled, died); a finished run stays as it is."""
@@ -471,9 +495,14 @@ def _run_row(row: sqlite3.Row) -> RunRow:
     fields = {key: row[key] for key in row.keys() if key != "token"}  # noqa: SIM118 (a Row iterates over values)
     if row["status"] in ACTIVE and not _alive(row["heartbeat"], time.time()):
         fields |= {"status": "died", "message": "its process ended without a word; repeat the run"}
-    return RunRow(
-        **{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), "notes": tuple(json.loads(row["notes"]))}
-    )
+    lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
+    return RunRow(**{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), **lists})
+
+
+def _insert(db: sqlite3.Connection, run_id: str, results: Sequence[Result]) -> None:
+    columns = ", ".join(f'"{column}"' for column in RESULT_COLUMNS)
+    rows = [list({**result.row(), "run_id": run_id}.values()) for result in results]
+    db.executemany(f"INSERT INTO results ({columns}) VALUES ({', '.join('?' * len(RESULT_COLUMNS))})", rows)
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:

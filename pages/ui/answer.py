@@ -9,13 +9,14 @@ import streamlit as st
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs, scoring_attackers, top_words
 from capbias_core.attackers import attacker_entry
-from capbias_core.metrics import METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
 from capbias_core.present.table import counted
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached
 from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
@@ -68,7 +69,7 @@ def answer_page() -> None:
 
 def _describe(comparison: Comparison) -> str:
     sets, seeds = counted(len(comparison.runs), "captioner"), counted(comparison.seeds, "seed")
-    alignment = f", {comparison.alignment}" if comparison.alignment else ""
+    alignment = f", {comparison.alignment}" if comparison.alignment not in ("", CONSTANT) else ""
     return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}, {sets}{alignment}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from html import escape
 
 import streamlit as st
 
+from capbias_core.dashboard import DEMO_ASKED
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
@@ -29,8 +31,18 @@ def page(title: str) -> Engine:
 def workspace_engine() -> Engine:
     """The engine of the workspace; where that cannot be used the page ends with the reason."""
     with errors():
-        return engine_for(str(default_folder()))
+        engine = engine_for(str(default_folder()))
+        _open_on_demo(engine.folder)
+        return engine
     st.stop()
+
+
+@st.cache_resource(show_spinner="Loading the demo data")
+def _open_on_demo(folder: str) -> None:
+    """Once per server: where `make app` asks for it, an empty workspace gets the demo, and its runs start."""
+    engine = engine_for(folder)
+    if os.environ.get(DEMO_ASKED) and not engine.workspace.items():
+        run_demo(engine)
 
 
 @contextmanager

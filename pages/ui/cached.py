@@ -6,14 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
+from capbias_core.analysis import encoder_view as views
 from capbias_core.analysis import read
-from capbias_core.analysis.encoder_view import Reading
-from capbias_core.analysis.encoder_view import reading as read_back
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
-from capbias_core.workspace import custom_attributes as own_attributes
-from capbias_core.workspace import ingest
+from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.store import Item, Workspace
 
 SETS = 40
@@ -69,11 +67,11 @@ def derived(folder: str, references: Item, attribute: Attribute) -> ingest.Deriv
 @st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)
 def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
     """What the words of an attribute find in one kept caption set."""
-    return own_attributes.trial(Workspace(folder), item, attribute)
+    return custom_attributes.trial(Workspace(folder), item, attribute)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def reading(folder: str, run_id: str) -> Reading:
-    """What one reading of some captions left."""
+def encoder_view(folder: str, run_id: str) -> views.EncoderView:
+    """How an encoder read some captions."""
     workspace = Workspace(folder)
-    return read_back(workspace, workspace.run(run_id))
+    return views.encoder_view(workspace, workspace.run(run_id))

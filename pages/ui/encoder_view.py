@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from capbias_core.analysis.encoder_view import Reading, plan_reading, readings
-from capbias_core.analysis.read import CaptionScores, spec_of
+from capbias_core.analysis.encoder_view import EncoderView, encoder_views, plan_encoder_view
+from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
 from capbias_core.present.attention import attention_chart, first_shown
@@ -41,11 +41,11 @@ def other_encoders(
     # Tracked, so that it stays open when the page is drawn anew at the end of a run.
     with st.expander("How another encoder reads it", key="another_encoder", on_change="rerun"):
         attention: dict[str, Attention] = {}
-        others = readings(engine.workspace, collection, run, image)
+        others = encoder_views(engine.workspace, collection, run, image)
         if others:
             st.html(legend(scores.attribute))
         for name, other in others.items():
-            found = cached.reading(engine.folder, other.run_id)
+            found = cached.encoder_view(engine.folder, other.run_id)
             for row in _rows(found, image, index):
                 _words(name, found, row, originals)
                 if found.attention:
@@ -56,12 +56,12 @@ def other_encoders(
             _form(engine, collection, run, [*images, image])
 
 
-def _rows(found: Reading, image: str, index: int) -> list[int]:
+def _rows(found: EncoderView, image: str, index: int) -> list[int]:
     table = found.scores.table
     return list(table.index[(table["image_id"] == image) & (table["caption_index"] == index)])
 
 
-def _words(name: str, found: Reading, row: int, originals: list[str]) -> None:
+def _words(name: str, found: EncoderView, row: int, originals: list[str]) -> None:
     """One line, in its own scale: logits of two encoders cannot be compared."""
     own, scores = found.scores.table.loc[row], found.scores
     delta = f", convergence delta {own['delta']:.3f}" if own["delta"] > 0 else ""
@@ -113,5 +113,5 @@ def _form(engine: Engine, collection: str, run: RunRow, images: list[str]) -> No
         f"{attacker_entry(attacker).title}: one attacker is trained on the other images, and reads the captions of "
         f"{counted(len(set(images)), 'image')} of this page. Each line has its own scale of colours."
     )
-    spec = plan_reading(engine.workspace, spec_of(run), attacker, images, {"device": device})
+    spec = plan_encoder_view(engine.workspace, run.spec, attacker, images, {"device": device})
     start_button(engine, collection, [spec], "Read", "read_captions")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from capbias_core.measures import FAMILIES
 from capbias_core.measures.base import RunSpec
+from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text
 from capbias_core.present.table import counted
 from capbias_core.runs.cost import expected
@@ -36,7 +36,7 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
     todo = [spec for spec in specs if not under_way(known.get(spec.run_id))]
     for run in known.values():
         if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec['model']} ({FAMILIES[run.spec['family']].title}) {run.status}: {run.message}")
+            note(f"⚠ {run.spec.model} ({MEASURES[run.spec['family']].title}) {run.status}: {run.message}")
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
         note(state_of(known, len(specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
@@ -73,19 +73,17 @@ def _poll(engine: Engine, collection: str | None) -> None:
     first = running[-1]
     share = sum(run.progress for run in active) / len(active)
     waiting = f", {len(active) - len(running)} waiting" if len(active) > len(running) else ""
-    st.progress(share, text=plain(f"{len(running)} running{waiting} · {first.spec['model']}: {first.message}"))
+    st.progress(share, text=plain(f"{len(running)} running{waiting} · {first.spec.model}: {first.message}"))
 
 
 def label(run: RunRow) -> str:
     """A run in a few words."""
     spec = run.spec
-    family = FAMILIES[spec["family"]]
-    seeds = f", {len(spec['seeds'])} seeds" if family.seeded else ""
-    with_references = ", with references" if spec["condition"] else ""
-    name = alignment_name(spec.get("options", {}).get("alignment")).replace("_", " ")
-    aligned = f", {name}" if name else ""
-    attacker = f", {spec['attacker']}" if spec["attacker"] else ""
-    if family.makes:
-        return f"{spec['model']}: {family.title}, {spec['options']['name']}"
-    what = f"{family.title} for {spec['attribute']['name']}"
-    return f"{spec['model']}: {what}{attacker}{seeds}{with_references}{aligned}"
+    measure = MEASURES.get(spec.measure)
+    title = measure.title if measure else spec.measure
+    if measure and measure.makes:
+        return f"{spec.model}: {title}, {spec.options['name']}"
+    aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
+    seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
+    parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
+    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])

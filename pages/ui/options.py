@@ -1,0 +1,105 @@
+"""Controls of a sidebar for what the chosen measures can be told, drawn from their Options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any
+
+import streamlit as st
+
+from capbias_core.measures.base import Measure
+from capbias_core.measures.options import Option
+from capbias_core.workspace.person_regions import people_sources
+from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
+from capbias_core.workspace.store import Workspace
+from pages.ui.alignment import alignment_picker
+
+# Drawn by the page itself, whatever is measured.
+OF_PAGE = ("attacker", "seeds", "merge_masks")
+AS_USUAL = "as usual"
+
+
+def option_controls(workspace: Workspace, collection: str, measures: Iterable[Measure], references: bool) -> dict:
+    """`Request.options` from the controls of these measures; what is left as usual is not in it.
+
+    references: whether human captions are chosen, which an alignment needs.
+    """
+    found: dict[str, Any] = {}
+    about = {
+        name: (own, next(field.default for field in fields(measure.options) if field.name == name))
+        for measure in measures
+        for name, own in measure.options.about().items()
+        if name not in OF_PAGE
+    }
+    if "alignment" in about and references:
+        found |= alignment_picker(workspace, collection)
+    for name, kept in KEPT.items():
+        if name in about:
+            found |= _kept(name, about[name][0], kept(workspace, collection))
+    shown = {name: pair for name, pair in about.items() if pair[0].flag and name not in (*KEPT, "alignment")}
+    if shown:
+        with st.sidebar.expander("More choices"):
+            for name, (own, default) in shown.items():
+                value = control(name, own, default)
+                if value not in (default, None, (), ""):
+                    found[name] = value
+    return found
+
+
+def _photographs(workspace: Workspace, collection: str) -> list[str]:
+    names = [item.name for item in photograph_sets(workspace, collection)]
+    return sorted(names, key=lambda name: name == ORIGINALS)
+
+
+def _people(workspace: Workspace, collection: str) -> list[str]:
+    return [item.name for item in people_sources(workspace, collection)]
+
+
+# Choices among what a collection holds.
+KEPT: dict[str, Callable[[Workspace, str], list[str]]] = {"photographs": _photographs, "people": _people}
+
+
+def _kept(name: str, about: Option, names: list[str]) -> dict:
+    if not names:
+        return {}
+    label = name.capitalize()
+    return {name: st.sidebar.selectbox(label, names, key=name, bind="query-params", help=sentence(about.help))}
+
+
+def control(name: str, about: Option, default: Any) -> Any:
+    """One control of a form or sidebar. Returns the default if it was left alone."""
+    label, words = name.replace("_", " ").capitalize(), sentence(about.help)
+    if isinstance(default, bool):
+        return st.checkbox(label, default, key=name, bind="query-params", help=words)
+    if about.known and not about.metavar:
+        known = [*about.known] if default in about.known else [AS_USUAL, *about.known]
+        place = known.index(default) if default in known else 0
+        chosen = st.selectbox(label, known, place, key=name, bind="query-params", help=words)
+        return default if chosen == AS_USUAL else chosen
+    if about.known:
+        known = [*dict.fromkeys([default or AS_USUAL, *about.known])]
+        chosen = st.selectbox(label, known, key=name, bind="query-params", help=words, accept_new_options=True)
+        return default if chosen == AS_USUAL else chosen
+    if about.several:
+        text = st.text_input(label, key=name, bind="query-params", help=f"{words} Commas between.")
+        return tuple(word.strip() for word in text.split(",") if word.strip())
+    if isinstance(default, int | float) or about.at_least is not None or about.above is not None:
+        return _number(name, label, words, about, default)
+    return st.text_input(label, key=name, bind="query-params", help=words, placeholder=str(default or "")) or default
+
+
+def _number(name: str, label: str, words: str, about: Option, default: Any) -> Any:
+    low = about.at_least if about.at_least is not None else about.above
+    high = about.at_most if about.at_most is not None else about.below
+    kind = float if isinstance(default, float) or about.above is not None else int
+    bounds = {key: kind(bound) for key, bound in (("min_value", low), ("max_value", high)) if bound is not None}
+    start = None if default is None else kind(default)
+    return st.number_input(
+        label, value=start, key=name, bind="query-params", help=words, placeholder=AS_USUAL, **bounds
+    )
+
+
+def sentence(text: str) -> str:
+    """A help text of one line as a sentence."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
