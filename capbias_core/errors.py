@@ -26,12 +26,38 @@ class Cancelled(Exception):
     """A run was asked to stop; raised at its next progress report."""
 
 
+class UnknownName(CapbiasError):
+    """A name that is in no table; the nearest known one is said before the list of all."""
+
+    def __str__(self) -> str:
+        return f"Got {self.got}. {self.remedy} Expected {self.expected}."
+
+
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> CapbiasError:
-    """The error for a name that is in no table, listing those that are."""
+    """The error for a name that is in no table, with the nearest names and those that there are.
+
+    >>> print(unknown_name("metric", "lic_m", ["LIC", "LIC_M", "ratio"]))
+    Got metric 'lic_m'. Did you mean LIC_M? Expected one of: LIC, LIC_M, ratio.
+    >>> print(unknown_name("metric", "zebra", ["LIC", "LIC_M", "ratio"]))
+    Got metric 'zebra'. Expected one of: LIC, LIC_M, ratio. Choose a known metric.
+    """
     names = sorted(str(item) for item in known)
-    near = get_close_matches(str(name), names, n=2)
-    meant = f"Did you mean {' or '.join(near)}?" if near else f"Choose a known {kind}."
-    return CapbiasError(f"{kind} {name!r}", f"one of: {', '.join(names) or 'none'}", meant)
+    expected = f"one of: {', '.join(names) or 'none'}"
+    if near := nearest(str(name), names):
+        return UnknownName(f"{kind} {name!r}", expected, f"Did you mean {' or '.join(near)}?")
+    return CapbiasError(f"{kind} {name!r}", expected, f"Choose a known {kind}.")
+
+
+def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
+    """The known names that a misspelt one is closest to, whatever their case; none if all are far from it.
+
+    >>> nearest("Scroe", ["score", "list", "export"])
+    ['score']
+    """
+    by_lower = {own.lower(): own for own in known}
+    found = get_close_matches(name.lower(), by_lower, n=most)
+    # A name that differs in case alone needs no second guess.
+    return [by_lower[own] for own in found if own == name.lower() or name.lower() not in found]
 
 
 # Packages that only an extra installs: name in an import -> extra, name for `pip install`. pyproject.toml says why each
