@@ -1,4 +1,4 @@
-"""Runs of the family 'alignment': what vocabulary alignment does to the human captions, at every delta.
+"""What vocabulary alignment does to the human captions, at every delta.
 
 Paper on DBAC, appendix A (Figure 1) and section 5.4 (Table 7): the share of contextual substitutions, the share of
 words that become `<unk>`, and METEOR between captions before and after, under constant and contextual alignment.
@@ -7,31 +7,105 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, Progress
-from capbias_core.metrics import METRICS
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor
-from capbias_core.metrics.substitution import Substitutions
+from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
+from capbias_core.types import Progress
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
-from capbias_core.workspace.vectors import alignment_name, neighbours_of
+from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
+_DBAC = "DBAC (directional bias amplification in captioning)"
+_LIC = "Hirota et al., CVPR 2022"
 DELTAS = tuple(round(step / 10, 1) for step in range(11))
 # Columns of the sweep and the metrics in them.
 COLUMNS = {"contextual": "contextual_share", "unknown": "unknown_share", "METEOR": "METEOR_aligned"}
 NO_JAVA = "METEOR is left out: this machine has no Java, in which it is written."
 
 
+@dataclass(frozen=True)
+class Substitutions:
+    """What alignment did to each caption. image: (n,) positions in `images`. counts: (n, 3) words, words substituted by
+    a word, words that became <unk>. meteor: (n,) likeness to the original in [0, 1], nan if it was not computed."""
+
+    images: tuple[str, ...]
+    image: np.ndarray
+    counts: np.ndarray
+    meteor: np.ndarray
+
+
+def contextual_over_outside(evidence: Substitutions) -> Ratio:
+    """Words substituted by a word, over words outside the captioner's vocabulary."""
+    return Ratio(evidence.counts[:, 1].astype(float), evidence.counts[:, 1:].sum(axis=1).astype(float))
+
+
+def unknown_over_words(evidence: Substitutions) -> Ratio:
+    """Words that became <unk>, over all words."""
+    return Ratio(evidence.counts[:, 2].astype(float), evidence.counts[:, 0].astype(float))
+
+
+def likeness_over_captions(evidence: Substitutions) -> Ratio:
+    """METEOR between each caption before and after, over captions."""
+    return Ratio(evidence.meteor, np.ones(len(evidence.meteor)))
+
+
+METRICS = by_name(
+    Metric(
+        "contextual_share",
+        "contextual share of substitutions",
+        100,
+        no_neutral,
+        "higher",
+        (0, 100),
+        f"{_DBAC}, appendix A, Figure 1; constant alignment: {_LIC}",
+        "Of the words in human captions that the captioner never uses, as often as they occur, those that became its "
+        "nearest word; the others became <unk>. A large delta raises it with unrelated words.",
+        ratio=contextual_over_outside,
+    ),
+    Metric(
+        "unknown_share",
+        "words that became <unk>",
+        100,
+        no_neutral,
+        "lower",
+        (0, 100),
+        f"{_DBAC}, Eq. 9; constant alignment: {_LIC}",
+        "Of all words in human captions, as often as they occur, those that became <unk>.",
+        ratio=unknown_over_words,
+    ),
+    Metric(
+        "METEOR_aligned",
+        "METEOR, human captions before and after alignment",
+        100,
+        no_neutral,
+        "higher",
+        (0, 100),
+        f"{_DBAC}, Table 7; METEOR: Denkowski and Lavie, WMT 2014",
+        "How much a human caption still says what it said after its words were aligned to the captioner's.",
+        ratio=likeness_over_captions,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class AlignmentOptions(Aligned):
+    """Choices of vocabulary alignment."""
+
+
 def run(job: Job) -> Outcome:
     """The human captions of the captioner's images, aligned at every delta to the words of all its captions."""
-    option = job.spec.options.get("alignment")
+    option = job.options.alignment
     if not option:
         raise CapbiasError("constant alignment", "word vectors", "Choose contextual alignment with a vector file.")
     human = of_same_images(job.references(), job.frame)
@@ -42,9 +116,9 @@ def run(job: Job) -> Outcome:
     method = f"{len(known):,} words of the model's captions known; 95% image bootstrap, 1000 draws"
     results = []
     for delta, own in evidence.items():
-        condition = "constant" if delta is None else alignment_name(option | {"delta": delta})
+        aligned = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
         for name, found in estimates_of(own, delta is None).items():
-            results.append(replace(job.result(name, found, len(own.image), method), condition=condition))
+            results.append(job.result(METRICS[name], found, len(own.image), method, alignment=aligned))
     notes = () if has_java() else (NO_JAVA,)
     return Outcome(results, {"sweep": frame_bytes(sweep_table(evidence)), "evidence": _bytes(evidence, option)}, notes)
 
@@ -61,7 +135,7 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
-    """The human captions of the captioner's images. Raises CapbiasError where there are none."""
+    """The human captions of the captioner's images. Raises CapbiasError if there are none."""
     own = human[human["image_id"].isin(set(model["image_id"]))]
     if own.empty:
         raise CapbiasError(
@@ -94,7 +168,7 @@ def sweep(
 
 
 def _likeness(pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[tuple[str, str], float]:
-    """METEOR of each pair (before, after); nan where there is no Java."""
+    """METEOR of each pair (before, after); nan if there is no Java."""
     if not has_java():
         return dict.fromkeys(pairs, np.nan)
     progress(0.0, f"METEOR of {len(pairs):,} pairs of captions")
@@ -108,11 +182,11 @@ def estimates_of(evidence: Substitutions, constant: bool) -> dict[str, Estimate]
     names = [name for name in COLUMNS.values() if not (constant and name == "contextual_share")]
     if np.isnan(evidence.meteor).any():
         names.remove("METEOR_aligned")
-    return {name: estimate(METRICS[name].parts(evidence), evidence, METRICS[name].scale) for name in names}
+    return {name: estimate(METRICS[name].ratio(evidence), evidence, METRICS[name].scale) for name in names}
 
 
 def sweep_table(evidence: dict[float | None, Substitutions]) -> pd.DataFrame:
-    """One row a delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
+    """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
     _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100."""
     constant = _cells(evidence[None], True)
     beside = {key: value for key, value in constant.items() if not key.startswith("contextual")}
@@ -141,9 +215,23 @@ def _cells(evidence: Substitutions, constant: bool) -> dict[str, float | None]:
     return cells
 
 
-def _bytes(evidence: dict[float | None, Substitutions], option: dict) -> bytes:
+def _bytes(evidence: dict[float | None, Substitutions], option: dict[str, Any]) -> bytes:
     """What alignment does at the delta that was asked for, as Parquet; `estimates` reads it."""
     own = evidence[option["delta"]]
     frame = pd.DataFrame(own.counts, columns=["words", "substituted", "unknown"]).assign(meteor=own.meteor)
     frame["image_id"] = pd.Categorical.from_codes(own.image, list(own.images))
     return frame_bytes(frame)
+
+
+MEASURE = Measure(
+    name="alignment",
+    title="vocabulary alignment",
+    place=14,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
+    options=AlignmentOptions,
+    needs=Needs(references="required", vectors=True),
+    cost=per_image(40.0),
+    run=run,
+    estimates=estimates,
+)

@@ -1,45 +1,63 @@
-"""Runs of the family 'gender_score': the Gender Score, and which value a caption's variants suggest."""
+"""The Gender Score, and which value a caption's variants suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
-from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome
-from capbias_core.measures.caption_variants import Texts, frozen_forms, score_sums, score_ways, similarities, texts_of
+from capbias_core.measures.base import NOTHING_MORE, Group, Job, Measure, Metric, Needs, Outcome
+from capbias_core.measures.caption_variants import (
+    EncoderChoices,
+    Texts,
+    frozen_forms,
+    model_choice,
+    score_metrics,
+    score_statistics,
+    score_sums,
+    similarities,
+    text_model,
+    texts_of,
+    variants_of_texts,
+)
+from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     CONFIDENCE,
     IMAGE,
+    PAPER,
     Gendered,
     Label,
     Statistics,
     Sums,
+    TextJob,
+    TextSums,
     counted,
+    estimator_metrics,
     gendered,
     method,
     note,
     object_rows,
+    ratio_metric,
     set_rows,
-    share_ways,
+    share_statistics,
     stored_estimates,
     sums_bytes,
 )
+from capbias_core.measures.options import Reference, option
 from capbias_core.metrics.estimation import chosen
 from capbias_core.metrics.gender_score import gender_score
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_from
 from capbias_core.workspace.models import KINDS, model_option, model_path
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
 
 METRIC = "gender_score"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
-
 
 # Sums that a run leaves -> how their encoder is called, from the options' models.
 NAMED_BY = {
@@ -50,15 +68,67 @@ NAMED_BY = {
     "masked_model": ("masked_model",),
 }
 
+SCORE_METRICS = (
+    *score_metrics(
+        METRIC,
+        "Gender Score",
+        (0, 1),
+        f"{PAPER}, Eq. 3",
+        "Mean token probability of the caption with the value's words, raised if caption and object are close in "
+        "meaning. Averaged over captions and their objects.",
+    ),
+    ratio_metric(
+        "weighted_cooccurrence",
+        "co-occurrence weighted by the Gender Score",
+        f"{PAPER}, Table 4",
+        "Gender Scores of the captions that name the value, as written, of those of all values.",
+    ),
+)
 
-def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
-    """The options with the models by their content. Raises CapbiasError for a confidence that is none."""
-    confidence = float(options.get("confidence", CONFIDENCE))
-    if not 0 < confidence <= 1:
-        raise CapbiasError(f"a confidence of {confidence:g}", "a number above 0, and 1 at most", "Leave it out.")
-    kinds = ["language_model", "sentence_encoder"] + (["masked_model"] if options.get("masked_model") else [])
-    models = {kind: model_option(workspace, kind, options.get(kind)) for kind in kinds}
-    return options | models | {"confidence": confidence, "forms": frozen_forms(attribute)}
+
+def _estimators(name: str, title: str, by: str, needs: Needs = NOTHING_MORE) -> tuple[Metric, Metric]:
+    """What the variants of captions suggest to one model. by: it, in words."""
+    what = f"Captions whose variant with the value scores highest by {by}"
+    return estimator_metrics(f"{name}_ratio", f"{name}_count", title, what, f"{PAPER}, Tables 5 and 6", needs)
+
+
+ESTIMATION_METRICS = (
+    *_estimators("estimation", "Gender estimation", "the Gender Score"),
+    *_estimators("language_model", "estimation by the language model alone", "the language model, without objects"),
+    *_estimators(
+        "masked_model", "estimation by a masked language model", "a masked language model", Needs(model="masked_model")
+    ),
+)
+
+
+@dataclass(frozen=True)
+class GenderScoreOptions(EncoderChoices):
+    """Choices of the Gender Score. language_model: None for the paper's. masked_model: None for none."""
+
+    language_model: Reference | str | None = model_choice("language_model")
+    masked_model: Reference | str | None = model_choice("masked_model", "left out unless named; the paper's is {usual}")
+    confidence: float = option(
+        CONFIDENCE,
+        "P(c) of objects without a detector's confidence, such as cat:0.93",
+        flag="--confidence",
+        above=0,
+        at_most=1,
+        metavar="P",
+    )
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """The models that are named, by kind."""
+        return {kind: model for kind in KINDS if (model := getattr(self, kind))}
+
+
+def freeze(
+    workspace: Workspace, collection: str, options: GenderScoreOptions, attribute: Attribute
+) -> GenderScoreOptions:
+    """The options with the models by their content."""
+    kinds = ["language_model", "sentence_encoder"] + (["masked_model"] if options.masked_model else [])
+    models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in kinds}
+    return options.with_(**models, forms=frozen_forms(attribute))
 
 
 @dataclass(frozen=True)
@@ -84,13 +154,14 @@ def load_models(paths: dict[str, str]) -> Models:
 
 def run(job: Job) -> Outcome:
     """Gender Scores of every variant of a caption beside every object, and what the variants suggest."""
-    options = job.spec.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
+    options = job.options
+    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, options.confidence)
     data = named.with_objects()
     job.progress(0.0, "loading the models")
-    models = load_models({kind: model_path(job.workspace, options[kind]) for kind in KINDS if kind in options})
-    found = scored(data, texts_of(data, job.attribute, options["forms"]), models, job.attribute, job.progress)
-    labels = {name: Label.of(job, encoder_of(name, options), score_method(data, options)) for name in found}
+    models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})
+    found = scored(data, texts_of(data, job.attribute, options.forms), models, job.attribute, job.progress)
+    names = {kind: own["name"] for kind, own in options.models.items()}
+    labels = {name: Label.of(job, score_method(data, options), encoder_of(name, names)) for name in found}
     rows = [row for name, sums in found.items() for row in set_rows(sums, labels[name])]
     tables = [object_rows(sums, labels[name]) for name, sums in found.items()]
     arrays = {name: sums_bytes(sums) for name, sums in found.items()} | {"objects": frame_bytes(pd.concat(tables))}
@@ -99,32 +170,44 @@ def run(job: Job) -> Outcome:
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The values over the set again, by metric and direction."""
-    attribute = attribute_from(run.spec["attribute"])
+    attribute = attribute_from(run.spec.attribute)
     found = {}
     for name in NAMED_BY:
-        if name != "masked_model" or name in run.spec["options"]:
-            found |= stored_estimates(workspace.array(run.run_id, name), ways_of(name, attribute))
+        if name != "masked_model" or name in run.spec.options:
+            found |= stored_estimates(workspace.array(run.run_id, name), statistics_of(name, attribute))
     return found
 
 
-def score_method(data: Gendered, options: dict) -> str:
+def of_texts(job: TextJob) -> list[TextSums]:
+    """Gender Scores of every variant of a plain text, and what the variants suggest."""
+    data, texts, how = variants_of_texts(job)
+    kinds = [kind for kind in KINDS if kind != "masked_model" or job.options.masked_model]
+    files = {kind: text_model(kind, getattr(job.options, kind)) for kind in kinds}
+    how += f"; mean token probability; confidence {job.options.confidence:g} in objects"
+    models = load_models({kind: own.path for kind, own in files.items()})
+    found = scored(data, texts, models, job.attribute, job.progress)
+    names = {kind: own.name for kind, own in files.items()}
+    return [TextSums(sums, how, encoder_of(name, names)) for name, sums in found.items()]
+
+
+def score_method(data: Gendered, options: GenderScoreOptions) -> str:
     """In words, what the rows rest on."""
-    sure = f"; confidence {options['confidence']:g} in objects without a detector's"
+    sure = f"; confidence {options.confidence:g} in objects without a detector's"
     return method(data, f"; {FORMS_METHOD}; mean token probability{sure}")
 
 
-def encoder_of(name: str, options: dict) -> str:
-    """How rows name their models: `gpt2 + minilm`."""
-    return " + ".join(options[kind]["name"] for kind in NAMED_BY[name])
+def encoder_of(name: str, models: Mapping[str, str]) -> str:
+    """How rows name their models: `gpt2 + minilm`. models: names by kind."""
+    return " + ".join(models[kind] for kind in NAMED_BY[name])
 
 
-def ways_of(name: str, attribute: Attribute) -> Statistics:
+def statistics_of(name: str, attribute: Attribute) -> Statistics:
     """How the sums of this name give values."""
     if name == METRIC:
-        return score_ways(METRIC, attribute)
+        return score_statistics(METRIC, attribute)
     if name == "weighted_cooccurrence":
-        return share_ways(name, "", attribute)
-    return share_ways(f"{name}_ratio", f"{name}_count", attribute)
+        return share_statistics(name, "", attribute)
+    return share_statistics(f"{name}_ratio", f"{name}_count", attribute)
 
 
 def scored(
@@ -144,12 +227,12 @@ def scored(
         suggested["masked_model"] = _masked(texts, models, k, lambda share: progress(READ, "masked language model"))
     own = scores[np.arange(len(caption)), data.value[caption]]
     found = {
-        METRIC: score_sums(data, scores, ways_of(METRIC, attribute)),
-        "weighted_cooccurrence": counted(data, data.value, own, ways_of("weighted_cooccurrence", attribute), k),
+        METRIC: score_sums(data, scores, statistics_of(METRIC, attribute)),
+        "weighted_cooccurrence": counted(data, data.value, own, statistics_of("weighted_cooccurrence", attribute), k),
     }
     once = np.ones(len(caption))
     for name, values in suggested.items():
-        found[name] = counted(data, _place(chosen(values)), once, ways_of(name, attribute), k)
+        found[name] = counted(data, _place(chosen(values)), once, statistics_of(name, attribute), k)
     return found
 
 
@@ -172,3 +255,24 @@ def _masked(texts: Texts, models: Models, k: int, tick: Callable[[float], None])
     row = {place: number for number, place in enumerate(distinct)}
     found = models.masked(distinct, tick)
     return found[[row[place] for place in places]].reshape(len(texts.variants), k)
+
+
+MEASURE = Measure(
+    name="gender_score",
+    title="Gender Score",
+    place=13,
+    metrics=(*SCORE_METRICS, *ESTIMATION_METRICS),
+    groups=(
+        Group("gs", "Gender Score", tuple(own.name for own in SCORE_METRICS)),
+        Group("estimation", "Gender estimation", tuple(own.name for own in ESTIMATION_METRICS)),
+    ),
+    options=GenderScoreOptions,
+    needs=Needs(objects="optional", words="every"),
+    cost=per_image(900.0),
+    run=run,
+    estimates=estimates,
+    freeze=freeze,
+    per_object=True,
+    of_texts=of_texts,
+    in_process=False,
+)

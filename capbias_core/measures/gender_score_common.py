@@ -1,9 +1,10 @@
-"""What the families of the Gender Score share: captions that name one value, their objects, and rows of results."""
+"""What measures of values beside objects share: captions that name one value, their objects, and rows of results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,16 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Columns, column_intervals
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, from_npz, to_npz
+from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
+from capbias_core.measures.options import Options, option
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, phrases
-from capbias_core.types import RESULT_COLUMNS, Attribute, Result
-from capbias_core.workspace.labels import attribute_from
+from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
+
+PAPER = "Sabir and Padró, Findings of EMNLP 2023"
+WITHOUT_LIMIT = (0, float("inf"))
 
 IMAGE, CAPTION = "image", "caption"
 NEUTRAL = "neutral"
@@ -27,6 +32,26 @@ CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
 Statistics = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
+
+
+@dataclass(frozen=True)
+class ObjectChoices(Options):
+    """Which objects count. objects_from: None for what is usual for the measure."""
+
+    objects_from: str | None = option(
+        None,
+        "objects of the image, or those that the caption names (default: the caption's for cooccurrence, else the "
+        "image's if they are known)",
+        flag="--objects-from",
+        choices=(IMAGE, CAPTION),
+    )
+    object_words: tuple[str, ...] = option(
+        (),
+        "further words that count as objects if a caption has them",
+        flag="--object-words",
+        metavar="WORD",
+        several=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -79,33 +104,36 @@ def gendered(
     frame: pd.DataFrame,
     attribute: Attribute,
     objects: pd.Series | None,
-    options: dict,
+    choices: ObjectChoices,
     usual: str = CAPTION,
+    confidence: float = CONFIDENCE,
     keep_all: bool = False,
 ) -> Gendered:
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
-    objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. options: `objects_from`,
-    'image' or 'caption' (default: usual, and the caption where there are no objects of images); `object_words`,
-    further words that count where a caption has them. keep_all: also captions that name no or several values. Raises
-    CapbiasError for an attribute without words.
+    objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
+    if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
+    detector's. keep_all: also captions that name no or several values. Raises CapbiasError for an attribute without
+    words.
     """
     if not attribute.words:
         raise CapbiasError(
             f"{attribute.name}, which has no words", "an attribute that captions name", "Leave this metric out for it."
         )
-    source, sure = _source(objects, options, usual), float(options.get("confidence", CONFIDENCE))
+    source = _source(objects, choices, usual)
     encoded = encode(frame["caption"])
     named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
     parts = [
-        _of_images(frame["image_id"], objects, sure) if source == IMAGE else _of_captions(encoded, object_names(), sure)
+        _of_images(frame["image_id"], objects, confidence)
+        if source == IMAGE
+        else _of_captions(encoded, object_names(), confidence)
     ]
-    further = phrases(options.get("object_words") or ())
+    further = phrases(choices.object_words)
     if further:
-        parts.append(_of_captions(encoded, further, sure))
-    names, confidence = _joined(parts)
+        parts.append(_of_captions(encoded, further, confidence))
+    names, columns = _joined(parts)
     image, images = pd.factorize(frame["image_id"].to_numpy(dtype=object)[kept])
     value = np.where(one, named.argmax(axis=1), -1)[kept]
     where = "objects of the image" if source == IMAGE else "objects that the caption names"
@@ -116,14 +144,14 @@ def gendered(
         value,
         value,
         names,
-        csr_array(confidence[kept]),
+        csr_array(columns[kept]),
         len(frame) - len(kept),
         where,
     )
 
 
-def _source(objects: pd.Series | None, options: dict, usual: str) -> str:
-    source = options.get("objects_from") or (usual if objects is not None else CAPTION)
+def _source(objects: pd.Series | None, choices: ObjectChoices, usual: str) -> str:
+    source = choices.objects_from or (usual if objects is not None else CAPTION)
     if source == IMAGE and objects is None:
         raise CapbiasError(
             "objects of the image asked for, and none are loaded",
@@ -191,15 +219,15 @@ def _joined(parts: list[tuple[tuple[str, ...], csr_array]]) -> tuple[tuple[str, 
 class Sums:
     """What a metric needs of each image, over the set and object by object.
 
-    whole: (n_images, W); by_object: (n_images, L * W), both sparse. ways: (metric, direction) -> how (..., W) sums give
-    its value. n: captions; n_by_object: (L,).
+    whole: (n_images, W); by_object: (n_images, L * W), both sparse. statistics: (metric, direction) -> how (..., W)
+    sums give its value. n: captions; n_by_object: (L,).
     """
 
     images: tuple[str, ...]
     objects: tuple[str, ...]
     whole: csr_array
     by_object: csr_array
-    ways: Statistics
+    statistics: Statistics
     n: int
     n_by_object: np.ndarray
 
@@ -214,17 +242,17 @@ def directions(attribute: Attribute) -> tuple[str, ...]:
     return (*attribute.values, NEUTRAL)
 
 
-def share_ways(metric: str, count: str, attribute: Attribute) -> Statistics:
-    """Statistics from (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
-    ways = {}
+def share_statistics(metric: str, count: str, attribute: Attribute) -> Statistics:
+    """From (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
+    found = {}
     for place, value in enumerate(attribute.values):
-        ways[metric, value] = lambda sums, place=place: bias_ratio(sums)[..., place]
+        found[metric, value] = lambda sums, place=place: bias_ratio(sums)[..., place]
         if count:
-            ways[count, value] = lambda sums, place=place: sums[..., place]
-    return ways
+            found[count, value] = lambda sums, place=place: sums[..., place]
+    return found
 
 
-def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Statistics, n_values: int) -> Sums:
+def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, statistics: Statistics, n_values: int) -> Sums:
     """Sums of weights by value, of captions over the set and of captions beside each object.
 
     value: (n,) place of the value that each caption counts for, -1 for none. weight: (p,) of each pair of a caption and
@@ -241,7 +269,7 @@ def counted(data: Gendered, value: np.ndarray, weight: np.ndarray, ways: Statist
         data.objects,
         image_sums(image, n_images, value[caption], n_values, share),
         image_sums(image, n_images, column * n_values + value[caption], n_objects * n_values, weight),
-        ways,
+        statistics,
         int((value >= 0).sum()),
         np.bincount(column, minlength=n_objects),
     )
@@ -252,10 +280,10 @@ def sums_bytes(sums: Sums) -> bytes:
     return to_npz(sums.images, whole=sums.whole)
 
 
-def stored_estimates(data: bytes, ways: Statistics) -> dict[tuple[str, str], Estimate]:
+def stored_estimates(data: bytes, statistics: Statistics) -> dict[tuple[str, str], Estimate]:
     """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
     images, arrays = from_npz(data)
-    return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in ways.items()}
+    return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in statistics.items()}
 
 
 # rows
@@ -267,19 +295,19 @@ class Label:
 
     attribute: str
     model: str
-    encoder: str
-    condition: str
     method: str
+    encoder: str = ""
+    coverage: str = ""
 
     @classmethod
-    def of(cls, job: Job, encoder: str, method: str) -> Label:
-        return cls(job.attribute.name, job.spec.model, encoder, job.spec.condition, method)
+    def of(cls, job: Job, method: str, encoder: str = "") -> Label:
+        return cls(job.attribute.name, job.spec.model, method, encoder, job.spec.coverage)
 
 
 def set_rows(sums: Sums, label: Label) -> list[Result]:
     """A row for each metric and direction over the set."""
-    found = column_intervals(sums.whole, 1, sums.ways)
-    return [_row(key, own, 0, sums.n, label, label.condition) for key, own in found.items()]
+    found = column_intervals(sums.whole, 1, sums.statistics)
+    return [_row(key, own, 0, sums.n, label) for key, own in found.items()]
 
 
 def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
@@ -288,9 +316,11 @@ def outcome(sums: Sums, label: Label, notes: tuple[str, ...]) -> Outcome:
     return Outcome(set_rows(sums, label), arrays, notes)
 
 
-def outcome_estimates(workspace: Workspace, run: RunRow, ways: Callable[[Attribute], Statistics]):
+def outcome_estimates(
+    workspace: Workspace, run: RunRow, statistics: Callable[[Attribute], Statistics]
+) -> dict[tuple[str, str], Estimate]:
     """The values over the set again from what `outcome` left, by metric and direction."""
-    return stored_estimates(workspace.array(run.run_id, "sums"), ways(attribute_from(run.spec["attribute"])))
+    return stored_estimates(workspace.array(run.run_id, "sums"), statistics(attribute_from(run.spec.attribute)))
 
 
 def method(data: Gendered, further: str = "", which: str = "captions that name one value") -> str:
@@ -307,11 +337,11 @@ def note(data: Gendered, naming_one: int) -> str:
 
 
 def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
-    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS; condition is the object.
+    """A row for each metric, direction and object that a caption has, in RESULT_COLUMNS.
 
-    There is no interval for an object of fewer than 10 captions, where a bootstrap says too little of chance.
+    There is no interval for an object of fewer than 10 captions, for which a bootstrap says too little of chance.
     """
-    found = column_intervals(sums.by_object, len(sums.objects), sums.ways)
+    found = column_intervals(sums.by_object, len(sums.objects), sums.statistics)
     rows = [
         _row(key, own, place, int(sums.n_by_object[place]), label, sums.objects[place]).row()
         for key, own in found.items()
@@ -321,7 +351,7 @@ def object_rows(sums: Sums, label: Label) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
 
 
-def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, condition: str) -> Result:
+def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, name: str = "") -> Result:
     low, high = own.low[place], own.high[place]
     defined = bool(np.isfinite(low)) and n >= FEWEST
     return Result(
@@ -331,9 +361,59 @@ def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, c
         value=float(own.value[place]),
         encoder=label.encoder,
         direction=key[1],
-        condition=condition,
+        coverage=label.coverage,
+        object=name,
         n=n,
         method=label.method,
         ci_low=float(low) if defined else None,
         ci_high=float(high) if defined else None,
+    )
+
+
+# plain texts
+
+
+@dataclass(frozen=True)
+class TextJob:
+    """Plain texts for a measure that needs neither images nor human captions (`Measure.of_texts`).
+
+    data: texts with the value that counts and their objects. options: of the measure; models are named as a user names
+    them. lead: what stands before a text that names no value, '' if such texts do not count. method: data and what is
+    said further, to what rows rest on, in words.
+    """
+
+    data: Gendered
+    attribute: Attribute
+    options: Any
+    lead: str
+    method: Callable[[Gendered, str], str]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class TextSums:
+    """What a measure gives of plain texts. encoder, method: as rows name them."""
+
+    sums: Sums
+    method: str
+    encoder: str = ""
+
+
+# metrics
+
+
+def ratio_metric(name: str, title: str, source: str, explanation: str, needs: Needs = NOTHING_MORE) -> Metric:
+    """A metric that is each value's share of something: 1 / K means no bias."""
+    return Metric(name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation, needs=needs)
+
+
+def estimator_metrics(
+    name: str, count: str, title: str, what: str, source: str, needs: Needs = NOTHING_MORE
+) -> tuple[Metric, Metric]:
+    """The shares and the counts of captions that go with each value. what: which captions."""
+    return (
+        ratio_metric(name, f"{title}, ratio to each value", source, f"{what}, of those of all values.", needs),
+        Metric(
+            count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.", needs=needs
+        ),
     )

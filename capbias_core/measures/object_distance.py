@@ -1,17 +1,33 @@
-"""Runs of the family 'object_distance': Gender Object Distance of captions, under a sentence encoder."""
+"""Gender Object Distance of captions, under a sentence encoder."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from capbias_core.aggregate import Estimate
-from capbias_core.measures.base import Job, Outcome, Progress
-from capbias_core.measures.caption_variants import Texts, frozen_forms, score_sums, score_ways, similarities, texts_of
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome
+from capbias_core.measures.caption_variants import (
+    EncoderChoices,
+    Texts,
+    frozen_forms,
+    score_metrics,
+    score_statistics,
+    score_sums,
+    similarities,
+    text_model,
+    texts_of,
+    variants_of_texts,
+)
+from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     IMAGE,
+    PAPER,
     Gendered,
     Label,
     Sums,
+    TextJob,
+    TextSums,
     gendered,
     method,
     note,
@@ -19,30 +35,50 @@ from capbias_core.measures.gender_score_common import (
     outcome_estimates,
 )
 from capbias_core.prepare.variants import FORMS_METHOD
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import RunRow, Workspace
 
 METRIC = "gender_object_distance"
 
+METRICS = score_metrics(
+    METRIC,
+    "Gender Object Distance",
+    (-1, 1),
+    f"{PAPER}, section 3",
+    "Cosine (closeness, though the paper says distance) of the caption with the value's words and the object, under a "
+    "sentence encoder. Averaged over captions and their objects.",
+)
 
-def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
+
+@dataclass(frozen=True)
+class DistanceOptions(EncoderChoices):
+    """Choices of Gender Object Distance."""
+
+
+def freeze(workspace: Workspace, collection: str, options: DistanceOptions, attribute: Attribute) -> DistanceOptions:
     """The options with the encoder by its content, and the words that are put in each other's place."""
-    encoder = model_option(workspace, "sentence_encoder", options.get("sentence_encoder"))
-    return options | {"sentence_encoder": encoder, "forms": frozen_forms(attribute)}
+    encoder = model_option(workspace, "sentence_encoder", options.sentence_encoder)
+    return options.with_(sentence_encoder=encoder, forms=frozen_forms(attribute))
 
 
 def run(job: Job) -> Outcome:
     """The cosine of every variant of a caption and every object beside it."""
-    options = job.spec.options
+    options = job.options
     named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
     data = named.with_objects()
-    texts = texts_of(data, job.attribute, options["forms"])
-    path = model_path(job.workspace, options["sentence_encoder"])
+    texts = texts_of(data, job.attribute, options.forms)
+    path = model_path(job.workspace, options.sentence_encoder)
     sums = distances(data, texts, path, job.attribute, job.progress)
-    name = options["sentence_encoder"]["name"]
-    label = Label.of(job, name, method(data, f"; {FORMS_METHOD}"))
+    label = Label.of(job, method(data, f"; {FORMS_METHOD}"), options.sentence_encoder["name"])
     return outcome(sums, label, (note(data, len(named.captions)),))
+
+
+def of_texts(job: TextJob) -> list[TextSums]:
+    """The cosine of every variant of a plain text and every object that it names."""
+    data, texts, how = variants_of_texts(job)
+    files = text_model("sentence_encoder", job.options.sentence_encoder)
+    return [TextSums(distances(data, texts, files.path, job.attribute, job.progress), how, files.name)]
 
 
 def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress) -> Sums:
@@ -52,9 +88,27 @@ def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, pro
     progress(0.0, "loading the sentence encoder")
     encode = SentenceEncoder(path).encode
     cosines = similarities(data, texts, encode, lambda share: progress(share, "reading captions"))
-    return score_sums(data, cosines, score_ways(METRIC, attribute))
+    return score_sums(data, cosines, score_statistics(METRIC, attribute))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The values over the set again, by metric and direction."""
-    return outcome_estimates(workspace, run, partial(score_ways, METRIC))
+    return outcome_estimates(workspace, run, partial(score_statistics, METRIC))
+
+
+MEASURE = Measure(
+    name="object_distance",
+    title="Gender Object Distance",
+    place=11,
+    metrics=METRICS,
+    groups=(Group("god", "Gender Object Distance", tuple(own.name for own in METRICS)),),
+    options=DistanceOptions,
+    needs=Needs(objects="optional", words="every"),
+    cost=per_image(100.0),
+    run=run,
+    estimates=estimates,
+    freeze=freeze,
+    per_object=True,
+    of_texts=of_texts,
+    in_process=False,
+)

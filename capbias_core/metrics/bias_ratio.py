@@ -2,20 +2,22 @@
 
     ratio_a = s_a / sum_b s_b
 
-s_a: what belongs to the value a: captions that name it, or a score of it. Range [0, 1]; the neutral point is 1 / K for
+s_a: what belongs to value a: the captions that name it, or its score. Range [0, 1]; the neutral point is 1 / K for
 K values. Images need not show each value equally often, so compare a ratio of counts with that of the human captions.
 
->>> bias_ratio(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
+>>> bias_ratio([[1, 3], [0, 0]]).tolist()
 [[0.25, 0.75], [nan, nan]]
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def bias_ratio(scores: np.ndarray) -> np.ndarray:
-    """(..., K) scores or counts, one a value, to (..., K) shares; nan where a score is negative or all are 0."""
+def bias_ratio(scores: ArrayLike) -> np.ndarray:
+    """(..., K) scores or counts, one per value, to (..., K) shares; nan if a score is negative or all are 0."""
+    scores = np.asarray(scores)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = scores / scores.sum(axis=-1, keepdims=True)
     return np.where((scores < 0).any(axis=-1, keepdims=True), np.nan, shares)

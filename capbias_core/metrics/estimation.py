@@ -6,16 +6,22 @@ A caption's gendered words are masked and each value's words put in their place;
 Score, by the language model alone or by a masked language model. Range [0, n]; equal counts are the neutral point. The
 estimate is what text and objects suggest to these models, never who is on the image.
 
->>> chosen(np.array([[0.2, 0.1], [0.3, 0.4], [0.5, 0.5]])).sum(axis=0).tolist()
+>>> estimation([[0.2, 0.1], [0.3, 0.4], [0.5, 0.5]]).tolist()
 [1, 1]
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+
+def estimation(scores: ArrayLike) -> np.ndarray:
+    """(n, K) scores of the variants of n captions to (K,) counts of captions; a tie counts for no value."""
+    return chosen(np.asarray(scores)).sum(axis=0)
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:
-    """(n, K) scores of the variants to (n, K) booleans: the value whose variant scores highest, none where two do."""
+    """(n, K) scores of the variants to (n, K) booleans: the value whose variant scores highest, none if two do."""
     best = scores == scores.max(axis=1, keepdims=True)
     return best & (best.sum(axis=1, keepdims=True) == 1)

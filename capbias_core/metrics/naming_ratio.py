@@ -6,16 +6,17 @@ m_ia, h_ia: the share of the model's and of the human captions of the image i th
 Range [0, inf); the neutral point is 1. The paper prints it in Table 3 and calls it leakage; what other papers call
 leakage is an attacker's accuracy, so it has a name of its own here.
 
->>> naming_ratio(np.array([792.0, 408.0]), np.array([930.0, 291.0])).round(2).tolist()
+>>> naming_ratio([792, 408], [930, 291]).round(2).tolist()
 [0.85, 1.4]
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def naming_ratio(model: np.ndarray, human: np.ndarray) -> np.ndarray:
-    """(...) counts of both sides to their quotient; nan or inf where no human caption names the value."""
+def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
+    """(...) counts of both sides to their quotient; nan or inf if no human caption names the value."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return model / human
+        return np.asarray(model) / np.asarray(human)

@@ -6,19 +6,21 @@ AnonymousBench asks people whether a caption of a photograph without a recognisa
 words decide (those of LIC, CVPR 2022, appendix B), so a caption that only hints counts as naming none. Range [0, 1],
 shown x100; neutral point 0: nothing on such a photograph tells the value. Lower is better.
 
->>> names = np.array([[True, False], [False, False], [True, True], [False, False]])
->>> evidence = Naming(("1", "2", "3", "4"), np.arange(4), np.zeros(4, int), names)
->>> float(naming_share(evidence).numerator.sum() / naming_share(evidence).denominator.sum())
+>>> naming_share([[True, False], [False, False], [True, True], [False, False]])
 0.5
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import Naming, Ratio
+
+def naming_share(names: ArrayLike) -> float:
+    """names: (n, K) booleans, which values each caption names."""
+    return float(names_any(np.asarray(names)).mean())
 
 
-def naming_share(evidence: Naming) -> Ratio:
-    """Numerator: 1 for a caption that names any value. Denominator: 1 a caption. The labels are not read."""
-    return Ratio(evidence.names.any(axis=1).astype(float), np.ones(len(evidence.names)))
+def names_any(names: np.ndarray) -> np.ndarray:
+    """(n,) 1 for a caption that names any value, else 0."""
+    return names.any(axis=1).astype(float)

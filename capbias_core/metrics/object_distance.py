@@ -2,20 +2,22 @@
 
     distance = (a . b) / (|a| |b|)
 
-The paper calls the cosine similarity a distance; it is one of closeness. a: the vector of a gendered caption (sentence
-level) or of a gender word (word level); b: that of an object. Range [-1, 1]; 0 is unrelated. One value alone has no
-neutral point: compare the values of the attribute with each other and with a neutral word.
+The paper calls the cosine similarity a distance, but it measures closeness. a: the vector of a gendered caption
+(sentence level) or of a gender word (word level); b: that of an object. Range [-1, 1]; 0 is unrelated. One value alone
+has no neutral point: compare the values of the attribute with each other and with a neutral word.
 
->>> object_distance(np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([[4.0, 3.0], [1.0, 0.0]])).tolist()
+>>> object_distance([[3, 4], [0, 2]], [[4, 3], [1, 0]]).tolist()
 [0.96, 0.0]
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def object_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def object_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """(..., d) vectors, row by row, to (...) cosines; nan for a vector of zeros."""
+    a, b = np.asarray(a), np.asarray(b)
     with np.errstate(invalid="ignore", divide="ignore"):
         return (a * b).sum(axis=-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))

@@ -9,47 +9,27 @@ Words are counted as often as they occur, special tokens such as the mask among 
 share of contextual substitutions (Figure 1) grows with delta: near 0 captions lose words, near 100 words become
 unrelated ones, so higher is better only beside METEOR_aligned. Of unknown_share, lower is better.
 
->>> evidence = Substitutions(("1",), np.array([0, 0]), np.array([[4, 1, 0], [6, 1, 2]]), np.array([0.9, 0.5]))
->>> parts = contextual_share(evidence)  # two of four words outside the vocabulary
->>> float(parts.numerator.sum() / parts.denominator.sum())
+>>> contextual_share(substituted=[1, 1], unknown=[0, 2])  # two of four words outside the vocabulary
 0.5
->>> parts = unknown_share(evidence)  # two of ten words
->>> float(parts.numerator.sum() / parts.denominator.sum())
+>>> unknown_share(unknown=[0, 2], words=[4, 6])  # two of ten words
 0.2
->>> float(similarity(evidence).numerator.mean())
-0.7
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-
-from capbias_core.metrics.base import Ratio
-
-
-@dataclass(frozen=True)
-class Substitutions:
-    """What alignment did to each caption. image: (n,) positions in `images`. counts: (n, 3) words, words substituted by
-    a word, words that became <unk>. meteor: (n,) likeness to the original in [0, 1], nan where it was not computed."""
-
-    images: tuple[str, ...]
-    image: np.ndarray
-    counts: np.ndarray
-    meteor: np.ndarray
+from numpy.typing import ArrayLike
 
 
-def contextual_share(evidence: Substitutions) -> Ratio:
-    """Numerator: words substituted by a word. Denominator: words outside the captioner's vocabulary."""
-    return Ratio(evidence.counts[:, 1].astype(float), evidence.counts[:, 1:].sum(axis=1).astype(float))
+def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
+    """Words of each caption that were substituted by a word, and that became <unk>. nan if there are none of either."""
+    return _share(np.sum(substituted), np.sum(substituted) + np.sum(unknown))
 
 
-def unknown_share(evidence: Substitutions) -> Ratio:
-    """Numerator: words that became <unk>. Denominator: all words."""
-    return Ratio(evidence.counts[:, 2].astype(float), evidence.counts[:, 0].astype(float))
+def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
+    """Words of each caption that became <unk>, and all of its words. nan if there are none."""
+    return _share(np.sum(unknown), np.sum(words))
 
 
-def similarity(evidence: Substitutions) -> Ratio:
-    """Numerator: METEOR between each caption before and after. Denominator: 1 a caption."""
-    return Ratio(evidence.meteor, np.ones(len(evidence.meteor)))
+def _share(part: np.number, whole: np.number) -> float:
+    return float(part / whole) if whole else float("nan")
