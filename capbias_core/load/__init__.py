@@ -1,23 +1,22 @@
 """Files of captions and labels to tables, with every fault counted and named; nothing in a file is ever run.
 
-To add a format, write its two functions (column names; rows of chosen columns), name it in `FORMATS`, and let
-`sniff` recognise it.
+To add a format, write its file here: a module with `READERS` is found by itself (see reader.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import coco, jsonl, lic_release, tabular
 from capbias_core.load.boxes import box_rows, choose_boxes, is_boxes, objects_of_boxes
 from capbias_core.load.captions import caption_table
+from capbias_core.load.coco import CAPTIONS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.labels import attribute_table
 from capbias_core.load.objects import choose_objects, object_rows, read_instances
+from capbias_core.load.reader import Reader
 from capbias_core.load.report import (
     AttributeReport,
     ImportReport,
@@ -28,17 +27,17 @@ from capbias_core.load.report import (
     report_objects,
     report_segments,
 )
-from capbias_core.load.rows import Choose, Rows, choose_captions, choose_labels, guess_columns
-from capbias_core.load.sniff import sniff
+from capbias_core.load.rows import choose_captions, choose_labels, guess_columns
+from capbias_core.load.sniff import reader_of, readers
 from capbias_core.types import AttributeTable, BoxTable, CaptionTable, ObjectTable
 
 __all__ = [
     "FORMATS",
     "AttributeReport",
     "Detected",
-    "Format",
     "ImportReport",
     "ObjectReport",
+    "Reader",
     "SegmentReport",
     "detect",
     "normalise_image_id",
@@ -53,25 +52,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Format:
-    """title: as shown. columns: the names in a file. read: the chosen columns of a file, row by row."""
-
-    title: str
-    columns: Callable[[Path], tuple[str, ...]]
-    read: Callable[[Path, Choose], Rows]
-
-
-FORMATS = {
-    "coco_results": Format("COCO results (JSON)", coco.record_columns, coco.read_records),
-    "coco_captions": Format("COCO captions (JSON)", coco.annotation_columns, coco.read_annotations),
-    "json_records": Format("JSON list of records", coco.record_columns, coco.read_records),
-    "lic_release": Format("LIC release (pickle)", lic_release.lic_columns, lic_release.read_lic),
-    "csv": Format("CSV", tabular.delimited_columns, tabular.read_delimited),
-    "tsv": Format("TSV", tabular.delimited_columns, tabular.read_delimited),
-    "jsonl": Format("JSON Lines", jsonl.line_columns, jsonl.read_lines),
-    "parquet": Format("Parquet", tabular.parquet_columns, tabular.read_parquet),
-}
+# Name -> reader, in the order in which they are asked.
+FORMATS = readers()
 KINDS = ("generated", "reference")
 
 
@@ -88,9 +70,9 @@ class Detected:
 def detect(path: Path) -> Detected:
     """Format and columns of a file, by its content. Raises CapbiasError for a file that cannot be loaded."""
     path = Path(path)
-    name = sniff(path)
-    columns = FORMATS[name].columns(path)
-    return Detected(name, columns, guess_columns(columns))
+    reader = reader_of(path)
+    columns = reader.columns(path)
+    return Detected(reader.name, columns, guess_columns(columns))
 
 
 def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind: str = "generated") -> CaptionTable:
@@ -104,7 +86,7 @@ def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind
     if kind not in KINDS:
         raise unknown_name("kind of captions", kind, KINDS)
     choose = partial(choose_captions, file=path.name, given=columns or {})
-    return caption_table(FORMATS[sniff(path)].read(path, choose), path.name, drop_repeats=kind == "generated")
+    return caption_table(reader_of(path).read(path, choose), path.name, drop_repeats=kind == "generated")
 
 
 def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
@@ -114,13 +96,13 @@ def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
     without image ids, labels or a usable row.
     """
     path = Path(path)
-    name = sniff(path)
-    if name == "coco_captions":
+    reader = reader_of(path)
+    if reader.name == CAPTIONS:
         raise CapbiasError(
-            f"{path.name}, {FORMATS[name].title}", "a table of labels, one row an image", "Load it as captions."
+            f"{path.name}, {reader.title}", "a table of labels, one row an image", "Load it as captions."
         )
     choose = partial(choose_labels, file=path.name, id_column=id_column)
-    return attribute_table(FORMATS[name].read(path, choose), path.name)
+    return attribute_table(reader.read(path, choose), path.name)
 
 
 def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
@@ -130,13 +112,13 @@ def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
     a file that is none of these, or names no object.
     """
     path = Path(path)
-    name = sniff(path)
-    if name == "coco_captions":
+    reader = reader_of(path)
+    if reader.name == CAPTIONS:
         return read_instances(path)
-    if is_boxes(FORMATS[name].columns(path)):
+    if is_boxes(reader.columns(path)):
         return objects_of_boxes(read_boxes(path))
     choose = partial(choose_objects, file=path.name, id_column=id_column)
-    return object_rows(FORMATS[name].read(path, choose), path.name)
+    return object_rows(reader.read(path, choose), path.name)
 
 
 def read_boxes(path: Path) -> BoxTable:
@@ -146,4 +128,4 @@ def read_boxes(path: Path) -> BoxTable:
     """
     path = Path(path)
     choose = partial(choose_boxes, file=path.name)
-    return box_rows(FORMATS[sniff(path)].read(path, choose), path.name)
+    return box_rows(reader_of(path).read(path, choose), path.name)

@@ -10,9 +10,12 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, whole_text
 from capbias_core.load.ids import described
+from capbias_core.load.reader import Head, Reader
 from capbias_core.load.rows import Choose, Rows, listed, names_of, rows_of_records
 
 SAMPLE = 50
+CAPTIONS = "coco_captions"
+KEY = re.compile(r'"(?:images|annotations)"\s*:\s*\[')
 OUTLINE = re.compile(r'("segmentation"\s*:\s*)(\[[^"{}]*\])')
 BETWEEN = re.compile(r"[\s,]*")
 SHAPES = 'a list of {"image_id", "caption"}, or an object with "images" and "annotations" (COCO captions)'
@@ -129,3 +132,27 @@ def annotation_columns(path: Path) -> tuple[str, ...]:
 def read_annotations(path: Path, choose: Choose) -> Rows:
     """The annotations of a COCO captions file; record numbers count annotations."""
     return rows_of_records(annotations_of(path), choose, path.name)
+
+
+def _is_annotations(head: Head) -> bool:
+    """An object of JSON that is no line of JSON Lines (which are asked for before). Raises CapbiasError for others."""
+    if not head.text.startswith("{"):
+        return False
+    if not KEY.search(head.text):
+        raise wrong_shape(head.path, parse(head.path))
+    return True
+
+
+def _is_list(head: Head) -> bool:
+    return head.text.startswith("[") or head.ending == ".json"
+
+
+def _is_results(head: Head) -> bool:
+    return _is_list(head) and {"image_id", "caption"} <= set(record_columns(head.path))
+
+
+READERS = (
+    Reader(CAPTIONS, "COCO captions (JSON)", _is_annotations, annotation_columns, read_annotations, place=4),
+    Reader("coco_results", "COCO results (JSON)", _is_results, record_columns, read_records, place=5),
+    Reader("json_records", "JSON list of records", _is_list, record_columns, read_records, place=6),
+)

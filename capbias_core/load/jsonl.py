@@ -12,7 +12,10 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.coco import SAMPLE
 from capbias_core.load.files import text_lines
 from capbias_core.load.ids import described
-from capbias_core.load.rows import Choose, RowErrors, Rows, names_of
+from capbias_core.load.reader import Head, Reader
+from capbias_core.load.rows import Choose, RowErrors, Rows, guess_columns, names_of
+
+ENDINGS = (".jsonl", ".ndjson")
 
 
 def parsed_line(line: str) -> Any:
@@ -65,3 +68,19 @@ def _refuse(path: Path, faults: RowErrors) -> tuple[str, ...]:
         'one object a line, such as {"image_id": 785, "caption": "a woman on skis"}',
         "Write the file again, one record a line.",
     )
+
+
+def _is_lines(head: Head) -> bool:
+    """Whether the first line is a whole record: an object that is not all of a COCO file."""
+    if not head.text.startswith("{"):
+        return False
+    lines = [line for line in head.text.split("\n", 2)[:2] if line.strip()]
+    try:
+        first = parsed_line(lines[0])
+    except ValueError:
+        first = None
+    is_record = isinstance(first, dict) and "annotations" not in first
+    return head.ending in ENDINGS or bool(is_record and (len(lines) > 1 or guess_columns(first)["image_id"]))
+
+
+READERS = (Reader("jsonl", "JSON Lines", _is_lines, line_columns, read_lines, place=3),)

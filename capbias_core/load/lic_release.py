@@ -15,6 +15,7 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
+from capbias_core.load.reader import Head, Reader
 from capbias_core.load.rows import Choose, Rows, names_of, rows_of_records
 
 MOST_BYTES = 512 << 20
@@ -33,10 +34,11 @@ NAMING_OPCODES = ("GLOBAL", "STACK_GLOBAL", "INST")
 MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def looks_pickled(head: bytes, ending: str) -> bool:
+def looks_pickled(head: Head) -> bool:
     """A protocol header (protocol 2 to 5), the start of a list in protocol 0 or 1, or the ending of a pickle."""
-    return (head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
-        head.startswith((b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")) or ending in ENDINGS
+    data = head.data
+    return (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
+        data.startswith((b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")) or head.ending in ENDINGS
     )
 
 
@@ -152,3 +154,6 @@ def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
         or "lists and dicts of text and numbers, as in the LIC release; nothing else, since a pickle can run code",
         "Write the captions as JSON, CSV or Parquet instead.",
     )
+
+
+READERS = (Reader("lic_release", "LIC release (pickle)", looks_pickled, lic_columns, read_lic, place=2),)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, text_lines
+from capbias_core.load.reader import Head, Reader
 from capbias_core.load.rows import Choose, RowErrors, Rows, listed
 
+ENDINGS = (".csv", ".tsv")
 DELIMITERS = (",", "\t", ";")
 MOST_ROWS = 50_000_000
 
@@ -148,3 +150,24 @@ def _broken(path: Path, error: Exception) -> CapbiasError:
     return CapbiasError(
         f"{path.name}, a Parquet file that is broken ({reason})", "a whole Parquet file", "Write it again."
     )
+
+
+def _is_parquet(head: Head) -> bool:
+    return head.data.startswith(b"PAR1")
+
+
+def _is_table(head: Head) -> bool:
+    """By its ending, or where the first lines have one width."""
+    return head.ending in ENDINGS or same_width(head.path)
+
+
+def _is_tsv(head: Head) -> bool:
+    delimiter, names = table_header(head.path)
+    return (delimiter == "\t" or (len(names) == 1 and head.ending == ".tsv")) and _is_table(head)
+
+
+READERS = (
+    Reader("parquet", "Parquet", _is_parquet, parquet_columns, read_parquet, place=1),
+    Reader("tsv", "TSV", _is_tsv, delimited_columns, read_delimited, place=7),
+    Reader("csv", "CSV", _is_table, delimited_columns, read_delimited, place=8),
+)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import FORMATS
 from capbias_core.load.captions import caption_fault
 from capbias_core.load.files import whole_text
 from capbias_core.load.labels import label_text
 from capbias_core.load.rows import chosen_column, guess_columns, listed
-from capbias_core.load.sniff import sniff
+from capbias_core.load.sniff import reader_of
 
 LINES = ".txt"
 
@@ -33,7 +32,7 @@ def read_texts(
         names.extend([chosen_column(path.name, columns, label_column)] if label_column else [])
         return tuple(dict.fromkeys(names))
 
-    values = FORMATS[sniff(path)].read(path, choose).values
+    values = reader_of(path).read(path, choose).values
     texts = values[names[0]]
     kept = [place for place, text in enumerate(texts) if not caption_fault(text) and text.strip()]
     labels = [label_text(values[names[1]][place]) for place in kept] if label_column else None
