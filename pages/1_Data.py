@@ -172,7 +172,7 @@ def _vectors(engine: Engine, collection: str) -> None:
 
 
 def _offer(engine: Engine, path: Path, kind: str, collection: str) -> None:
-    st.subheader("2 · What it is taken for")
+    st.subheader("2 · Detected as")
     if kind == SEGMENTS or (
         kind == "objects" and sniff(path) == "coco_captions"
     ):  # no columns to choose, and too large to read twice
@@ -369,7 +369,7 @@ def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
 
 
 def _kept(engine: Engine) -> None:
-    st.subheader("What is kept")
+    st.subheader("Your data")
     items = engine.workspace.items()[::-1]  # what was just kept comes first
     if not items:
         note("Nothing yet.")
@@ -391,9 +391,9 @@ def _kept(engine: Engine) -> None:
         }
     )
     event = draw_table(
-        table, on_select="rerun", selection_mode="single-row", key="kept", alt="What is kept", row_height=None
+        table, on_select="rerun", selection_mode="single-row", key="kept", alt="Your data", row_height=None
     )
-    note("Runs: those that read it. Select a row to delete it.")
+    note("Used by: how many runs read it. Select a row to delete it.")
     for item in items:
         if outdated(engine.workspace, item):
             note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")

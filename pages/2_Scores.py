@@ -18,7 +18,7 @@ from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import best_first, interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, measure, named_notes, readings_warning, ties
+from capbias_core.present.sentence import answer, measure, named_notes, ties, variants_warning
 from capbias_core.present.table import scores_table, to_csv, to_latex
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
@@ -203,7 +203,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
     for line in named_notes([(run.spec.model, run.notes) for run in measured.values()]):
         note(line)
-    if warning := readings_warning(rows):
+    if warning := variants_warning(rows):
         note(warning)
 
 

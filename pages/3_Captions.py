@@ -169,7 +169,7 @@ def _one_image(
         _, first, place = shown[0]
         label = first.attribute.values[int(first.table.at[place, "label"])]
         note(
-            f"Labelled {label}. The number is the probability that attackers give their guess; they did not train on "
+            f"Labelled {label}. The number shows how confident the attackers are in their guess; they did not train on "
             "this image."
         )
         st.html(legend(first.attribute))
@@ -261,7 +261,7 @@ def _rescored(after: Rescored, before: Rescored, attribute: Attribute, text: str
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
     """The corpus table; a click lists the captions with the word."""
-    st.subheader("Words over the set")
+    st.subheader("Most revealing words")
     attribute = own.attribute
     table = cached.words(engine.folder, run.run_id)
     smallest = st.number_input("In at least this many captions", 1, None, 10, key="smallest", bind="query-params")

@@ -47,7 +47,9 @@ def main() -> None:
         st.session_state["checked"] = text
     if st.session_state.get("checked") != text:
         right.empty()
-        note("Check says what the text holds, or what is wrong with it, and tries its words on the kept captions.")
+        note(
+            "Check the attribute: what the text defines, any mistake in it, and which of its words your captions have."
+        )
     else:
         _checked(engine, text, right)
     _kept(engine, chosen)

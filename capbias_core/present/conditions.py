@@ -24,7 +24,7 @@ WHAT = {
     "part": "a part of the person",
     "segment": "the person's outline",
     "box": "the person's box",
-    "person": "somebody else's mask of the person",
+    "person": "person mask from another source",
     "object": "an object",
     "both": "person and object",
 }
@@ -89,7 +89,7 @@ def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
     basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
     return (
         f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
-        f"{changes}. {_pairing(own)}; an interval that holds 0 tells no change. {basis}."
+        f"{changes}. {_pairing(own)}; an interval containing 0 shows no clear change. {basis}."
     )
 
 

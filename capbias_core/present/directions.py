@@ -20,7 +20,7 @@ ADVICE = {
     FIRST: "values without their usual objects",
     SECOND: "objects with the other value",
     NEITHER: "none by this metric",
-    UNDECIDED: "cannot be told: an interval holds 0",
+    UNDECIDED: "cannot be told: an interval contains 0",
 }
 QUADRANTS = {
     BOTH: ("both ways:<br>collect both", 1, 1),

@@ -62,9 +62,18 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
     where = f"As printed in {printed}, the" if printed else "The"
     told = f"{where} sign of {first} changes with the encoder for {_share(own.turned, own)}{_open(own)}"
     told += "".join(f", that of {name} for {_share(other.turned, other, own)}{_open(other)}" for name, other in others)
-    moved = ", ".join(f"by {name} {_share(other.moved, other, own)}" for name, other in judged.items())
     names = ", ".join(dict.fromkeys(name for other in judged.values() for name in other.encoders))
-    return Answer(f"{told}.", f"Captioners that change places: {moved}. Encoders: {names}. {_rule(printed)}")
+    return Answer(f"{told}.", f"{_moved(judged)} Encoders: {names}. {_rule(printed)}")
+
+
+def _moved(judged: dict[str, Sensitivity]) -> str:
+    """`The ranking changes for all 13 captioners.`, or for how many by which metric."""
+    if all(len(own.moved) == len(own.judged) > 0 for own in judged.values()):
+        return f"The ranking changes for all {max(len(own.judged) for own in judged.values())} captioners."
+    if not any(own.moved for own in judged.values()):
+        return "The ranking changes for no captioner."
+    by = " and ".join(f"{_share(own.moved, own)} by {name}" for name, own in judged.items())
+    return f"The ranking changes for {by}."
 
 
 def _share(models: list[str], own: Sensitivity, said: Sensitivity | None = None) -> str:
@@ -85,17 +94,17 @@ def _rule(printed: str) -> str:
     if printed:
         return "Printed without intervals: signs and order are those of the values alone."
     return (
-        "A sign changes where the 95% interval of one encoder lies above the neutral point and that of another below; "
-        "two captioners change places where one encoder is sure that the first is higher and another that it is lower "
-        "(paired over images, Holm-corrected)."
+        "A sign changes if the 95% interval of one encoder lies above the neutral point and that of another below; "
+        "the ranking changes if one encoder places the first of two captioners clearly higher and another clearly "
+        "lower (paired over images, Holm-corrected)."
     )
 
 
 def devices_note(rows: pd.DataFrame) -> str:
-    """`Trained on cpu: lstm, rnn.`, from the methods of measured rows; '' where no network was trained."""
-    how = r"; trained on (\w+(?:, TF32)?(?:, deterministic algorithms)?)"
-    where = rows["method"].fillna("").str.extract(how)[0]
-    told = [f"Trained on {device}: {', '.join(sorted(set(own['encoder'])))}." for device, own in rows.groupby(where)]
+    """`Trained on cpu: lstm, rnn.`, from measured rows; '' where no network was trained."""
+    trained = rows[rows["device"].fillna("") != ""]
+    where = trained.groupby("device")["encoder"].agg(lambda own: ", ".join(sorted(set(own))))
+    told = [f"Trained on {device}: {names}." for device, names in where.items()]
     return " ".join(told)
 
 
@@ -362,8 +371,8 @@ def ranks_note(rows: pd.DataFrame) -> str:
     ranked, every = len(ranks_by_encoder(rows)), rows["model"].nunique()
     among = f"the {ranked} of {every} captioners that every encoder has scored" if ranked < every else "all captioners"
     return (
-        f"Ranks by value among {among}. Values that lie close together change ranks easily: thick are only the lines "
-        "of captioners that surely change places. Rank 1 is the lowest value."
+        f"Ranks by value among {among}. Values that lie close together change ranks easily: thick lines mark "
+        "captioners whose rank clearly changes. Rank 1 is the lowest value."
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from capbias_core.types import Attribute
 
-READINGS = ("DBAC", "DBAC_accuracy", "DBAC_code")
+DBAC_VARIANTS = ("DBAC", "DBAC_accuracy", "DBAC_code")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Answer:
 
 
 def number(value: float, decimals: int = 1) -> str:
-    """So many decimals, with a real minus sign."""
+    """A number with these decimals and a real minus sign."""
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
@@ -41,22 +41,34 @@ def verdict(low: float, high: float, trained: bool | None) -> str:
 
 
 def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title: str, trained: bool | None) -> Answer:
-    """The answer for one captioner from its result rows of one attacker and condition."""
+    """The answer for one captioner from its result rows of one attacker and coverage."""
     own = rows[rows["model"] == model].set_index("metric")
-    masked = f"with every {attribute.name} word masked, " if attribute.words else ""
-    basis = f"{int(own.iloc[0]['seeds'])} seeds, {int(own.iloc[0]['n']):,} test images a seed, {attacker_title}."
+    seeds, test = int(own.iloc[0]["seeds"]), int(own.iloc[0]["n"])
+    each = "with" if seeds == 1 else "each with"
+    basis = f"{seeds} seed{'' if seeds == 1 else 's'}, {each} {test:,} test images; {attacker_title}."
+    guessed = f"{_guessed(own, attribute)}; guessing alone gets {round(100 / len(attribute.values))} right"
     if "LIC" not in own.index:
         return Answer(
             f"{model}: LIC_M {interval(own.loc['LIC_M'])}, chance {number(attribute.chance)}.",
-            f"From its captions, {masked}an attacker names the labelled value this well. Without references nothing "
-            f"can be said about amplification. {basis}",
+            f"{guessed}. Without human captions nothing can be said about amplification. {basis}",
         )
+    human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
         _headline(own.loc["LIC"], model, attribute, trained),
-        f"From its captions, {masked}an attacker still names the labelled {attribute.name}: LIC_M "
-        f"{number(own.loc['LIC_M', 'value'])}, against LIC_D {number(own.loc['LIC_D', 'value'])} from the human "
-        f"captions of the same images; chance is {number(attribute.chance)}. {basis}{_unsteady(own.loc['LIC'])}",
+        f"{guessed}, and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
+        f"{number(own.loc['LIC_D', 'value'])}). {basis}{_unsteady(own.loc['LIC'])}",
     )
+
+
+def _guessed(own: pd.DataFrame, attribute: Attribute) -> str:
+    """What a classifier does with the captions, as somebody outside the field would ask. own: rows by metric."""
+    hidden = f"With every {attribute.name} word hidden, a classifier still" if attribute.words else "A classifier"
+    right = f"guesses the labelled {attribute.name} right for {_of_100(own.loc['SC'])} of 100 captions"
+    return f"{hidden} {right} (SC {number(own.loc['SC', 'value'])}, LIC_M {number(own.loc['LIC_M', 'value'])})"
+
+
+def _of_100(row: pd.Series) -> int:
+    return round(row["value"] * 100 / row["scale"])
 
 
 def _unsteady(row: pd.Series) -> str:
@@ -120,7 +132,10 @@ def ties(ranks: dict[str, tuple[int, int]]) -> str:
         return "All captioners can be told apart from one another."
     if all(span == (1, len(ranks)) for span in ranks.values()):
         return "No captioner can be told apart from another."
-    return "Captioners whose ranks overlap cannot be told apart (paired over images, Holm-corrected)."
+    return (
+        "A rank range covers the places that paired comparisons leave open (over images, Holm-corrected). Two "
+        "captioners with overlapping ranges may still differ."
+    )
 
 
 def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
@@ -137,17 +152,17 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     return [line if own == models else f"{', '.join(sorted(own))}: {line}" for line, own in said.items()]
 
 
-def readings_warning(rows: pd.DataFrame) -> str:
-    """Where the readings of DBAC were measured and their signs differ, both clear of 0, what each weighs; else ''."""
+def variants_warning(rows: pd.DataFrame) -> str:
+    """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
     found = []
-    for (model, direction), own in rows[rows["metric"].isin(READINGS)].groupby(["model", "direction"], sort=False):
+    for (model, direction), own in rows[rows["metric"].isin(DBAC_VARIANTS)].groupby(["model", "direction"], sort=False):
         signs = {bool(row.ci_low > 0) for row in own.itertuples() if row.ci_low > 0 or row.ci_high < 0}
         if len(signs) > 1:
             found.append(f"{model} {direction.replace('->', '→')}")
     if not found:
         return ""
     return (
-        f"The readings of DBAC disagree in sign ({', '.join(found)}). Its equations weigh each task word alone by how "
+        f"The variants of DBAC disagree in sign ({', '.join(found)}). Its equations weigh each task word alone by how "
         "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
-        "captions without any included. Name the reading with any number, and draw no conclusion from one alone."
+        "captions without any included. Name the variant with any number, and draw no conclusion from one alone."
     )

@@ -105,7 +105,7 @@ def tradeoff_note(printed: pd.DataFrame, measured: pd.DataFrame, against: str) -
     if printed[against].notna().any():
         printed_text = f"Printed: {_trend_text(trend(printed[against], printed['LIC']))} from Table 1; {paper}."
     else:
-        printed_text = f"Printed: {paper}; its points are drawn, and no number of theirs is printed."
+        printed_text = f"Printed: {paper}; the paper plots these points but gives no numbers."
     if measured.empty:
         return f"{printed_text} Measured: no LIC for gender in this collection."
     if measured[against].isna().all():

@@ -1,4 +1,4 @@
-"""Who computes a run: this process for light attackers, Dask's workers for the ones with torch.
+"""Run scheduling: this process for light attackers, Dask's workers for the ones with torch.
 
 The embedded cluster starts at the first run that needs torch; CAPBIAS_SCHEDULER names another one instead (its
 workers must see the workspace folder). Workers note their progress in the workspace, so that a reload, another

@@ -494,7 +494,7 @@ def _alive(heartbeat: float, now: float) -> bool:
 def _run_row(row: sqlite3.Row) -> RunRow:
     fields = {key: row[key] for key in row.keys() if key != "token"}  # noqa: SIM118 (a Row iterates over values)
     if row["status"] in ACTIVE and not _alive(row["heartbeat"], time.time()):
-        fields |= {"status": "died", "message": "its process ended without a word; repeat the run"}
+        fields |= {"status": "died", "message": "the process died unexpectedly; repeat the run"}
     lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
     return RunRow(**{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), **lists})
 

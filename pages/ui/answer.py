@@ -47,7 +47,7 @@ def answer_page() -> None:
     found = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
     if not found and active_runs(engine, collection):
         st.html(
-            '<div class="cb-answer"><b>Being measured.</b><p>The answer appears here by itself when the runs above are '
+            '<div class="cb-answer"><b>Running.</b><p>The answer appears here by itself when the runs above are '
             "done.</p></div>"
         )
         return
@@ -104,10 +104,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
 
 
 def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:
-    st.subheader("Words that give it away")
+    st.subheader(f"Which words reveal the {chosen.attribute.name}")
     run = caption_runs(engine.workspace, collection, chosen.attribute.name, chosen.attacker).get(model)
     if run is None:
-        note(f"No words yet for {model} with {chosen.attacker}. Open Scores and ask for scores and words.")
+        note(f"No words yet for {model} with {chosen.attacker}. Score them on the Scores page, with words.")
         return
     table = cached.words(engine.folder, run.run_id)
     top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)
