@@ -1,4 +1,4 @@
-"""AnonymousBench (ImageCaptioner2, section Which metric is better): photographs on which nobody's value is to be seen.
+"""AnonymousBench (ImageCaptioner2, section Which metric is better): photographs on which nobody's value can be seen.
 
 People say of each caption whether it lets them guess the value; without people, the share of captions that name one is
 given, and called a proxy. Other metrics are compared with either by Pearson's correlation over captioners.
@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import estimate
-from capbias_core.aggregate.consistency import alignment
+from capbias_core.analysis.consistency import alignment
 from capbias_core.errors import CapbiasError
-from capbias_core.metrics import Naming
-from capbias_core.metrics.naming_share import naming_share
+from capbias_core.metrics.evidence import Naming, Ratio
+from capbias_core.metrics.naming_share import names_any
 from capbias_core.prepare.tasks import encode
 from capbias_core.types import RESULT_COLUMNS, Attribute, Result
 
@@ -42,7 +42,7 @@ def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
     named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
     image, images = pd.factorize(frame["image_id"])
     evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
-    found = estimate(naming_share(evidence), evidence, SCALE)
+    found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE)
     low, high = found.interval()
     return Result(
         attribute=attribute.name,

@@ -15,7 +15,7 @@ SCORES = {"gender_score_estimation": "estimation", "gpt2_initial_bias": "languag
 
 
 def printed_as(row: dict) -> tuple[str, str, str]:
-    """Metric, direction and condition, as measured rows have them, of a printed row.
+    """Metric, direction and object, as measured rows have them, of a printed row.
 
     >>> printed_as({"metric": "ratio_to_m", "encoder": "", "condition": "bert_mlm"})
     ('masked_model_ratio', 'Male', '')

@@ -8,17 +8,19 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from capbias_core.analysis.read import current_runs, object_rows
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import RunSpec
+from capbias_core.measures import gender_score, object_distance
 from capbias_core.measures.gender_score_common import gendered
-from capbias_core.measures.object_cooccurrence import METRIC
+from capbias_core.measures.object_cooccurrence import COUNT, METRIC
+from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
-from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_from
+from capbias_core.types import Attribute, silent
+from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
-SCORED = ("object_distance", "gender_score")  # families of runs whose results stand beside the counts
+# The measures whose results the page shows beside the counts.
+SCORED = (object_distance.MEASURE.name, gender_score.MEASURE.name)
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,16 @@ def of_references(spec: RunSpec, references: Item) -> RunSpec:
 
 
 def ratios(workspace: Workspace, spec: RunSpec, within: str = "") -> Ratios:
-    """Co-occurrence of a run of its family; counted where it was not yet, in a second, and kept in the workspace.
+    """Co-occurrence of a run of its measure; counted in a second if it was not yet, and kept in the workspace.
 
     within: hash of other captions; only the images that they have too are counted, so that both can be compared.
     """
 
     def compute() -> dict:
-        job = job_of(workspace, spec, lambda share, text: None)
+        job = job_of(workspace, spec, silent)
         if within:
             job = replace(job, frame=job.frame[job.frame["image_id"].isin(workspace.frame(within)["image_id"])])
-        outcome = FAMILIES[spec.family].module.run(job)
+        outcome = MEASURES[spec.measure].run(job)
         overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
         values = attribute_from(spec.attribute).values
         return {
@@ -71,13 +73,13 @@ def ratios(workspace: Workspace, spec: RunSpec, within: str = "") -> Ratios:
 
 
 def _wide(rows: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
-    """Result rows of objects to one row an object (see Ratios)."""
-    shares, counts = (rows[rows["metric"] == name] for name in (METRIC, f"{METRIC}_count"))
+    """Result rows of objects to one row per object (see Ratios)."""
+    shares, counts = (rows[rows["metric"] == name] for name in (METRIC, COUNT))
     first = shares[shares["direction"] == values[0]]
-    table = pd.DataFrame({"object": first["condition"].to_numpy(), "captions": first["n"].to_numpy()})
+    table = pd.DataFrame({"object": first["object"].to_numpy(), "captions": first["n"].to_numpy()})
     for place, value in enumerate(values):
-        own = shares[shares["direction"] == value].set_index("condition").loc[table["object"]]
-        count = counts[counts["direction"] == value].set_index("condition").loc[table["object"]]
+        own = shares[shares["direction"] == value].set_index("object").loc[table["object"]]
+        count = counts[counts["direction"] == value].set_index("object").loc[table["object"]]
         table[f"count{place}"] = count["value"].to_numpy().astype(int)
         for name, column in (("share", "value"), ("low", "ci_low"), ("high", "ci_high")):
             table[f"{name}{place}"] = own[column].astype(float).to_numpy()
@@ -85,7 +87,7 @@ def _wide(rows: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
 
 
 def beside_human(own: Ratios, human: Ratios | None) -> pd.DataFrame:
-    """The rows of a model with `human_` columns for the same objects; missing where human captions have none."""
+    """The rows of a model with `human_` columns for the same objects; missing if human captions have none."""
     if human is None:
         return own.rows
     theirs = human.rows.add_prefix("human_").rename(columns={"human_object": "object"})
@@ -94,8 +96,8 @@ def beside_human(own: Ratios, human: Ratios | None) -> pd.DataFrame:
 
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
     """The captions that count for an object: image_id, names (the value), caption."""
-    job = job_of(workspace, spec, lambda share, text: None)
-    data = gendered(job.frame, job.attribute, job.objects(), spec.options)
+    job = job_of(workspace, spec, silent)
+    data = gendered(job.frame, job.attribute, job.objects(), job.options)
     place = data.objects.index(name) if name in data.objects else -1
     if place < 0:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
@@ -108,23 +110,22 @@ def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFram
 def scored_runs(workspace: Workspace, collection: str, model: str, attribute: Attribute) -> dict[str, RunRow]:
     """Newest finished runs of Gender Score and Gender Object Distance of one set, by metric and models."""
     found: dict[str, RunRow] = {}
-    for family in SCORED:
-        for run in current_runs(workspace, collection, family):
-            if run.spec["model"] == model and run.spec["attribute"]["name"] == attribute.name:
-                found.setdefault(f"{family} {_models(run)}", run)
+    for measure in SCORED:
+        for run in current_runs(workspace, collection, measure):
+            if run.spec.model == model and run.spec.attribute["name"] == attribute.name:
+                found.setdefault(f"{measure} {_models(run)}", run)
     return found
 
 
 def _models(run: RunRow) -> str:
-    options = run.spec["options"]
-    kinds = ("language_model", "masked_model", "sentence_encoder")
-    return ", ".join(options[kind]["name"] for kind in kinds if kind in options)
+    options = run.spec.options
+    return ", ".join(options[kind]["name"] for kind in KINDS if kind in options)
 
 
 def scores_by_object(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """One row an object, a column a metric and direction, such as `gender_score Male`; most captions first."""
+    """One row per object, one column per metric and direction, such as `gender_score Male`; most captions first."""
     rows = object_rows(workspace, run)
     rows["column"] = rows["metric"] + " " + rows["direction"]
-    order = rows.groupby("condition")["n"].max().sort_values(ascending=False).index
-    table = rows.pivot(index="condition", columns="column", values="value").loc[order]
-    return table[list(dict.fromkeys(rows["column"]))].reset_index(names="object")
+    order = rows.groupby("object")["n"].max().sort_values(ascending=False).index
+    table = rows.pivot(index="object", columns="column", values="value").loc[order]
+    return table[list(dict.fromkeys(rows["column"]))].reset_index()

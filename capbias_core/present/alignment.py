@@ -8,10 +8,9 @@ import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.errors import need
-from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.table import value_text
-from capbias_core.workspace.vectors import aligned_condition
+from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 HEIGHT = 380
 BAND = "rgba(59,130,208,.22)"
@@ -23,15 +22,14 @@ COMPARED = {
     "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
 }
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}
-CONSTANT = ("constant", ALL_IMAGES, WITH_REFERENCES)
 GREY_TEXT = f"color: {GREY}"
 
 
 def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
     """Contextual share and METEOR against delta: the primary captioner with its 95% band, the others in grey.
 
-    tables: captioner -> its sweep (a row a delta). The dotted line is METEOR under constant alignment, the dashed one
-    the delta that was chosen. METEOR is left out where it was not computed.
+    tables: captioner -> its sweep (a row per delta). The dotted line is METEOR under constant alignment, the dashed one
+    the delta that was chosen. METEOR is left out if it was not computed.
     """
     need("A chart", "plotly")
     from plotly.subplots import make_subplots
@@ -129,19 +127,18 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
 def side_by_side(
     measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: dict
 ) -> pd.DataFrame:
-    """One row a captioner and attacker: a metric of the human captions under constant and contextual alignment.
+    """One row per captioner and attacker: a metric of the human captions under constant and contextual alignment.
 
     All values x100. measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin
-    with `printed`. option: which contextual alignment. Empty where nothing was measured.
+    with `printed`. option: which contextual alignment. Empty if nothing was measured.
     """
     own = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
     own = own[own["direction"].isin(["", "A->T"])]
-    contextual = [aligned_condition(condition, option) for condition in (ALL_IMAGES, WITH_REFERENCES)]
+    titles = {CONSTANT: "constant", alignment_name(option): f"contextual, {option['name']}"}
     rows: dict[tuple, dict[str, str]] = {}
     for row in own.to_dict("records"):
-        for title, conditions in (("constant", CONSTANT), (f"contextual, {option['name']}", contextual)):
-            if row["condition"] in conditions:
-                rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(_hundredfold(row))
+        if (title := titles.get(row["alignment"])) is not None:
+            rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(_hundredfold(row))
     beside = _printed(printed, COMPARED[metric][0], attribute)
     table = pd.DataFrame(
         [

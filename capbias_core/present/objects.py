@@ -32,8 +32,8 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     found = [(place, _furthest(table, place, share)) for place, share in enumerate(overall)]
     shares = ", ".join(f"{value} {percent(share)}" for value, share in zip(attribute.values, overall, strict=True))
     support = (
-        f"Of {n:,} captions that name one value and an object: {shares}. The shares of an object mean little without "
-        "these: the labelled images need not show each value equally often, and the human captions stand beside."
+        f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the "
+        "counts, and compare them with the human captions: the labelled images need not show each value equally often."
     )
     told = [(place, row) for place, row in found if row is not None]
     if not told:
@@ -67,7 +67,7 @@ def _of_humans(row: pd.Series, place: int, value: str) -> str:
 
 
 def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
-    """One row an object: captions, how many name each value, the share of the last value (of each, for more than two)
+    """One row per object: captions, how many name each value, the share of the last value (of each, for more than two)
     with its interval, and the same of the human captions."""
     shown = {"object": table["object"], "captions": table["captions"]}
     shown |= {f"name {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
@@ -106,7 +106,7 @@ def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
 
 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
-    """A dot an object: the model's share of the last value against the human captions'; on the line they are equal."""
+    """One dot per object: the model's share of the last value against the human captions'; equal on the line."""
     need("A chart", "plotly")
     import plotly.graph_objects as go
 
@@ -156,7 +156,7 @@ def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):
                 marker_color=colour,
                 hovertext=[escape(name) for name in table["object"]],
             )
-    figure = _laid_out(figure, metric.replace("_", " ") + ", a point an object", "")
+    figure = _laid_out(figure, metric.replace("_", " ") + ", one point per object", "")
     return figure.update_layout(xaxis={"range": None, "autorange": True}, showlegend=False)
 
 
