@@ -10,20 +10,32 @@ import streamlit as st
 
 from capbias_core.resources import ICON
 
-PAGES = (
-    ("app.py", "Answer", "balance"),
-    ("pages/1_Data.py", "Data", "upload_file"),
-    ("pages/2_Scores.py", "Scores", "bar_chart"),
-    ("pages/3_Captions.py", "Captions", "notes"),
-    ("pages/7_Objects.py", "Objects", "category"),
-    ("pages/6_Directions.py", "Directions", "swap_horiz"),
-    ("pages/10_Encoders.py", "Encoders", "memory"),
-    ("pages/11_Masking.py", "Masking", "domino_mask"),
-    ("pages/8_Alignment.py", "Alignment", "compare_arrows"),
-    ("pages/5_Published.py", "Published", "menu_book"),
-    ("pages/9_Attributes.py", "Attributes", "tune"),
-    ("pages/4_Runs.py", "Runs", "pending_actions"),
-)
+ROOT = Path(__file__).resolve().parents[2]
+FRONT = ("app.py", "Answer")
+# Of a page that has none here a sheet of paper.
+ICONS = {
+    "Answer": "balance",
+    "Data": "upload_file",
+    "Scores": "bar_chart",
+    "Captions": "notes",
+    "Objects": "category",
+    "Directions": "swap_horiz",
+    "Encoders": "memory",
+    "Masking": "domino_mask",
+    "Alignment": "compare_arrows",
+    "Paper comparison": "menu_book",
+    "Attributes": "tune",
+    "Runs": "pending_actions",
+}
+OTHER_ICON = "article"
+
+
+@cache
+def navigation() -> tuple[tuple[str, str, str], ...]:
+    """Path, title and icon of each page: a file NUMBER_Title.py in pages/, in the order of the numbers."""
+    files = sorted((ROOT / "pages").glob("[0-9]*_*.py"), key=lambda file: int(file.name.partition("_")[0]))
+    found = [FRONT, *((f"pages/{file.name}", file.stem.partition("_")[2].replace("_", " ")) for file in files)]
+    return tuple((path, title, ICONS.get(title, OTHER_ICON)) for path, title in found)
 
 CSS = """<style>
 .block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
@@ -72,6 +84,6 @@ def _code_for_later() -> str:
 
 def _navigation() -> None:
     """Links to the pages; the collection stays, since it is bound to the URL."""
-    for path, label, icon in PAGES:
+    for path, label, icon in navigation():
         st.sidebar.page_link(path, label=label, icon=f":material/{icon}:")
     st.sidebar.divider()

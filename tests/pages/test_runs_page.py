@@ -37,7 +37,7 @@ def workspace(tmp_path, monkeypatch) -> Workspace:
 
 
 def runs_page() -> AppTest:
-    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/4_Runs.py").run()
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/11_Runs.py").run()
 
 
 def states(workspace: Workspace) -> list[str]:

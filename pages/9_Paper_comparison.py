@@ -22,7 +22,7 @@ WIDTHS = {"measured": 170, HOLDS: 230, "measured with": 210}
 
 
 def main() -> None:
-    engine = page("Published")
+    engine = page("Paper comparison")
     with errors():
         printed = published_results()
         measured = _measured(engine)
