@@ -1,8 +1,13 @@
-"""Imports point one way along the rooms, the core never sees streamlit, and what pages use stays light."""
+"""Imports point one way along the packages and never round, lazy ones too; what pages use stays light."""
+
+from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,110 +15,258 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "capbias_core"
 
-# Each room may import from its own row and from earlier ones.
-ROOMS = (
-    ("types", "errors", "attributes", "databases"),
+# Each package or module directly under capbias_core may import from its own row and from earlier ones.
+ROWS = (
+    ("types", "errors", "attributes", "databases", "resources"),
     ("load", "prepare"),
-    ("attackers", "language"),
+    ("attackers", "language", "vision"),
     ("metrics",),
     ("aggregate",),
-    ("explain",),
-    ("vision",),
-    ("experiments",),
+    ("workspace",),
+    ("measures",),
+    ("runs",),
+    ("analysis",),
     ("present",),
-    ("cli", "__main__"),
+    ("cli", "api", "dashboard", "__main__", "__init__"),
 )
-ORDER = {room: place for place, row in enumerate(ROOMS) for room in row}
+ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
+
+# What a module of a package that finds its own modules by itself says of them.
+MARKERS = {"MEASURE", "ENTRIES", "READERS"}
 
 HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytics", "distributed", "sklearn"}
 
 
-def imported_modules(source: str, package: str = "capbias_core") -> set[str]:
-    """Every module that a source text imports, also inside functions; `from a import b` counts as a and a.b."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
+# what a source text imports
+
+
+def imported_modules(source: str, module: str = "capbias_core.here") -> set[str]:
+    """Every module that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
+
+    module: the dotted name of the text, for relative imports. Also counted: literal names given to `import_module`, and
+    any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
+    in a process of its own with `-m`.
+    """
+    found, tree = set(), ast.parse(source)
+    commands = [node.elts for node in ast.walk(tree) if isinstance(node, ast.List)]
+    run = {id(own) for elts in commands for flag, own in pairwise(elts) if getattr(flag, "value", "") == "-m"}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join(filter(None, (package if node.level else "", node.module)))
-            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+            base = absolute(node, module)
+            # What begins with two underscores, such as __version__, needs nothing of what its module imports.
+            names = [alias.name for alias in node.names if not alias.name.startswith("__")]
+            found |= {own if (own := f"{base}.{name}") in modules() else base for name in names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in run:
+            name = node.value.partition(":")[0]
+            found |= {name} if "." in name and name in modules() else set()
     return found
 
 
-def room_of(module: str) -> str | None:
-    """The room of a module such as capbias_core.load.ids, or None for the package itself and other packages."""
+def absolute(node: ast.ImportFrom, module: str) -> str:
+    """The module that is imported from, without dots before it."""
+    parents = module.split(".")[: -node.level] if node.level else []
+    return ".".join(filter(None, (*parents, node.module)))
+
+
+def hidden_imports(source: str) -> list[int]:
+    """Lines of imports by a name that is worked out, which nobody can follow."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    named = [call for call in calls if called(call) in ("import_module", "__import__")]
+    return [call.lineno for call in named if not isinstance(call.args[0], ast.Constant)]
+
+
+def called(call: ast.Call) -> str:
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def finds_modules(source: str) -> bool:
+    """Whether a source text imports every module of its own package."""
+    return any(isinstance(node, ast.Call) and called(node) == "iter_modules" for node in ast.walk(ast.parse(source)))
+
+
+def is_found(source: str) -> bool:
+    """Whether a source text has one of the MARKERS at its top level."""
+    targets = [
+        target
+        for node in ast.parse(source).body
+        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+    ]
+    return any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets)
+
+
+# the modules of the project, and which imports which
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Dotted name -> file, of the core, the pages and the front page."""
+    files = [*CORE.rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]
+    return {dotted(path): path for path in sorted(files)}
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def source_of(module: str) -> str:
+    return modules()[module].read_text(encoding="utf-8")
+
+
+def package_of(module: str) -> str:
+    """The package whose __init__ a module is, or that it stands in."""
+    return module if modules()[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of the project that a module imports.
+
+    Whoever imports a.b.c also runs the __init__ of a and of a.b; what is inside a package has that behind it.
+    """
+    as_module = f"{module}.__init__" if package_of(module) == module else module
+    named = {name for name in imported_modules(source_of(module), as_module) if name in modules()}
+    if finds_modules(source_of(module)):
+        inside = [name for name in modules() if name.rpartition(".")[0] == package_of(module)]
+        named |= {name for name in inside if is_found(source_of(name))}
+    parents = {name.rsplit(".", depth)[0] for name in named for depth in range(1, name.count(".") + 1)}
+    behind = {name for name in parents & modules().keys() if not f"{module}.".startswith(f"{name}.")}
+    return frozenset((named | behind) - {module})
+
+
+def circles(imports: dict[str, frozenset[str]]) -> list[list[str]]:
+    """Groups of modules each of which reaches all the others (Tarjan's strongly connected components of two and more).
+
+    >>> circles({"a": frozenset("b"), "b": frozenset("a"), "c": frozenset("a")})
+    [['a', 'b']]
+    """
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        open_.append(name)
+        for other in imports.get(name, ()):
+            if other not in number:
+                visit(other)
+                lowest[name] = min(lowest[name], lowest[other])
+            elif other in open_:
+                lowest[name] = min(lowest[name], number[other])
+        if lowest[name] == number[name]:
+            place = open_.index(name)
+            found.append(sorted(open_[place:]))
+            del open_[place:]
+
+    for name in imports:
+        if name not in number:
+            visit(name)
+    return sorted(group for group in found if len(group) > 1)
+
+
+# one way
+
+
+def row_name(module: str) -> str | None:
+    """The name in ROWS of a module such as capbias_core.load.ids; None for modules that are not the core's."""
     parts = module.split(".")
-    return parts[1] if parts[0] == "capbias_core" and len(parts) > 1 and parts[1] != "__version__" else None
+    if parts[0] != "capbias_core":
+        return None
+    return parts[1] if len(parts) > 1 else "__init__"
 
 
-def room_of_file(path) -> str:
-    return path.relative_to(CORE).with_suffix("").parts[0]
+def core_modules() -> list[str]:
+    return [name for name in modules() if row_name(name)]
 
 
-def core_files():
-    return [path for path in sorted(CORE.rglob("*.py")) if path != CORE / "__init__.py"]
-
-
-def back_imports(source: str, room: str) -> list[str]:
-    """Modules of later rooms that a file of `room` imports (prepare may not import load, though load may use it)."""
-    rooms = {module: room_of(module) for module in imported_modules(source)}
-    wrong = {module for module, other in rooms.items() if other and ORDER[other] > ORDER[room]}
-    if room == "prepare":
-        wrong |= {module for module, other in rooms.items() if other == "load"}
+def back_imports(named: Iterable[str], row: str) -> list[str]:
+    """Those of the modules named that stand in later rows (prepare may not import load, though load may use it)."""
+    wrong = {name for name in named if row_name(name) and ORDER[row_name(name)] > ORDER[row]}
+    if row == "prepare":
+        wrong |= {name for name in named if row_name(name) == "load"}
     return sorted(wrong)
 
 
-def test_every_room_has_its_place():
-    assert {room_of_file(path) for path in core_files()} <= set(ORDER), "give the new room its place in ROOMS"
+def test_every_package_has_its_row():
+    assert {row_name(name) for name in core_modules()} <= set(ORDER), "give the new package its place in ROWS"
 
 
-@pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(CORE)))
-def test_imports_point_one_way(path):
-    assert back_imports(path.read_text(encoding="utf-8"), room_of_file(path)) == []
+@pytest.mark.parametrize("module", core_modules())
+def test_imports_point_one_way(module):
+    assert back_imports(imports_of(module), row_name(module)) == []
+
+
+@pytest.mark.parametrize("module", core_modules())
+def test_every_import_can_be_followed(module):
+    source = source_of(module)
+    assert finds_modules(source) or hidden_imports(source) == [], "give import_module the whole name, as a literal"
+
+
+def test_no_import_goes_round():
+    assert circles({name: imports_of(name) for name in modules()}) == []
 
 
 @pytest.mark.parametrize(
-    ("source", "room"),
+    ("source", "row"),
     [
         ("from capbias_core.workspace.store import Workspace", "metrics"),
-        ("def late():\n    import capbias_core.cli", "experiments"),
-        ("from capbias_core import present", "experiments"),
+        ("def late():\n    import capbias_core.cli", "runs"),
+        ("from capbias_core import present", "analysis"),
+        ("from .. import present", "analysis"),
         ("from capbias_core.load.ids import described", "prepare"),
+        ("from importlib import import_module\nimport_module('capbias_core.runs.plan')", "measures"),
+        ("LATER = {'plan': 'capbias_core.runs.plan:plan'}", "measures"),
     ],
 )
-def test_the_check_sees_a_backward_import(source, room):
-    assert back_imports(source, room)
+def test_the_check_sees_a_backward_import(source, row):
+    named = {name for name in imported_modules(source, f"capbias_core.{row}.here") if name in modules()}
+    assert back_imports(named, row)
+
+
+def test_the_check_sees_what_a_package_finds_by_itself():
+    assert imports_of("capbias_core.attackers") >= {"capbias_core.attackers.ngram", "capbias_core.attackers.recurrent"}
+    assert imports_of("capbias_core.measures.registry") >= {"capbias_core.measures.lic"}
+    assert imports_of("capbias_core.load.sniff") >= {"capbias_core.load.tabular", "capbias_core.load.coco"}
+    assert "capbias_core.attackers.networks.recurrent" in imports_of("capbias_core.attackers.recurrent")
+
+
+def test_the_check_sees_circles_and_hidden_imports():
+    assert circles({"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")}) == [
+        ["a", "b", "c"]
+    ]
+    assert circles({"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset()}) == []
+    assert hidden_imports("from importlib import import_module\n\nimport_module(name)") == [3]
+    assert hidden_imports("import importlib\nimportlib.import_module('torch')") == []
 
 
 def test_load_may_use_the_tokenizer():
-    assert back_imports("from capbias_core.prepare.text import tokenize", "load") == []
+    assert back_imports({"capbias_core.prepare.text"}, "load") == []
+
+
+# what is imported at all
 
 
 def test_the_core_never_imports_streamlit():
-    users = [
-        path.name
-        for path in core_files()
-        if any(module.partition(".")[0] == "streamlit" for module in imported_modules(path.read_text(encoding="utf-8")))
-    ]
+    users = [name for name in core_modules() if any(each.partition(".")[0] == "streamlit" for each in everything(name))]
     assert users == []
+
+
+def everything(module: str) -> set[str]:
+    return imported_modules(source_of(module), module)
 
 
 def page_modules() -> list[str]:
     """Modules of the core that the pages and the front page import."""
-    files = [*ROOT.glob("app.py"), *sorted((ROOT / "pages").rglob("*.py"))]
-    named = {module for path in files for module in imported_modules(path.read_text(encoding="utf-8"), "pages")}
-    return sorted(module for module in named if room_of(module) and is_module(module))
-
-
-def is_module(name: str) -> bool:
-    path = ROOT.joinpath(*name.split("."))
-    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+    pages = [name for name in modules() if not row_name(name)]
+    return sorted({name for page in pages for name in imports_of(page) if row_name(name)})
 
 
 def test_what_the_web_server_imports_is_light():
-    always = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli"]
-    names = [name for name in dict.fromkeys(always + page_modules()) if is_module(name)]
-    assert "capbias_core.runs.engine" in names
+    names = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli", *page_modules()]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-import capbias_core.load as package
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import KNOWN_FORMATS, read_head
 from capbias_core.load.reader import Head, Reader
@@ -17,7 +16,8 @@ from capbias_core.load.reader import Head, Reader
 @cache
 def readers() -> dict[str, Reader]:
     """Every format by name, in the order in which they are asked: of each module of this package with `READERS`."""
-    modules = [import_module(f"{package.__name__}.{own.name}") for own in pkgutil.iter_modules(package.__path__)]
+    names = [own.name for own in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    modules = [import_module(f"{__package__}.{name}") for name in names]
     found = [reader for module in modules for reader in getattr(module, "READERS", ())]
     if twice := [name for name, count in Counter(reader.name for reader in found).items() if count > 1]:
         raise ValueError(f"several readers are called {', '.join(twice)}")
