@@ -106,68 +106,22 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class CaptionTable:
-    """Captions as read from a file, before they are kept.
+class Table:
+    """What was read from a file, before it is kept.
 
-    frame: image_id (str), caption_index (int, 0-based within an image), caption (str, as written); sorted as in
-        the file. Rows without an image id or with an empty caption are not in it, and are counted below.
-    rows: rows in the file. empty: rows whose caption was empty. duplicates: rows that repeat an (image, caption)
-        pair (dropped). problems: the first errors, with file and line. problem_count: how many in all.
+    frame: captions (CAPTION_COLUMNS, as written), raw labels (image_id and a string column each, '' where empty),
+    objects (image_id and objects, one row per image, names such as `cat|dog`), boxes (BOX_COLUMNS) or outlines
+    (SEGMENT_COLUMNS). rows: rows or annotations in the file. Left out, and counted: empty captions, duplicates (rows
+    that repeat an image and caption, or an image), others (outlines of images that were not asked for), and rows with
+    problems, of which the first are here. crowds: annotations of a crowd of objects.
     """
 
     frame: pd.DataFrame
     rows: int
     empty: int = 0
     duplicates: int = 0
-    problems: tuple[Problem, ...] = ()
-    problem_count: int = 0
-
-
-@dataclass(frozen=True)
-class AttributeTable:
-    """Raw attribute labels as read from a file: image_id (str) and one string column each ('' where empty)."""
-
-    frame: pd.DataFrame
-    rows: int
-    duplicates: int = 0
-    problems: tuple[Problem, ...] = ()
-    problem_count: int = 0
-
-
-@dataclass(frozen=True)
-class ObjectTable:
-    """Objects as read from a file: image_id (str) and objects (str, names such as `cat|dog`, '' where there is none).
-
-    One row an image. rows: annotations or rows in the file. crowds: annotations of a crowd of objects.
-    """
-
-    frame: pd.DataFrame
-    rows: int
-    crowds: int = 0
-    problems: tuple[Problem, ...] = ()
-    problem_count: int = 0
-
-
-@dataclass(frozen=True)
-class BoxTable:
-    """Boxes as read from a file: a row each, in BOX_COLUMNS. rows: in the file."""
-
-    frame: pd.DataFrame
-    rows: int
-    problems: tuple[Problem, ...] = ()
-    problem_count: int = 0
-
-
-@dataclass(frozen=True)
-class SegmentTable:
-    """Outlines as read from a file: a row each, in SEGMENT_COLUMNS.
-
-    rows: annotations in the file. others: those of images that were not asked for.
-    """
-
-    frame: pd.DataFrame
-    rows: int
     others: int = 0
+    crowds: int = 0
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
 

@@ -17,28 +17,16 @@ from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.labels import attribute_table
 from capbias_core.load.objects import choose_objects, object_rows, read_instances
 from capbias_core.load.reader import Reader
-from capbias_core.load.report import (
-    AttributeReport,
-    ImportReport,
-    ObjectReport,
-    SegmentReport,
-    report_attributes,
-    report_captions,
-    report_objects,
-    report_segments,
-)
+from capbias_core.load.report import ImportReport, report_attributes, report_captions, report_objects, report_segments
 from capbias_core.load.rows import choose_captions, choose_labels, guess_columns
 from capbias_core.load.sniff import reader_of, readers
-from capbias_core.types import AttributeTable, BoxTable, CaptionTable, ObjectTable
+from capbias_core.types import Table
 
 __all__ = [
     "FORMATS",
-    "AttributeReport",
     "Detected",
     "ImportReport",
-    "ObjectReport",
     "Reader",
-    "SegmentReport",
     "detect",
     "normalise_image_id",
     "read_attributes",
@@ -75,7 +63,7 @@ def detect(path: Path) -> Detected:
     return Detected(reader.name, columns, guess_columns(columns))
 
 
-def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind: str = "generated") -> CaptionTable:
+def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind: str = "generated") -> Table:
     """The captions of a file.
 
     columns: names for "image_id" and "caption"; needed only where `detect` guesses None.
@@ -89,7 +77,7 @@ def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind
     return caption_table(reader_of(path).read(path, choose), path.name, drop_repeats=kind == "generated")
 
 
-def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
+def read_attributes(path: Path, id_column: str | None = None) -> Table:
     """The labels of a file: one row an image, every other column as text ('' where empty).
 
     id_column: the column of image ids; needed only where no usual name is found. Raises CapbiasError for a file
@@ -105,7 +93,7 @@ def read_attributes(path: Path, id_column: str | None = None) -> AttributeTable:
     return attribute_table(reader.read(path, choose), path.name)
 
 
-def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
+def read_objects(path: Path, id_column: str | None = None) -> Table:
     """The objects of images: from COCO instances, a table with a column of objects (`cat|dog`), or boxes of a detector.
 
     id_column: the column of image ids of a table; needed only where no usual name is found. Raises CapbiasError for
@@ -121,7 +109,7 @@ def read_objects(path: Path, id_column: str | None = None) -> ObjectTable:
     return object_rows(reader.read(path, choose), path.name)
 
 
-def read_boxes(path: Path) -> BoxTable:
+def read_boxes(path: Path) -> Table:
     """The boxes in a table with the columns image, class, confidence, x1, y1, x2, y2, as `detect` writes it.
 
     Raises CapbiasError for a file that is none, or without a usable box.

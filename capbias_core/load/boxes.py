@@ -13,7 +13,7 @@ from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import normalise_image_id, short
 from capbias_core.load.objects import BETWEEN, kept_name
 from capbias_core.load.rows import RowErrors, Rows, guess_columns, listed, merged
-from capbias_core.types import BOX_COLUMNS, BoxTable, ObjectTable
+from capbias_core.types import BOX_COLUMNS, Table
 
 CLASSES = ("class", "object", "label", "name")
 NUMBERS = BOX_COLUMNS[2:]
@@ -39,7 +39,7 @@ def choose_boxes(names: tuple[str, ...], file: str) -> tuple[str, ...]:
     return image_id, name, *(by_lower[name] for name in NUMBERS)
 
 
-def box_rows(rows: Rows, file: str) -> BoxTable:
+def box_rows(rows: Rows, file: str) -> Table:
     """The boxes of rows (see `choose_boxes`); those that are none are faults. Raises CapbiasError where all are.
 
     The image id is read from the file's name, whatever folder stands before it.
@@ -53,7 +53,7 @@ def box_rows(rows: Rows, file: str) -> BoxTable:
     problems, count = merged(rows.faults, faults)
     if not kept:
         raise nothing_usable(file, rows.total, problems)
-    return BoxTable(pd.DataFrame(kept, columns=list(BOX_COLUMNS)), rows.total, problems, count)
+    return Table(pd.DataFrame(kept, columns=list(BOX_COLUMNS)), rows.total, problems=problems, problem_count=count)
 
 
 def _image_id(value: object) -> str:
@@ -96,7 +96,9 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
 
 
-def objects_of_boxes(table: BoxTable) -> ObjectTable:
+def objects_of_boxes(table: Table) -> Table:
     """The objects of a table of boxes."""
     images = list(dict.fromkeys(table.frame["image_id"]))
-    return ObjectTable(object_texts(table.frame, images), table.rows, 0, table.problems, table.problem_count)
+    return Table(
+        object_texts(table.frame, images), table.rows, problems=table.problems, problem_count=table.problem_count
+    )

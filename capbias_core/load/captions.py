@@ -7,10 +7,10 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.rows import RowErrors, Rows, merged, place_and_message
-from capbias_core.types import CAPTION_COLUMNS, CaptionTable, Problem
+from capbias_core.types import CAPTION_COLUMNS, Problem, Table
 
 
-def caption_table(rows: Rows, file: str, drop_repeats: bool) -> CaptionTable:
+def caption_table(rows: Rows, file: str, drop_repeats: bool) -> Table:
     """The captions of rows with two columns, image ids and captions. Raises CapbiasError where none is usable.
 
     drop_repeats: leave out exact repeats of an image and a caption, and count them.
@@ -25,7 +25,14 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> CaptionTable:
         frame = frame.drop_duplicates(ignore_index=True)
     frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
     duplicates = len(captions) - len(frame)
-    return CaptionTable(frame[list(CAPTION_COLUMNS)], rows.total, empty, duplicates, problems, count)
+    return Table(
+        frame[list(CAPTION_COLUMNS)],
+        rows.total,
+        empty=empty,
+        duplicates=duplicates,
+        problems=problems,
+        problem_count=count,
+    )
 
 
 def _kept(rows: Rows, faults: RowErrors) -> tuple[list[str], list[str], int]:

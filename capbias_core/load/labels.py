@@ -9,10 +9,10 @@ import pandas as pd
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.rows import RowErrors, Rows, merged
-from capbias_core.types import AttributeTable
+from capbias_core.types import Table
 
 
-def attribute_table(rows: Rows, file: str) -> AttributeTable:
+def attribute_table(rows: Rows, file: str) -> Table:
     """Labels of rows whose first column holds image ids. Raises CapbiasError where no row is usable.
 
     An image that comes again with the same labels is counted; with other labels it is a problem, and the first stays.
@@ -25,7 +25,7 @@ def attribute_table(rows: Rows, file: str) -> AttributeTable:
         raise nothing_usable(file, rows.total, problems)
     columns = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in names)]
     frame = pd.DataFrame([(image, *labels) for image, labels in images.items()], columns=columns, dtype="str")
-    return AttributeTable(frame, rows.total, duplicates, problems, count)
+    return Table(frame, rows.total, duplicates=duplicates, problems=problems, problem_count=count)
 
 
 def _by_image(rows: Rows, names: list[str], faults: RowErrors) -> tuple[dict[str, tuple[str, ...]], int]:

@@ -13,7 +13,7 @@ from capbias_core.load.coco import instances_of
 from capbias_core.load.ids import described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged
-from capbias_core.types import ObjectTable
+from capbias_core.types import Table
 
 USUAL_COLUMNS = ("objects", "object", "categories", "category")
 BETWEEN = "|"
@@ -21,7 +21,7 @@ BETWEEN = "|"
 SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
 
 
-def read_instances(path: Path) -> ObjectTable:
+def read_instances(path: Path) -> Table:
     """The objects of a COCO instances file. Raises CapbiasError for another file, or one that names no object.
 
     An image has an object once, however often it shows it; a crowd (iscrowd) of an object counts as one, and is
@@ -81,7 +81,7 @@ def annotation_fault(record: object, error: Exception) -> str:
     return f"the category {short(str(shown))} is not among the categories of the file"
 
 
-def object_rows(rows: Rows, file: str) -> ObjectTable:
+def object_rows(rows: Rows, file: str) -> Table:
     """The objects of rows with two columns, image ids and text such as `cat|dog`; rows of one image are put together.
 
     Raises CapbiasError where no row is usable, or none names an object.
@@ -117,7 +117,7 @@ def kept_name(name: str) -> str:
     return " ".join(name.replace(BETWEEN, " ").lower().split())
 
 
-def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int, *faults: RowErrors) -> ObjectTable:
+def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int, *faults: RowErrors) -> Table:
     problems, count = merged(*faults)
     if not images:
         raise nothing_usable(file, rows, problems)
@@ -128,7 +128,7 @@ def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int
             "Check the file, and its column of objects.",
         )
     frame = pd.DataFrame({"image_id": list(images), "objects": list(map(_joined, images.values()))}, dtype="str")
-    return ObjectTable(frame, rows, crowds, problems, count)
+    return Table(frame, rows, crowds=crowds, problems=problems, problem_count=count)
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import AttributeTable, CaptionTable, ObjectTable, Problem, SegmentTable
+from capbias_core.types import Problem, Table
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
@@ -21,52 +22,30 @@ MOST_LABELS = 20
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What a file of captions holds.
-
-    captions_an_image: number of captions -> images that have so many. images_with_labels, unknown_ids: images in
-    the attribute table and not in it; labelled_percent: the share of the former. None without a table.
-    reference_percent: share of the images that have references. Shares are 0 to 100, None where nothing was given.
-    distinct: different captions. vocabulary: different tokens. mean_length: tokens a caption.
-    warnings: plain sentences.
-    """
+    """What a file holds. facts: numbers by name, as the function that made the report says. details: (label, value) of
+    a table. warnings: plain sentences. problems: the first of problem_count."""
 
     file: str
-    rows: int
-    captions: int
-    images: int
-    captions_an_image: dict[int, int]
-    empty: int
-    duplicates: int
-    distinct: int
-    vocabulary: int
-    mean_length: float
-    images_with_labels: int | None
-    labelled_percent: float | None
-    unknown_ids: int | None
-    unknown_examples: tuple[str, ...]
-    reference_percent: float | None
+    facts: dict[str, Any]
+    details: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
     problems: tuple[Problem, ...]
     problem_count: int
-    warnings: tuple[str, ...]
+
+    def __getitem__(self, fact: str) -> Any:
+        return self.facts[fact]
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table on the page or in the terminal."""
-        lines = [
-            ("File", self.file),
-            ("Rows", f"{self.rows:,}"),
-            ("Captions", f"{self.captions:,} ({self.distinct:,} different)"),
-            ("Images", f"{self.images:,}"),
-            ("Captions an image", _sizes(self.captions_an_image)),
-            ("Words", f"{self.vocabulary:,} different, {self.mean_length:.1f} a caption"),
-            ("Empty captions", f"{self.empty:,}"),
-            ("Repeats left out", f"{self.duplicates:,}"),
-        ]
-        if self.unknown_ids is not None:
-            lines.append(("Images with labels", f"{self.images_with_labels:,} ({self.labelled_percent:.1f}%)"))
-            lines.append(("Unknown image ids", _examples(self.unknown_ids, self.unknown_examples)))
-        if self.reference_percent is not None:
-            lines.append(("Images with references", f"{self.reference_percent:.1f}%"))
-        return lines + _problem_lines(self.problems, self.problem_count)
+        return [("File", self.file), *self.details, *_problem_lines(self.problems, self.problem_count)]
+
+
+def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
+    """A report that begins with the rows of its file."""
+    said = [*_problem_warnings(table.problem_count, table.rows), *(line for own in warnings for line in own)]
+    lines = [("Rows", f"{table.rows:,}"), *details]
+    facts = {"rows": table.rows, **facts}
+    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count)
 
 
 @dataclass(frozen=True)
@@ -88,227 +67,151 @@ class LabelColumn:
         return self.name, "; ".join(f"{value or '(empty)'} {count:,}" for value, count in self.counts.items())
 
 
-@dataclass(frozen=True)
-class AttributeReport:
-    """What a table of labels holds. coverage_percent: share of the captioned images that are in it, 0 to 100."""
-
-    file: str
-    rows: int
-    images: int
-    duplicates: int
-    columns: tuple[LabelColumn, ...]
-    coverage_percent: float | None
-    problems: tuple[Problem, ...]
-    problem_count: int
-    warnings: tuple[str, ...]
-
-    def lines(self) -> list[tuple[str, str]]:
-        """(label, value) for a table on the page or in the terminal."""
-        lines = [("File", self.file), ("Rows", f"{self.rows:,}"), ("Images", f"{self.images:,}")]
-        lines += [column.line() for column in self.columns]
-        lines.append(("Repeats left out", f"{self.duplicates:,}"))
-        if self.coverage_percent is not None:
-            lines.append(("Captioned images with labels", f"{self.coverage_percent:.1f}%"))
-        return lines + _problem_lines(self.problems, self.problem_count)
-
-
-@dataclass(frozen=True)
-class ObjectReport:
-    """What a file of objects holds.
-
-    rows: annotations, or rows of a table. bare: images without an object. crowds: annotations of a crowd. counts:
-    object -> images that show it, most frequent first. coverage_percent: share of the labelled images that are in
-    it, 0 to 100; None without a table of labels.
-    """
-
-    file: str
-    rows: int
-    images: int
-    bare: int
-    crowds: int
-    counts: dict[str, int]
-    coverage_percent: float | None
-    problems: tuple[Problem, ...]
-    problem_count: int
-    warnings: tuple[str, ...]
-
-    def lines(self) -> list[tuple[str, str]]:
-        """(label, value) for a table on the page or in the terminal."""
-        shown = ", ".join(f"{name} {count:,}" for name, count in list(self.counts.items())[:MOST_LABELS])
-        lines = [
-            ("File", self.file),
-            ("Rows", f"{self.rows:,}"),
-            ("Images", f"{self.images:,} ({self.bare:,} without an object)"),
-            ("Categories", f"{len(self.counts):,}"),
-            ("Images by category", shown + (", …" if len(self.counts) > MOST_LABELS else "")),
-            ("Crowds (each counts as the object)", f"{self.crowds:,}"),
-        ]
-        if self.coverage_percent is not None:
-            lines.append(("Labelled images in the file", f"{self.coverage_percent:.1f}%"))
-        return lines + _problem_lines(self.problems, self.problem_count)
-
-
-@dataclass(frozen=True)
-class SegmentReport:
-    """What a file of outlines holds.
-
-    rows: annotations in the file. outlines: those that can be used, and are of images that were asked for; others: of
-    other images. people: outlines of a person, on so many images with_people. crowds: outlines around several objects.
-    sizeless: images whose size the file does not say. coverage_percent: share of the known photographs with an outline,
-    0 to 100; None where none are known.
-    """
-
-    file: str
-    rows: int
-    outlines: int
-    others: int
-    images: int
-    people: int
-    with_people: int
-    crowds: int
-    sizeless: int
-    coverage_percent: float | None
-    problems: tuple[Problem, ...]
-    problem_count: int
-    warnings: tuple[str, ...]
-
-    def lines(self) -> list[tuple[str, str]]:
-        """(label, value) for a table on the page or in the terminal."""
-        lines = [
-            ("File", self.file),
-            ("Rows", f"{self.rows:,}"),
-            ("Outlines", f"{self.outlines:,} ({self.crowds:,} of a crowd)"),
-            ("Images", f"{self.images:,} ({self.with_people:,} with a person)"),
-            ("People", f"{self.people:,}"),
-        ]
-        if self.others:
-            lines.append(("Outlines of images that the collection lacks, left out", f"{self.others:,}"))
-        if self.coverage_percent is not None:
-            lines.append(("Photographs with outlines", f"{self.coverage_percent:.1f}%"))
-        return lines + _problem_lines(self.problems, self.problem_count)
-
-
 def report_captions(
-    table: CaptionTable,
+    table: Table,
     file_name: str,
     known_ids: Collection[str] | None = None,
     reference_ids: Collection[str] | None = None,
     kind: str = "generated",
 ) -> ImportReport:
-    """Describe captions as read. known_ids: images of the attribute table; reference_ids: images with references.
+    """Describe captions as read. known_ids: images of the table of labels; reference_ids: images with references.
 
-    kind: "reference" where several captions an image are as expected.
+    kind: "reference" where several captions an image are as expected. Facts: captions, images, captions_an_image
+    (number of captions -> images), distinct captions, vocabulary (different tokens), mean_length (tokens a caption),
+    images_with_labels, labelled_percent, unknown_ids, unknown_examples, reference_percent. Shares are 0 to 100, None
+    where nothing was given.
     """
     per_image = table.frame.groupby("image_id", sort=False).size()
     images = per_image.index.tolist()
     unknown = _missing(images, known_ids)
     texts = table.frame["caption"].value_counts(sort=False)
     vocabulary, tokens = _words(texts)
-    return ImportReport(
-        file=file_name,
-        rows=table.rows,
-        captions=len(table.frame),
-        images=len(images),
-        captions_an_image={int(size): int(count) for size, count in per_image.value_counts().sort_index().items()},
-        empty=table.empty,
-        duplicates=table.duplicates,
-        distinct=len(texts),
-        vocabulary=vocabulary,
-        mean_length=float(np.average(tokens, weights=texts)) if len(texts) else 0.0,
-        images_with_labels=None if unknown is None else len(images) - len(unknown),
-        labelled_percent=_percent(images, known_ids),
-        unknown_ids=None if unknown is None else len(unknown),
-        unknown_examples=tuple(unknown or ())[:SHOWN_IDS],
-        reference_percent=_percent(images, reference_ids),
-        problems=table.problems,
-        problem_count=table.problem_count,
-        warnings=(
-            *_problem_warnings(table.problem_count, table.rows),
-            *(_size_warnings(per_image) if kind == "generated" else ()),
-            *_text_warnings(texts, tokens, table.empty),
-            *_overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
-            *_overlap_warnings(images, reference_ids, "has references", "have no reference and do not count"),
-        ),
+    sizes = {int(size): int(count) for size, count in per_image.value_counts().sort_index().items()}
+    facts = {
+        "captions": len(table.frame),
+        "images": len(images),
+        "captions_an_image": sizes,
+        "distinct": len(texts),
+        "vocabulary": vocabulary,
+        "mean_length": float(np.average(tokens, weights=texts)) if len(texts) else 0.0,
+        "images_with_labels": None if unknown is None else len(images) - len(unknown),
+        "labelled_percent": _percent(images, known_ids),
+        "unknown_ids": None if unknown is None else len(unknown),
+        "unknown_examples": tuple(unknown or ())[:SHOWN_IDS],
+        "reference_percent": _percent(images, reference_ids),
+    }
+    details = [
+        ("Captions", f"{len(table.frame):,} ({len(texts):,} different)"),
+        ("Images", f"{len(images):,}"),
+        ("Captions an image", _sizes(sizes)),
+        ("Words", f"{vocabulary:,} different, {facts['mean_length']:.1f} a caption"),
+        ("Empty captions", f"{table.empty:,}"),
+        ("Repeats left out", f"{table.duplicates:,}"),
+    ]
+    if unknown is not None:
+        details.append(("Images with labels", f"{facts['images_with_labels']:,} ({facts['labelled_percent']:.1f}%)"))
+        details.append(("Unknown image ids", _examples(len(unknown), facts["unknown_examples"])))
+    if reference_ids is not None:
+        details.append(("Images with references", f"{facts['reference_percent']:.1f}%"))
+    return _report(
+        table,
+        file_name,
+        facts,
+        details,
+        _size_warnings(per_image) if kind == "generated" else (),
+        _text_warnings(texts, tokens, table.empty),
+        _overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
+        _overlap_warnings(images, reference_ids, "has references", "have no reference and do not count"),
     )
 
 
-def report_attributes(
-    table: AttributeTable, file_name: str, caption_ids: Collection[str] | None = None
-) -> AttributeReport:
-    """Describe labels as read. caption_ids: images that have captions."""
+def report_attributes(table: Table, file_name: str, caption_ids: Collection[str] | None = None) -> ImportReport:
+    """Describe labels as read. caption_ids: images that have captions. Facts: images, columns (each a LabelColumn),
+    coverage_percent (share of the captioned images that are in the file, 0 to 100)."""
     known = table.frame["image_id"].tolist()
     columns = tuple(_label_column(table.frame[name]) for name in table.frame.columns if name != "image_id")
+    coverage = None if caption_ids is None else _percent(list(caption_ids), known)
+    details = [("Images", f"{len(known):,}"), *(column.line() for column in columns)]
+    details.append(("Repeats left out", f"{table.duplicates:,}"))
+    if coverage is not None:
+        details.append(("Captioned images with labels", f"{coverage:.1f}%"))
     none = "No column holds labels: every one has more than 20 different values."
-    return AttributeReport(
-        file=file_name,
-        rows=table.rows,
-        images=len(known),
-        duplicates=table.duplicates,
-        columns=columns,
-        coverage_percent=None if caption_ids is None else _percent(list(caption_ids), known),
-        problems=table.problems,
-        problem_count=table.problem_count,
-        warnings=(
-            *_problem_warnings(table.problem_count, table.rows),
-            *(() if any(column.is_label for column in columns) else (none,)),
-            *(_overlap_warnings(list(caption_ids), known, "occurs in the attribute table", "") if caption_ids else ()),
-        ),
+    return _report(
+        table,
+        file_name,
+        {"images": len(known), "columns": columns, "coverage_percent": coverage},
+        details,
+        () if any(column.is_label for column in columns) else (none,),
+        _overlap_warnings(list(caption_ids), known, "occurs in the attribute table", "") if caption_ids else (),
     )
 
 
-def report_objects(table: ObjectTable, file_name: str, labelled_ids: Collection[str] | None = None) -> ObjectReport:
-    """Describe objects as read. labelled_ids: images of the tables of labels."""
+def report_objects(table: Table, file_name: str, labelled_ids: Collection[str] | None = None) -> ImportReport:
+    """Describe objects as read. labelled_ids: images of the tables of labels. Facts: images, bare (images without an
+    object), crowds (annotations of a crowd), counts (object -> images that show it, most frequent first),
+    coverage_percent (share of the labelled images that are in the file, 0 to 100)."""
     known = table.frame["image_id"].tolist()
     names = table.frame["objects"].str.split("|").explode().str.replace(SURE, "", regex=True)
     counts = names[names != ""].value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     labelled = None if labelled_ids is None else sorted(labelled_ids)
-    return ObjectReport(
-        file=file_name,
-        rows=table.rows,
-        images=len(known),
-        bare=int((table.frame["objects"] == "").sum()),
-        crowds=table.crowds,
-        counts={name: int(count) for name, count in counts.items()},
-        coverage_percent=None if labelled is None else _percent(labelled, known),
-        problems=table.problems,
-        problem_count=table.problem_count,
-        warnings=(
-            *_problem_warnings(table.problem_count, table.rows),
-            *_overlap_warnings(
-                labelled or [], known, "with a label is in this file", "have labels and are not in this file"
-            ),
-        ),
+    coverage = None if labelled is None else _percent(labelled, known)
+    bare = int((table.frame["objects"] == "").sum())
+    shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_LABELS])
+    details = [
+        ("Images", f"{len(known):,} ({bare:,} without an object)"),
+        ("Categories", f"{len(counts):,}"),
+        ("Images by category", shown + (", …" if len(counts) > MOST_LABELS else "")),
+        ("Crowds (each counts as the object)", f"{table.crowds:,}"),
+    ]
+    if coverage is not None:
+        details.append(("Labelled images in the file", f"{coverage:.1f}%"))
+    facts = {"images": len(known), "bare": bare, "crowds": table.crowds, "coverage_percent": coverage}
+    have, lack = "with a label is in this file", "have labels and are not in this file"
+    return _report(
+        table,
+        file_name,
+        facts | {"counts": {name: int(count) for name, count in counts.items()}},
+        details,
+        _overlap_warnings(labelled or [], known, have, lack),
     )
 
 
-def report_segments(table: SegmentTable, file_name: str, photographs: Collection[str] | None = None) -> SegmentReport:
-    """Describe outlines as read. photographs: images whose photographs are known."""
+def report_segments(table: Table, file_name: str, photographs: Collection[str] | None = None) -> ImportReport:
+    """Describe outlines as read. photographs: images whose photographs are known. Facts: outlines that can be used, and
+    are of images that were asked for; others, of other images; images; people (outlines of a person), on so many images
+    with_people; crowds (outlines around several objects); sizeless (images whose size the file does not say);
+    coverage_percent (share of the known photographs with an outline, 0 to 100)."""
     frame = table.frame
     people = frame["object"] == "person"
-    sizeless = frame.loc[frame["height"] == 0, "image_id"].nunique()
     known = frame["image_id"].unique().tolist()
     images = None if photographs is None else sorted(photographs)
-    unsaid = f"The size of {_count(sizeless, 'image')} is not said: that outlines fit is seen when they are used."
-    return SegmentReport(
-        file=file_name,
-        rows=table.rows,
-        outlines=len(frame),
-        others=table.others,
-        images=len(known),
-        people=int(people.sum()),
-        with_people=frame.loc[people, "image_id"].nunique(),
-        crowds=int(frame["crowd"].sum()),
-        sizeless=sizeless,
-        coverage_percent=None if images is None else _percent(images, known),
-        problems=table.problems,
-        problem_count=table.problem_count,
-        warnings=(
-            *_problem_warnings(table.problem_count, table.rows),
-            *([unsaid] if sizeless else []),
-            *_overlap_warnings(
-                images or [], known, "of a photograph is in this file", "have a photograph and no outline"
-            ),
-        ),
+    facts = {
+        "outlines": len(frame),
+        "others": table.others,
+        "images": len(known),
+        "people": int(people.sum()),
+        "with_people": frame.loc[people, "image_id"].nunique(),
+        "crowds": int(frame["crowd"].sum()),
+        "sizeless": frame.loc[frame["height"] == 0, "image_id"].nunique(),
+        "coverage_percent": None if images is None else _percent(images, known),
+    }
+    details = [
+        ("Outlines", f"{len(frame):,} ({facts['crowds']:,} of a crowd)"),
+        ("Images", f"{len(known):,} ({facts['with_people']:,} with a person)"),
+        ("People", f"{facts['people']:,}"),
+    ]
+    if table.others:
+        details.append(("Outlines of images that the collection lacks, left out", f"{table.others:,}"))
+    if images is not None:
+        details.append(("Photographs with outlines", f"{facts['coverage_percent']:.1f}%"))
+    size = f"The size of {_count(facts['sizeless'], 'image')} is not said"
+    return _report(
+        table,
+        file_name,
+        facts,
+        details,
+        [f"{size}: that outlines fit is seen when they are used."] if facts["sizeless"] else (),
+        _overlap_warnings(images or [], known, "of a photograph is in this file", "have a photograph and no outline"),
     )
 
 

@@ -20,7 +20,7 @@ from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.objects import annotation_fault, category_names
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.rows import RowErrors
-from capbias_core.types import SEGMENT_COLUMNS, SegmentTable
+from capbias_core.types import SEGMENT_COLUMNS, Table
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
 OVER_THE_EDGE = 0.05
@@ -32,7 +32,7 @@ def read_segments(path: Path, images: Collection[str] | None = None) -> pd.DataF
     return segment_table(path, images).frame
 
 
-def segment_table(path: Path, images: Collection[str] | None = None) -> SegmentTable:
+def segment_table(path: Path, images: Collection[str] | None = None) -> Table:
     """The outlines in a COCO instances file, of all images or of these.
 
     Annotations without an outline, or with one that is broken or of another size than the image, are faults. Raises
@@ -58,7 +58,7 @@ def segment_table(path: Path, images: Collection[str] | None = None) -> SegmentT
         note = f"{others:,} are of images that the collection does not have" if others else ""
         raise nothing_usable(path.name, len(records), tuple(faults.first), note)
     frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
-    return SegmentTable(frame, len(records), others, tuple(faults.first), faults.count)
+    return Table(frame, len(records), others=others, problems=tuple(faults.first), problem_count=faults.count)
 
 
 class _BadOutline(Exception):

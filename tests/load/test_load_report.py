@@ -4,17 +4,17 @@ import pandas as pd
 import pytest
 
 from capbias_core.load import read_attributes, read_captions, report_attributes, report_captions
-from capbias_core.types import AttributeTable, CaptionTable, Problem
+from capbias_core.types import Problem, Table
 
 
 def captions(pairs, **counts):
     frame = pd.DataFrame(pairs, columns=["image_id", "caption"])
     frame["caption_index"] = frame.groupby("image_id").cumcount()
-    return CaptionTable(frame, rows=len(pairs), **counts)
+    return Table(frame, rows=len(pairs), **counts)
 
 
 def labels(rows, *names, **counts):
-    return AttributeTable(pd.DataFrame(rows, columns=["image_id", *names], dtype="str"), rows=len(rows), **counts)
+    return Table(pd.DataFrame(rows, columns=["image_id", *names], dtype="str"), rows=len(rows), **counts)
 
 
 def test_counts_by_hand():
@@ -22,13 +22,13 @@ def test_counts_by_hand():
         [("1", "A man rides."), ("1", "A dog"), ("2", "a dog"), ("3", "A dog"), ("4", "...")], empty=1, duplicates=2
     )
     report = report_captions(table, "mine.csv", known_ids={"1", "2", "3"}, reference_ids={"1"})
-    assert (report.captions, report.images, report.distinct) == (5, 4, 4)
-    assert report.captions_an_image == {1: 3, 2: 1}
-    assert report.vocabulary == 4
-    assert report.mean_length == pytest.approx((3 + 2 + 2 + 2 + 0) / 5)
-    assert (report.images_with_labels, report.labelled_percent) == (3, 75.0)
-    assert (report.unknown_ids, report.unknown_examples) == (1, ("4",))
-    assert report.reference_percent == 25.0
+    assert (report["captions"], report["images"], report["distinct"]) == (5, 4, 4)
+    assert report["captions_an_image"] == {1: 3, 2: 1}
+    assert report["vocabulary"] == 4
+    assert report["mean_length"] == pytest.approx((3 + 2 + 2 + 2 + 0) / 5)
+    assert (report["images_with_labels"], report["labelled_percent"]) == (3, 75.0)
+    assert (report["unknown_ids"], report["unknown_examples"]) == (1, ("4",))
+    assert report["reference_percent"] == 25.0
     assert report.warnings == (
         "1 image has more than one caption; a captioner usually gives one.",
         "1 caption is empty and left out.",
@@ -47,7 +47,7 @@ def test_counts_by_hand():
 
 def test_what_was_not_given_is_not_reported():
     report = report_captions(captions([("1", "x")]), "mine.csv")
-    given = (report.images_with_labels, report.labelled_percent, report.unknown_ids, report.reference_percent)
+    given = (report["images_with_labels"], report["labelled_percent"], report["unknown_ids"], report["reference_percent"])
     assert given == (None, None, None, None)
     assert report.warnings == ()
     assert not {"Images with labels", "Unknown image ids", "Images with references"} & set(dict(report.lines()))
@@ -87,10 +87,10 @@ def test_problems_are_lines_of_the_table():
 def test_labels_by_hand():
     rows = [(str(number), "Male" if number else "", str(number)) for number in range(30)]
     report = report_attributes(labels(rows, "gender", "age"), "labels.csv", caption_ids={"0", "1", "x", "y"})
-    gender, age = report.columns
+    gender, age = report["columns"]
     assert (gender.counts, gender.distinct, gender.is_label) == ({"Male": 29, "": 1}, 2, True)
     assert (age.distinct, age.is_label, len(age.counts)) == (30, False, 20)
-    assert report.coverage_percent == 50.0
+    assert report["coverage_percent"] == 50.0
     lines = dict(report.lines())
     assert lines["gender"] == "Male 29; (empty) 1"
     assert lines["age"] == "not a label column (30 different values)"
@@ -112,11 +112,11 @@ def test_real_captions_and_labels(coco_bias):
     people = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference")
     known, referenced = set(table.frame["image_id"]), set(people.frame["image_id"])
     report = report_captions(nic, "nic.json", known, referenced)
-    assert (report.rows, report.captions, report.images) == (13057, 13057, 13057)
-    assert report.captions_an_image == {1: 13057}
-    assert (report.images_with_labels, report.labelled_percent, report.unknown_ids) == (13057, 100.0, 0)
+    assert (report["rows"], report["captions"], report["images"]) == (13057, 13057, 13057)
+    assert report["captions_an_image"] == {1: 13057}
+    assert (report["images_with_labels"], report["labelled_percent"], report["unknown_ids"]) == (13057, 100.0, 0)
     expected = 100 * len(referenced & set(nic.frame["image_id"])) / 13057
-    assert report.reference_percent == pytest.approx(expected)
+    assert report["reference_percent"] == pytest.approx(expected)
     human = report_captions(people, "captions_subset.json", known, kind="reference")
     assert human.captions_an_image == {5: 3632, 6: 8}
     assert human.warnings == ()

@@ -156,7 +156,7 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     assert len(preview_import(workspace, path, "segments", "c").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
     offered = preview_import(workspace, path, "segments", "c")
-    assert list(offered.frame["image_id"]) == ["2"] and offered.report.others == 1
+    assert list(offered.frame["image_id"]) == ["2"] and offered.report["others"] == 1
     item = keep_segments(workspace, offered, "outlines", "c", path.name)
     assert workspace.frame(item.hash).equals(offered.frame)
 
