@@ -103,7 +103,7 @@ def test_labels_that_fit_nothing():
     report = report_attributes(labels(rows, "age"), "labels.csv", caption_ids={"x"})
     assert report.warnings[0] == "No column holds labels: every one has more than 20 different values."
     assert "another data set (x here, 0, 1 there)" in report.warnings[1]
-    assert report_attributes(labels(rows, "age"), "labels.csv").coverage_percent is None
+    assert report_attributes(labels(rows, "age"), "labels.csv")["coverage_percent"] is None
 
 
 def test_real_captions_and_labels(coco_bias):
@@ -118,9 +118,9 @@ def test_real_captions_and_labels(coco_bias):
     expected = 100 * len(referenced & set(nic.frame["image_id"])) / 13057
     assert report["reference_percent"] == pytest.approx(expected)
     human = report_captions(people, "captions_subset.json", known, kind="reference")
-    assert human.captions_an_image == {5: 3632, 6: 8}
+    assert human["captions_an_image"] == {5: 3632, 6: 8}
     assert human.warnings == ()
     attributes = report_attributes(table, "attributes.csv", referenced)
-    assert attributes.coverage_percent == 100.0
-    assert [column.is_label for column in attributes.columns] == [True, True, False]
+    assert attributes["coverage_percent"] == 100.0
+    assert [column.is_label for column in attributes["columns"]] == [True, True, False]
     assert dict(attributes.lines())["gender"].startswith("Male 7,466; Unsure 3,410; Female 3,314")
