@@ -1,4 +1,4 @@
-"""What pages read of the maps that runs of the family 'attribution' left."""
+"""What pages read of the maps that runs of attribution left."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.analysis.read import current_runs
-from capbias_core.measures.attribution import WINDOW
+from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.vision.grad_cam import Window
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
-
-FAMILY = "attribution"
 
 
 @dataclass(frozen=True)
 class KeptMaps:
     """The maps of one run.
 
-    table: one row a map, with image_id, caption_index, kept_at (row of the caption in the set as kept), place and word
-    (in the caption, split at spaces), value (place of the attribute's), rows and columns (of the map), height and width
-    (of the photograph), and its metrics. values: all maps one after the other.
+    table: one row per map, with image_id, caption_index, kept_at (row of the caption in the set as kept), place and
+    word (in the caption, split at spaces), value (place of the attribute's), rows and columns (of the map), height and
+    width (of the photograph), and its metrics. values: all maps one after the other.
     """
 
     run: RunRow
@@ -48,9 +46,9 @@ class KeptMaps:
 def attribution_runs(workspace: Workspace, collection: str, attribute: str) -> dict[str, RunRow]:
     """Newest finished run of maps of each caption set (by name) for one attribute."""
     found: dict[str, RunRow] = {}
-    for run in current_runs(workspace, collection, FAMILY):
-        if run.spec["attribute"]["name"] == attribute:
-            found.setdefault(run.spec["model"], run)
+    for run in current_runs(workspace, collection, MEASURE.name):
+        if run.spec.attribute["name"] == attribute:
+            found.setdefault(run.spec.model, run)
     return found
 
 

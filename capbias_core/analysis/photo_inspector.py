@@ -15,14 +15,14 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load import normalise_image_id
 from capbias_core.load.photographs import PICTURES, read_photograph
 from capbias_core.types import CONDITIONS
-from capbias_core.vision.mask_regions import OF_OUTLINES, Hiding, NothingToHide, hidden_pixels
+from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels
 from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.ingest import keep_images
-from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS, PHOTOGRAPHS
+from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS
 from capbias_core.workspace.store import UPLOADED, Item, Workspace, content_hash
 
-# The conditions that can be made here; `person` is somebody else's mask.
+# The conditions that can be made here; `person` is a person mask from another source.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
 BOX = ["x1", "y1", "x2", "y2"]
 
@@ -44,7 +44,7 @@ def masked_folders(
     kept = workspace.items(KIND, collection)
     found = {item.details.get("condition", ORIGINAL): item for item in kept}
     for condition, item in sets.items():
-        read = item.details.get(MADE_BY, {}).get(PHOTOGRAPHS, {})
+        read = item.details.get(MADE_BY, {}).get("photographs", {})
         same = [own for own in kept if (own.name, own.hash) == (read.get("name"), read.get("item"))]
         found |= {condition: same[0]} if same else {}
     return {condition: found[condition] for condition in CONDITIONS if condition in found and condition != ORIGINAL}
@@ -82,16 +82,16 @@ def hidden_of(
             continue
         try:
             only = condition == "object"  # a photograph that stays as it is would be no variant of it
-            how = Hiding(condition, fraction, departures={chosen: 1.0}, only_masked=only)
-            hidden[condition] = hidden_pixels(rows, size, how)
-        except NothingToHide:
+            rule = MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
+            hidden[condition] = hidden_pixels(rows, size, rule)
+        except NothingToMask:
             reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
     return hidden, reasons
 
 
-def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], how: str) -> dict[str, np.ndarray]:
+def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], fill: str) -> dict[str, np.ndarray]:
     """The photograph under each condition, the original first."""
-    return {ORIGINAL: pixels} | {condition: filled(pixels, own, how) for condition, own in hidden.items()}
+    return {ORIGINAL: pixels} | {condition: filled(pixels, own, fill) for condition, own in hidden.items()}
 
 
 def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
@@ -106,7 +106,7 @@ def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, capt
     """
     folds = scores.table.loc[scores.table["image_id"] == image, "fold"]
     fold = int(folds.iloc[0]) if len(folds) else None
-    merge = scores.run.spec["merge_masks"]
+    merge = scores.run.spec.merge_masks
     return [attackers.score(text, scores.attribute, fold, merge) for text in captions]
 
 

@@ -1,38 +1,38 @@
-"""Runs of the family 'attribution': what a captioner's words for a value rest on in the photograph.
+"""What a captioner's words for a value rest on in the photograph: attribution scores and the pointing game.
 
 The captioner reads the photograph and the caption, word by word (nothing is generated), and each word that names a
-value of the attribute gets a map. The maps stay with the run, small, for pages.
+value of the attribute gets a map. The maps are kept with the run, small, for pages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
-from capbias_core.attackers.device import AUTO
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import CAPTIONER, MOST_IMAGES, Job, Outcome, npz, of_images
-from capbias_core.metrics import METRICS
-from capbias_core.metrics.attribution_rows import ATTRIBUTION_ROWS
-from capbias_core.metrics.base import Ratio
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, Reference, option
+from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
+from capbias_core.metrics.evidence import Ratio
+from capbias_core.metrics.pointing_game import pointing_game
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute, Result
-from capbias_core.vision.grad_cam import HIRES_CAM, MAPS, seen_by, upsampled, word_maps
+from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, Window, seen_by, upsampled, word_maps
+from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.person_regions import PEOPLE, People
-from capbias_core.workspace.photographs import PHOTOGRAPHS
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+from capbias_core.workspace.person_regions import People
+from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, frame_bytes
 
-MAP = "map"  # the option: a name in MAPS
-ORDER = 0  # seed of the order in which images are taken, where not all of them are
-NAMES = tuple(row.name for row in ATTRIBUTION_ROWS)
+ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
 
 # Why captions have no map.
@@ -43,38 +43,127 @@ BROKEN = "have a photograph or an outline that cannot be used"
 NOTHING = "have a map that is 0 everywhere"
 
 
+_MAPS = "Selvaraju et al., ICCV 2017"
+_TABLE = "the DBAC paper, Table 4"
+
+METRICS = by_name(
+    Metric(
+        "attribution_score",
+        "attribution score, the map outside people",
+        100,
+        no_neutral,
+        "lower",
+        (0, 100),
+        f"{_TABLE}; {_MAPS}",
+        "Share of the map at the captioner's word for a value (what it rests on) that lies outside people. High: it "
+        "rests on the scene. Compare with attribution_even, the score of an even map.",
+    ),
+    Metric(
+        "attribution_pixels",
+        "attribution score by pixels",
+        100,
+        no_neutral,
+        "lower",
+        (0, 100),
+        f"{_TABLE}; {_MAPS}, section 4.1",
+        "Of the pixels where the map has 15% of its maximum or more, the share outside people: the other reading of "
+        "the paper's definition.",
+    ),
+    Metric(
+        "attribution_even",
+        "attribution score of an even map",
+        100,
+        no_neutral,
+        "neutral",
+        (0, 100),
+        f"{_TABLE}; {_MAPS}",
+        "Share of these photographs outside people: what a map that says nothing would score.",
+    ),
+    Metric(
+        "pointing_game",
+        "pointing game, the maximum on a person",
+        100,
+        no_neutral,
+        "higher",
+        (0, 100),
+        "Zhang et al., ECCV 2016",
+        "Share of the maps whose maximum lies on a person. A map that says nothing would score 100 minus "
+        "attribution_even.",
+    ),
+)
+NAMES = tuple(METRICS)
+# Name -> (H, W) map and where people are to the score of that map.
+SCORES = {
+    "attribution_score": attribution_score,
+    "attribution_pixels": attribution_pixels,
+    "attribution_even": attribution_even,
+    "pointing_game": pointing_game,
+}
+
+
 @dataclass(frozen=True)
-class Seen:
+class AttributionOptions(OnDevice, Photographed, PeopleMarked):
+    """Choices of maps. captioner: None for the one that wrote each set."""
+
+    captioner: Reference | str | None = option(
+        None,
+        f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
+        "Hugging Face (if not said: the one that wrote the set, if `caption` made it)",
+        flag="--captioner",
+        metavar="NAME_OR_FOLDER",
+        advanced=False,
+    )
+    map: str = option(
+        HIRES_CAM,
+        f"how maps are made: {HIRES_CAM} (each place by its own gradient), or {GRAD_CAM}, which the DBAC paper names, "
+        "and which misleads if an image encoder is a transformer",
+        flag="--map",
+        choices=tuple(MAPS),
+    )
+    max_images: int | None = option(
+        None,
+        "read at most this many images, the same for every set (if not said: all; an image takes a second or two)",
+        flag="--max-images",
+        at_least=1,
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True)
+class MapImages:
     """Which image each map belongs to, as `estimate` reads it. images: their ids. image: (n,) places in them."""
 
     images: tuple[str, ...]
     image: np.ndarray
 
 
-def freeze(workspace: Workspace, options: dict, attribute: Attribute) -> dict:
-    """The options with the captioner, where one is named, by its content, and the kind of map. Raises CapbiasError for
-    an attribute that captions do not name, or an unknown kind."""
+def freeze(
+    workspace: Workspace, collection: str, options: AttributionOptions, attribute: Attribute
+) -> AttributionOptions:
+    """The captioner, if one is named, by its content. Raises CapbiasError if captions do not name the attribute."""
     if not attribute.words:
         raise CapbiasError(
             f"the attribute {attribute.name!r}, which has no words that captions could name",
             "an attribute with words, such as gender",
             "Ask for another attribute, or give this one words in a file of your own.",
         )
-    options = options | {MAP: options.get(MAP) or HIRES_CAM}
-    if options[MAP] not in MAPS:
-        raise unknown_name("map", options[MAP], MAPS)
-    return options | ({CAPTIONER: captioner_option(workspace, options[CAPTIONER])} if options.get(CAPTIONER) else {})
+    return options.with_(captioner=captioner_option(workspace, options.captioner)) if options.captioner else options
+
+
+def for_set(workspace: Workspace, options: AttributionOptions, item: Item) -> AttributionOptions:
+    """The captioner that wrote a set, if none is named."""
+    return options if options.captioner else options.with_(captioner=writer_of(item, "--captioner"))
 
 
 def run(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
-    photographs, people = job.photographs(), People(job.workspace, job.spec.options[PEOPLE])
+    photographs, people = job.photographs(), People(job.workspace, job.options.people)
     captions, left_out = captions_to_read(job, photographs, people.rows)
     captioner = _captioner(job) if len(captions) else None
     rows, maps = [], []
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
-        found, reason = _of_caption(caption, photographs, people, captioner, job.spec.options[MAP])
+        found, reason = _of_caption(caption, photographs, people, captioner, job.options.map)
         left_out[reason] += bool(reason)
         rows += [row for row, _ in found]
         maps += [heat for _, heat in found]
@@ -87,7 +176,7 @@ def run(job: Job) -> Outcome:
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run again from its maps' scores, by metric and direction."""
-    return estimates_of(bytes_frame(workspace.array(run.run_id, "table")), run.spec["attribute"]["values"])
+    return estimates_of(bytes_frame(workspace.array(run.run_id, "table")), run.spec.attribute["values"])
 
 
 def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
@@ -108,7 +197,7 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
     for reason, fine in ways.items():
         left_out[reason] = int((kept & ~fine).sum())
         kept &= fine.to_numpy(dtype=bool)
-    return _first_images(frame[kept], job.spec.options.get(MOST_IMAGES)), left_out
+    return _first_images(frame[kept], job.options.max_images), left_out
 
 
 def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
@@ -137,24 +226,26 @@ def _captioner(job: Job):
     from capbias_core.vision.captioners import load_captioner
 
     job.progress(0.0, "loading the captioner")
-    return load_captioner(model_path(job.workspace, job.spec.options[CAPTIONER]), job.spec.options.get("device", AUTO))
+    return load_captioner(model_path(job.workspace, job.options.captioner), job.options.device)
 
 
-def _of_caption(caption: dict, photographs: dict, people: People, captioner, way: str) -> tuple[list[tuple], str]:
-    """A row and a map (h, w) for each named word of a caption, or why there is none."""
+def _of_caption(caption: dict, photographs: dict, people: People, captioner, kind: str) -> tuple[list[tuple], str]:
+    """A row and a map (h, w) for each named word of a caption, or why there is none. kind: a name in MAPS."""
     image = caption["image_id"]
     try:
         pixels = read_photograph(photographs[image])
         person = people.mask(image, *pixels.shape[:2])
+    except MissingExtra:
+        raise
     except CapbiasError:
         return [], BROKEN
-    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]], way)
+    maps = word_maps(captioner, pixels, caption["caption"], [place for place, _, _ in caption["named"]], kind)
     window = seen_by(captioner, *pixels.shape[:2])
     pairs = zip(caption["named"], maps, strict=True)
     return [(_row(caption, named, heat, person, window), heat) for named, heat in pairs], "" if maps.any() else NOTHING
 
 
-def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window) -> dict:
+def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
     """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
     over = upsampled(heat, *person.shape, window)
     return {
@@ -162,7 +253,7 @@ def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: n
         **dict(zip(("place", "word", "value"), named, strict=True)),
         **dict(zip(("rows", "columns", "height", "width"), heat.shape + person.shape, strict=True)),
         **dict(zip(WINDOW, window, strict=True)),
-        **{name: METRICS[name].function(over, person) for name in NAMES},
+        **{name: score(over, person) for name, score in SCORES.items()},
     }
 
 
@@ -186,16 +277,18 @@ def estimates_of(table: pd.DataFrame, values: list[str]) -> dict[tuple[str, str]
 
 def _estimate(table: pd.DataFrame, name: str) -> Estimate:
     image, images = pd.factorize(table["image_id"])
-    parts = Ratio(table[name].to_numpy(), np.ones(len(table)))
-    return estimate(parts, Seen(tuple(images), image), METRICS[name].scale)
+    ratio = Ratio(table[name].to_numpy(), np.ones(len(table)))
+    return estimate(ratio, MapImages(tuple(images), image), METRICS[name].scale)
 
 
 def _results(job: Job, table: pd.DataFrame) -> list[Result]:
     counts = table.loc[table[NAMES[0]].notna(), "value"].value_counts()
     n = {"": int(counts.sum())} | {value: int(counts.get(place, 0)) for place, value in enumerate(job.attribute.values)}
-    method, captioner = _method(job.spec.options), job.spec.options[CAPTIONER]["name"]
+    photographs = job.options.photographs["name"]
+    columns = {"encoder": job.options.captioner["name"], "photographs": "" if photographs == ORIGINALS else photographs}
+    method = _method(job.options)
     return [
-        replace(job.result(name, own, n[direction], method, direction, _interval(own)), encoder=captioner)
+        job.result(METRICS[name], own, n[direction], method, direction, _interval(own), **columns)
         for (name, direction), own in estimates_of(table, job.attribute.values).items()
     ]
 
@@ -205,11 +298,11 @@ def _interval(found: Estimate) -> tuple[float | None, float | None]:
     return found.interval() if len(found.images) > 1 else (None, None)
 
 
-def _method(options: dict) -> str:
-    captioner, people, way = options[CAPTIONER], options[PEOPLE], MAPS[options[MAP]][1]
+def _method(options: AttributionOptions) -> str:
+    captioner, people, kind = options.captioner, options.people, MAPS[options.map][1]
     return (
-        f"{way} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
-        f"{people['kind']} ({people['name']}); photographs {options[PHOTOGRAPHS]['name']}; 95% image bootstrap, 1000 "
+        f"{kind} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
+        f"{people['kind']} ({people['name']}); photographs {options.photographs['name']}; 95% image bootstrap, 1000 "
         "draws"
     )
 
@@ -235,6 +328,23 @@ def _notes(job: Job, table: pd.DataFrame, left_out: Counter) -> tuple[str, ...]:
     ]
     if reasons := _reasons(left_out):
         notes.append(f"Captions left out: {reasons}.")
-    if most := job.spec.options.get(MOST_IMAGES):
+    if most := job.options.max_images:
         notes.append(f"At most {most:,} images with such captions, in a random order that is the same for every set.")
     return tuple(notes)
+
+
+MEASURE = Measure(
+    name="attribution",
+    title="what words rest on in photographs",
+    place=17,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("attribution", "attribution score and pointing game", NAMES),),
+    options=AttributionOptions,
+    needs=Needs(photographs=True, people=True, words="any"),
+    cost=per_image(30_000.0),
+    run=run,
+    estimates=estimates,
+    freeze=freeze,
+    for_set=for_set,
+    in_process=False,
+)

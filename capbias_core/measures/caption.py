@@ -6,37 +6,66 @@ A photograph that cannot be read is left out, counted and named. The set is kept
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers.device import AUTO
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import CAPTIONER, COLLECTION, NAME, Job, Outcome
-from capbias_core.vision.captioners import BATCH, BEAMS, LENGTH, Captioner
-from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.models import model_path
-from capbias_core.workspace.photographs import MADE_BY, PHOTOGRAPHS
-from capbias_core.workspace.store import RUN, suggested_name
+from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.options import ArtifactOptions, OnDevice, Reference, option
+from capbias_core.types import CONDITIONS, Attribute
+from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
+from capbias_core.workspace.conditions import ORIGINAL, condition_details
+from capbias_core.workspace.models import captioner_option, model_path
+from capbias_core.workspace.photographs import MADE_BY
+from capbias_core.workspace.store import RUN, Workspace, suggested_name
 from capbias_core.workspace.vectors import look_up_new_words
 
 NAMED = 10  # photographs left out that a note names; the log has them all
 
 
+@dataclass(frozen=True)
+class CaptionOptions(ArtifactOptions, OnDevice):
+    """Choices of a captioner. condition: what is masked on the photographs."""
+
+    captioner: Reference | str | None = option(
+        None,
+        f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
+        flag="--captioner",
+        metavar="NAME_OR_FOLDER",
+        advanced=False,
+    )
+    condition: str = option(ORIGINAL, "what is masked on the photographs", choices=CONDITIONS)
+    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N", advanced=False)
+    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N", advanced=False)
+    batch: int = option(
+        BATCH, "photographs at once, half as many if memory is short", flag="--batch", at_least=1, metavar="N"
+    )
+
+
+def freeze(
+    workspace: Workspace, collection: str, options: CaptionOptions, attribute: Attribute | None
+) -> CaptionOptions:
+    """The captioner by its content. Raises CapbiasError if none is named, or it is not on this machine."""
+    return options.with_(captioner=captioner_option(workspace, options.captioner))
+
+
 def run(job: Job) -> Outcome:
-    """Caption the photographs and keep the set. Raises CapbiasError where none can be read or captioned."""
-    options = job.spec.options
+    """Caption the photographs and keep the set. Raises CapbiasError if none can be read or captioned."""
+    from capbias_core.vision.captioners import Captioner
+
+    options = job.options
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
-    captioner = Captioner(model_path(job.workspace, options[CAPTIONER]), options.get("device", AUTO))
+    captioner = Captioner(model_path(job.workspace, options.captioner), options.device)
     found: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for part in _read(job, files, options.get("batch", BATCH), refused):
-        texts = captioner.captions(
-            list(part.values()), options.get("beams", BEAMS), options.get("length", LENGTH), len(part)
-        )
+    for part in _read(job, files, refused):
+        texts = captioner.captions(list(part.values()), options.beams, options.length, len(part))
         found |= dict(zip(part, texts, strict=True))
         job.progress((len(found) + len(refused)) / len(files), f"captioned {len(found):,} of {len(files):,}")
     silent = [image for image, text in found.items() if not text]
@@ -44,16 +73,18 @@ def run(job: Job) -> Outcome:
     return Outcome([], {}, _notes(job, len(found) - len(silent), refused, [files[image].name for image in silent]))
 
 
-def _read(job: Job, files: dict[str, Path], batch: int, refused: dict[str, str]) -> Iterator[dict[str, np.ndarray]]:
+def _read(job: Job, files: dict[str, Path], refused: dict[str, str]) -> Iterator[dict[str, np.ndarray]]:
     """The pixels of the photographs by image id, a batch at a time; what cannot be read goes to `refused`."""
     part: dict[str, np.ndarray] = {}
     for image, file in files.items():
         try:
             part[image] = read_photograph(file)
+        except MissingExtra:
+            raise
         except CapbiasError as error:
             refused[file.name] = error.got
             job.workspace.log(job.spec.run_id, f"left out: {error.got}")
-        if len(part) == batch:
+        if len(part) == job.options.batch:
             yield part
             part = {}
     if part:
@@ -61,7 +92,7 @@ def _read(job: Job, files: dict[str, Path], batch: int, refused: dict[str, str])
 
 
 def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: dict[str, str]) -> None:
-    options = job.spec.options
+    options = job.options
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise CapbiasError(
@@ -70,21 +101,21 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
             "Check the folder of photographs, and the captioner on one of them.",
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
-    name, writer = options[NAME], options[CAPTIONER]["name"]
-    made_by = {key: options[key] for key in (CAPTIONER, PHOTOGRAPHS)}
+    writer = options.captioner["name"]
+    made_by = {"captioner": options.captioner, "photographs": options.photographs}
     details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
-    details |= condition_details(name, suggested_name(writer), options["condition"])
+    details |= condition_details(options.name, suggested_name(writer), options.condition)
     job.progress(1.0, "keeping the captions")
-    source = f"{writer} on {options[PHOTOGRAPHS]['name']}"
-    job.workspace.keep("captions", name, frame, options[COLLECTION], source, details)
-    look_up_new_words(job.workspace, options[COLLECTION])
+    source = f"{writer} on {options.photographs['name']}"
+    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
+    look_up_new_words(job.workspace, options.collection)
 
 
 def _notes(job: Job, kept: int, refused: dict[str, str], silent: list[str]) -> tuple[str, ...]:
-    options = job.spec.options
+    options = job.options
     notes = [
-        f"{kept:,} captions by {options['captioner']['name']} {options['captioner']['digest'][:8]}, "
-        f"beams: {options.get('beams', BEAMS)}, tokens at most: {options.get('length', LENGTH)}."
+        f"{kept:,} captions by {options.captioner['name']} {options.captioner['digest'][:8]}, "
+        f"beams: {options.beams}, tokens at most: {options.length}."
     ]
     if refused:
         notes.append(f"Left out {_photographs(len(refused))}: {_first(list(refused.values()))}.")
@@ -99,3 +130,17 @@ def _photographs(number: int) -> str:
 
 def _first(names: list[str]) -> str:
     return "; ".join(names[:NAMED]) + (f"; and {len(names) - NAMED:,} more (see the log)" if len(names) > NAMED else "")
+
+
+MEASURE = Measure(
+    name="caption",
+    title="captions of photographs",
+    place=22,
+    options=CaptionOptions,
+    needs=Needs(captions=False, labels=False, photographs=True),
+    cost=per_image(40_000.0),
+    run=run,
+    freeze=freeze,
+    makes="captions",
+    in_process=False,
+)

@@ -1,9 +1,9 @@
-"""What families share whose judge sees the photograph beside the caption: their images, captions, training and rows."""
+"""What measures share whose judge sees the photograph beside the caption: metrics, inputs, training, rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,18 @@ import numpy as np
 
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import WITH_REFERENCES, Job, Outcome
-from capbias_core.measures.lic import estimates_of, held_out_bytes, held_out_from
+from capbias_core.measures.base import Job, Metric, Needs, Outcome, zero
+from capbias_core.measures.held_out import estimates_of, held_out_arrays
+from capbias_core.measures.options import Photographed, Seeded, Trained, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists
-from capbias_core.metrics import METRICS, HeldOut, run_family
+from capbias_core.metrics.confidence import label_probabilities
+from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Split
 from capbias_core.vision.pictures import Pictures, small_pictures
-from capbias_core.workspace.photographs import ORIGINALS, PHOTOGRAPHS
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.photographs import ORIGINALS
+from capbias_core.workspace.spec import WITH_REFERENCES
 
 if TYPE_CHECKING:
     from capbias_core.vision.image_text_training import PairCorpus, PairReader
@@ -32,7 +34,82 @@ PICTURE_SIZE = 64
 LOOK, JUDGE = 0.1, 0.9  # shares of a run's time: decoding photographs, then the judges
 # Attributes that are read from the whole picture, so that ImageCaptioner2 masks none of it.
 OF_WHOLE_PICTURES = ("emotion",)
+# What results say of photographs that show the person.
 UNMASKED = "unmasked"
+HUMAN = Needs(references="required")
+
+
+@dataclass(frozen=True)
+class JudgeTraining(Seeded, Trained, Photographed):
+    """Choices of a measure whose judge sees the photographs. judge_epochs, picture_size: None for the usual."""
+
+    picture_size: int | None = option(
+        None,
+        f"pixels per side of the pictures that a judge is trained on (if not said: {PICTURE_SIZE}; 224 for a backbone)",
+        flag="--picture-size",
+        at_least=1,
+        metavar="PIXELS",
+    )
+    judge_epochs: int | None = option(
+        None,
+        "epochs of a judge's training (if not said: 40; a captioner of transformers is used zero-shot)",
+        flag="--judge-epochs",
+        at_least=1,
+        metavar="N",
+    )
+
+
+def three_metrics(
+    name: str, title: str, source: str, ratio: Callable[[HeldOut], Ratio], chance: Callable[[int], float], what: str
+) -> tuple[Metric, ...]:
+    """Amplification, and the scores of both sides that it is the difference of. what: the first sentence on each."""
+    return (
+        Metric(
+            name,
+            f"{title}, bias amplification",
+            100,
+            zero,
+            "lower",
+            (-100, 100),
+            source,
+            f"{what} Of the model's captions minus of the human ones: above 0, the photograph and the model's caption "
+            "tell more of the labelled value than the photograph and a human caption do.",
+            of=f"{name}_M",
+            needs=HUMAN,
+        ),
+        Metric(
+            f"{name}_M",
+            f"{title} of the model's captions",
+            100,
+            chance,
+            "lower",
+            (0, 100),
+            source,
+            f"{what} On the model's masked captions.",
+            guessed=True,
+            side="model",
+            ratio=ratio,
+        ),
+        Metric(
+            f"{name}_D",
+            f"{title} of the human captions",
+            100,
+            chance,
+            "lower",
+            (0, 100),
+            source,
+            f"{what} On the masked human captions.",
+            guessed=True,
+            side="human",
+            needs=HUMAN,
+            ratio=ratio,
+        ),
+    )
+
+
+def probability_of_label(evidence: HeldOut) -> Ratio:
+    """ImageCaptioner2's: the probability of each label, over captions."""
+    return Ratio(label_probabilities(evidence.probabilities, evidence.label), np.ones(len(evidence.label)))
 
 
 @dataclass(frozen=True)
@@ -55,9 +132,9 @@ class JudgeInputs:
 
 
 def photographed(job: Job) -> dict[str, Path]:
-    """The photograph of each labelled image with captions and, where there are references, human ones.
+    """The photograph of each labelled image with captions and, given references, human ones.
 
-    Raises CapbiasError where no image has a photograph.
+    Raises CapbiasError if no image has a photograph.
     """
     files, captioned = job.photographs(), _captioned(job)
     shown = {image: files[image] for image in sorted(captioned & set(files))}
@@ -110,7 +187,7 @@ def _left_out(captioned: int, shown: int, broken: dict[str, str]) -> tuple[str, 
 
 
 def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
-    """A split a seed: 80 to train on and to set aside from, 20 to test, balanced; without training all are tested.
+    """One split per seed: 80 to train on and to set aside from, 20 to test, balanced; without training all are tested.
 
     Raises CapbiasError for too few images.
     """
@@ -189,44 +266,28 @@ def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attack
 
 def outcome(
     job: Job,
+    metrics: Mapping[str, Metric],
     found: JudgeInputs,
     splits: list[Split],
     sides: tuple[HeldOut, HeldOut | None],
-    encoder: str,
     method: str,
-    prompt: str = "",
+    **columns: str,
 ) -> Outcome:
-    """Rows, held-out answers and notes of a run. prompt: where it is not the usual one."""
+    """Rows of these metrics, held-out answers and notes of a run. columns: further ones, encoder among them."""
     model, reference = sides
-    estimates = estimates_of(model, reference, names_of(job.spec.family))
+    estimates = estimates_of(metrics.values(), model, reference)
     test, trained = len(splits[0].test), bool(len(splits[0].train))
     sizes = f"{len(splits[0].train)}/{test} balanced images" if trained else f"{test} balanced images"
     method = f"{sizes}; {method}; std over seeds; 95% image bootstrap, 1000 draws"
-    where = "; ".join(filter(None, (photographs_condition(job), prompt, job.spec.condition)))
-    rows = [
-        replace(job.result(name, own, test, method), encoder=encoder, condition=where)
-        for name, own in estimates.items()
-    ]
-    arrays = {"model": held_out_bytes(model)} | ({"human": held_out_bytes(reference)} if reference else {})
-    return Outcome(rows, arrays, (*found.notes, *_notes(job, splits[0], len(found.images))))
+    columns = {"photographs": photographs_shown(job), **columns}
+    rows = [job.result(metrics[name], own, test, method, **columns) for name, own in estimates.items()]
+    notes = (*found.notes, *_notes(job, splits[0], len(found.images)))
+    return Outcome(rows, held_out_arrays(model, reference), notes)
 
 
-def estimates_from(workspace: Workspace, run: RunRow) -> dict:
-    """The estimates of a finished run again from its held-out answers, by metric and direction."""
-    human = held_out_from(workspace.array(run.run_id, "human")) if run.spec["references"] else None
-    model = held_out_from(workspace.array(run.run_id, "model"))
-    found = estimates_of(model, human, names_of(run.spec["family"]))
-    return {(name, ""): own for name, own in found.items()}
-
-
-def names_of(family: str) -> tuple[str, ...]:
-    """The metrics that a family of runs gives."""
-    return tuple(name for name in METRICS if run_family(name) == family)
-
-
-def photographs_condition(job: Job) -> str:
-    """What results say of the photographs: the name of the masked ones, `unmasked`, or nothing where none need be."""
-    name = job.spec.options[PHOTOGRAPHS]["name"]
+def photographs_shown(job: Job) -> str:
+    """What results say of the photographs: the name of the masked ones, `unmasked`, or nothing if none need be."""
+    name = job.options.photographs["name"]
     if name != ORIGINALS:
         return name
     return "" if job.attribute.name in OF_WHOLE_PICTURES else UNMASKED
@@ -234,7 +295,7 @@ def photographs_condition(job: Job) -> str:
 
 def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
     notes, train, test = [], len(split.train), len(split.test)
-    if photographs_condition(job) == UNMASKED:
+    if photographs_shown(job) == UNMASKED:
         notes.append(
             f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
             "paper masks them; mask photographs first, and name them with --photographs."
@@ -249,7 +310,7 @@ def _notes(job: Job, split: Split, images: int) -> tuple[str, ...]:
             f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
             "intervals, and a judge that learns little."
         )
-    if job.spec.condition == WITH_REFERENCES:
+    if job.spec.coverage == WITH_REFERENCES:
         of = f"Only {images:,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
     return tuple(notes)

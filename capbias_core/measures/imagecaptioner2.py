@@ -1,98 +1,164 @@
-"""Runs of the family 'judge': ImageCaptioner2 with the three scores of its Eq. 4.
-
-Options: judge, None for Show, Attend and Tell from scratch, or a captioner of transformers by its content; prompt, of
-PROMPTS; picture_size, pixels a side that the judge from scratch sees; judge_epochs, of its training (40), or of a
-captioner's (0: it is asked as it is).
-"""
+"""ImageCaptioner2 with the three scores of its Eq. 4: a captioning model is asked for the labelled value."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
-from capbias_core.aggregate import Estimate
-from capbias_core.attackers.device import AUTO, trained_on
-from capbias_core.errors import unknown_name
-from capbias_core.measures.base import SELF, Job, Outcome
+from capbias_core.attackers.device import device_of, trained_on
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
+from capbias_core.measures.cost import per_seed
+from capbias_core.measures.held_out import accuracy, confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     PICTURE_SIZE,
     ImageJudge,
-    estimates_from,
+    JudgeTraining,
     held_out,
     judge_inputs,
     outcome,
     photographed,
     pictures_of,
+    probability_of_label,
     splits_of,
+    three_metrics,
 )
+from capbias_core.measures.options import Reference, option
 from capbias_core.types import Attribute
 from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import captioner_option, model_path
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.photographs import writer_of
+from capbias_core.workspace.store import Item, Workspace
 
-SCRATCH = "scratch"
+# Judges that are no captioner by name: one trained from scratch, and the captioner that wrote each set.
+SCRATCH, SELF = "scratch", "self"
 SAT = "sat"  # as the paper calls the judge from scratch
+_PAPER = "Abdelrahman et al., AAAI 2024"
+
+METRICS = by_name(
+    *three_metrics(
+        "imagecaptioner2",
+        "ImageCaptioner²",
+        f"{_PAPER}, Eq. 2 and 4",
+        probability_of_label,
+        lambda k: 100 / k,
+        "Mean probability that a captioning model, shown the photograph and the masked caption, gives to the labelled "
+        "answer.",
+    ),
+    *three_metrics(
+        "imagecaptioner2_lic",
+        "ImageCaptioner² scored as LIC",
+        f"{_PAPER}, Eq. 4",
+        confidence_where_right,
+        lambda k: 100 / k**2,
+        "The same judge: its probability where its answer is right, 0 where it is wrong.",
+    ),
+    *three_metrics(
+        "imagecaptioner2_leakage",
+        "ImageCaptioner² scored as leakage",
+        f"{_PAPER}, Eq. 4",
+        accuracy,
+        lambda k: 100 / k,
+        "The same judge: how often its answer is right.",
+    ),
+)
 
 
-def freeze(workspace: Workspace, options: dict, _attribute: Attribute) -> dict:
-    """The options with a pretrained judge by its content, and without what is usual. Raises CapbiasError for an unknown
-    prompt or a captioner that is not on this machine."""
-    options = dict(options)
-    if options.get("prompt", STATEMENT) not in PROMPTS:
-        raise unknown_name("prompt", options["prompt"], PROMPTS)
-    if options.get("prompt") == STATEMENT:
-        options.pop("prompt")
-    judge = options.pop("judge", None)
-    if judge in (None, SCRATCH):
-        return options
-    if judge == SELF:
-        return options | {"judge": SELF}  # for each caption set the captioner that wrote it; see plan.py
-    return options | {"judge": captioner_option(workspace, judge)}
+@dataclass(frozen=True)
+class ImageCaptioner2Options(JudgeTraining):
+    """Choices of ImageCaptioner2. judge: SCRATCH, or a captioner by its content."""
+
+    judge: str | Reference = option(
+        SCRATCH,
+        f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
+        f"folder or name), or {SELF} (the captioner that wrote each set)",
+        flag="--judge",
+        metavar="NAME_OR_FOLDER",
+        advanced=False,
+    )
+    own_judge: bool = option(False, "whether the judge is the captioner that wrote the set")
+    prompt: str = option(
+        STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
+    )
+
+
+def freeze(
+    workspace: Workspace, collection: str, options: ImageCaptioner2Options, attribute: Attribute
+) -> ImageCaptioner2Options:
+    """A pretrained judge by its content. Raises CapbiasError for a captioner that is not on this machine."""
+    judge = options.judge or SCRATCH
+    return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(workspace, judge))
+
+
+def for_set(workspace: Workspace, options: ImageCaptioner2Options, item: Item) -> ImageCaptioner2Options:
+    """The captioner that wrote a set as its judge, if that is asked for."""
+    return options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
 
 
 def run(job: Job) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, where there are any, on the human ones."""
-    return _asked(job) if "judge" in job.spec.options else _trained(job)
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again, by metric and direction."""
-    return estimates_from(workspace, run)
+    """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
+    return _trained(job) if job.options.judge == SCRATCH else _asked(job)
 
 
 def _trained(job: Job) -> Outcome:
     """Show, Attend and Tell from scratch."""
     from capbias_core.vision.judge import ScratchJudge
 
-    options, prompt = job.spec.options, job.spec.options.get("prompt", STATEMENT)
-    size = options.get("picture_size", PICTURE_SIZE)
+    options = job.options
+    size = options.picture_size or PICTURE_SIZE
     files, seen = pictures_of(job, size)
-    found = judge_inputs(job, files, partial(_prompted, job, prompt), seen.refused)
+    found = judge_inputs(job, files, partial(_prompted, job), seen.refused)
     splits = splits_of(job, found.images, True)
-    judge = ScratchJudge(epochs=options.get("judge_epochs", ScratchJudge.epochs), device=options.get("device", AUTO))
+    judge = ScratchJudge(epochs=options.judge_epochs or ScratchJudge.epochs, device=options.device)
     sides = held_out(job, found, splits, ImageJudge(judge, seen.seen))
-    method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt {prompt}"
-    method += trained_on(judge, options)
-    return outcome(job, found, splits, sides, SAT, method, "" if prompt == STATEMENT else prompt)
+    method = f"Show, Attend and Tell from scratch, {judge.epochs} epochs, pictures of {size} x {size}; prompt "
+    method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
+    columns = {"encoder": SAT, "prompt": _unusual(options.prompt), "device": device_of(judge)}
+    return outcome(job, METRICS, found, splits, sides, method, **columns)
 
 
-def _prompted(job: Job, prompt: str, captions) -> list[str]:
-    return [prompted(caption, job.attribute, prompt) for caption in job.masked(captions)]
+def _prompted(job: Job, captions: Iterable[str]) -> list[str]:
+    return [prompted(caption, job.attribute, job.options.prompt) for caption in job.masked(captions)]
+
+
+def _unusual(prompt: str) -> str:
+    return "" if prompt == STATEMENT else prompt
 
 
 def _asked(job: Job) -> Outcome:
-    """A captioner of transformers, as it is or trained further."""
+    """A captioner of transformers, zero-shot or trained further."""
     from capbias_core.vision.captioners import Captioner
     from capbias_core.vision.pretrained_judge import AskedJudge
 
-    options, prompt = job.spec.options, job.spec.options.get("prompt", STATEMENT)
-    epochs = options.get("judge_epochs", 0)
+    options, epochs = job.options, job.options.judge_epochs or 0
     found = judge_inputs(job, photographed(job), job.masked, {})
     splits = splits_of(job, found.images, bool(epochs))
-    captioner = Captioner(model_path(job.workspace, options["judge"]), options.get("device", AUTO))
-    judge = AskedJudge(captioner, found.files, job.attribute, prompt, epochs)
+    captioner = Captioner(model_path(job.workspace, options.judge), options.device)
+    judge = AskedJudge(captioner, found.files, job.attribute, options.prompt, epochs)
     sides = held_out(job, found, splits, judge)
     how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
-    name = f"{options['judge']['name']} {options['judge']['digest'][:8]}"
-    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {prompt}"
-    own = SELF if options["judge"].get(SELF) else options["judge"]["name"]
-    return outcome(job, found, splits, sides, own, method, "" if prompt == STATEMENT else prompt)
+    name = f"{options.judge['name']} {options.judge['digest'][:8]}"
+    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
+    columns = {
+        "encoder": SELF if options.own_judge else options.judge["name"],
+        "prompt": _unusual(options.prompt),
+        "device": captioner.device.type if epochs else "",
+    }
+    return outcome(job, METRICS, found, splits, sides, method, **columns)
+
+
+MEASURE = Measure(
+    name="imagecaptioner2",
+    title="ImageCaptioner²",
+    place=15,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("imagecaptioner2", "ImageCaptioner²", tuple(METRICS)),),
+    options=ImageCaptioner2Options,
+    needs=Needs(references="optional", photographs=True),
+    cost=per_seed(50_000.0),
+    run=run,
+    estimates=partial(stored_estimates, METRICS.values()),
+    freeze=freeze,
+    for_set=for_set,
+    in_process=False,
+)

@@ -1,61 +1,144 @@
-"""Runs of the family 'mask': photographs of which a part is hidden, kept as a folder of their own."""
+"""Photographs of which a part is hidden, kept as a folder of their own."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
-from capbias_core.aggregate import Estimate
-from capbias_core.measures.base import COLLECTION, NAME, Job, Outcome
-from capbias_core.workspace.masked_photographs import ONLY_MASKED, Masked, masked_folder
-from capbias_core.workspace.person_regions import PEOPLE
-from capbias_core.workspace.photographs import KIND, PHOTOGRAPHS
-from capbias_core.workspace.store import RUN, RunRow, Workspace
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.options import ArtifactOptions, PeopleMarked, Reference, option
+from capbias_core.types import Attribute
+from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
+from capbias_core.vision.masking import FILLS, HALF
+from capbias_core.workspace.masked_photographs import Masked, Masking, masked_folder
+from capbias_core.workspace.person_regions import BOXES, resolve_person_regions
+from capbias_core.workspace.photographs import KIND
+from capbias_core.workspace.store import RUN, Workspace
 
+GREY = "grey"
+MASKED = ("part", "segment", "box", "object", "both")
 NAMED = 5  # photographs left out that a note names; the log has them all
 
 
+@dataclass(frozen=True)
+class MaskOptions(ArtifactOptions, PeopleMarked):
+    """Choices of masked photographs. departures: of objects that may be hidden, by name; see object_associations.py."""
+
+    condition: str = option(
+        "",
+        "what is hidden: part (the upper half, or fraction, of the person's outline), segment (the outline), box (the "
+        "box around it), object (the one that goes most with a value of the attribute), both (person and object)",
+        flag="--condition",
+        choices=MASKED,
+        metavar="CONDITION",
+        advanced=False,
+    )
+    fill: str = option(GREY, "what is put there", flag="--fill", choices=tuple(FILLS), advanced=False)
+    fraction: float = option(
+        HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"
+    )
+    whose: str = option(
+        FOREGROUND, "the person in the foreground (the largest), or all people", flag="--whose", choices=WHOSE
+    )
+    labelled: Reference | str | None = option(
+        None,
+        "boxes of the labelled people, one per photograph: the person whose box overlaps most with it is then in the "
+        "foreground; elsewhere the largest (with --collection the name of kept ones)",
+        flag="--labelled",
+        metavar="FILE",
+    )
+    departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
+    only_masked: bool = option(
+        False,
+        "object, both: leave out photographs that show no such object (if not said, they are kept, as LIC does)",
+        flag="--only-masked",
+    )
+
+    @property
+    def rule(self) -> MaskRule:
+        return MaskRule(self.condition, self.fraction, self.whose, self.departures or {}, self.only_masked)
+
+    def effective(self) -> MaskOptions:
+        """Without choices that this condition does not read."""
+        names = ("fraction", "whose", "departures", "only_masked")
+        unread = set(names) - self.rule.used().keys()
+        return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
+
+
+def freeze(workspace: Workspace, collection: str, options: MaskOptions, attribute: Attribute | None) -> MaskOptions:
+    """Outlines or boxes by their content. Raises CapbiasError for what does not go together."""
+    if options.condition in OF_OBJECTS and not options.departures:
+        raise CapbiasError(
+            f"the condition {options.condition} without the objects that may be masked",
+            "human captions, which tell the objects that go with an attribute, or the names of objects",
+            "Name --references and --attribute, or --object.",
+        )
+    people = resolve_person_regions(workspace, collection, options.people)
+    if people["kind"] == BOXES and options.condition in OF_OUTLINES:
+        raise CapbiasError(
+            f"the condition {options.condition} with {people['name']}, boxes that hold no outline of a person",
+            "outlines (a COCO instances file), or another condition: box, object, both",
+            "Load outlines with import --kind segments.",
+        )
+    return options.with_(people=people, labelled=_labelled(workspace, collection, options))
+
+
+def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> Reference | None:
+    if not options.labelled:
+        return None
+    if options.condition == "object" or options.whose != FOREGROUND:
+        raise CapbiasError(
+            "labelled people where everybody or only an object is hidden",
+            "labelled people with the person in the foreground",
+            "Leave one out.",
+        )
+    if isinstance(options.labelled, dict):
+        return options.labelled
+    item = workspace.item(BOXES, options.labelled, collection)
+    return Reference(name=item.name, item=item.hash)
+
+
 def run(job: Job) -> Outcome:
-    """Mask the photographs and keep the folder. Raises CapbiasError where none can be masked."""
-    options = dict(job.spec.options)
-    asked = {key: options.pop(key) for key in (COLLECTION, NAME, PHOTOGRAPHS)}
-    photographs = asked[PHOTOGRAPHS]
-    rows = job.workspace.frame(options[PEOPLE]["item"])
-    found = masked_folder(job.workspace, job.photographs(), photographs["digest"], rows, options, job.progress)
-    _keep(job, found, asked, options)
+    """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
+    options = job.options
+    labelled = options.labelled["item"] if options.labelled else ""
+    masking = Masking(options.rule, options.fill, options.people["item"], labelled)
+    content = options.photographs["digest"]
+    found = masked_folder(job.workspace, job.photographs(), content, masking, job.progress)
+    _keep(job, found, masking)
     for image, reason in found.left_out.items():
         job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
     return Outcome([], {}, notes(found, options))
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """None: such a run leaves no numbers."""
-    return {}
-
-
-def _keep(job: Job, found: Masked, asked: dict, options: dict) -> None:
-    about = {key: options[key] for key in ("condition", "fill", "fraction", "whose", ONLY_MASKED) if key in options}
+def _keep(job: Job, found: Masked, masking: Masking) -> None:
+    options, used = job.options, masking.rule.used()
+    used.pop("departures", None)
     details = {
         "folder": str(found.folder),
-        "of": asked[PHOTOGRAPHS]["name"],
-        "people": options[PEOPLE]["name"],
+        "of": options.photographs["name"],
+        "people": options.people["name"],
         "left_out": len(found.left_out),
         RUN: job.spec.run_id,
-        **about,
+        "fill": options.fill,
+        **used,
     }
-    source = f"{asked[PHOTOGRAPHS]['name']}, masked by {options[PEOPLE]['name']}"
+    source = f"{options.photographs['name']}, masked by {options.people['name']}"
     frame = found.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(KIND, asked[NAME], frame, asked[COLLECTION], source, details, digest=found.folder.name)
+    job.workspace.keep(KIND, options.name, frame, options.collection, source, details, digest=found.folder.name)
 
 
-def notes(found: Masked, options: dict) -> tuple[str, ...]:
+def notes(found: Masked, options: MaskOptions) -> tuple[str, ...]:
     """What was masked, what was kept unmasked, and which photographs were left out and why."""
-    unmasked = found.bare if options["condition"] == "object" else ()
+    unmasked = found.bare if options.condition == "object" else ()
     masked = found.kept[~found.kept["image_id"].isin(unmasked)]
     share = masked["hidden"].mean()
     photographs = "1 photograph" if len(masked) == 1 else f"{len(masked):,} photographs"
     lines = [
-        f"{photographs} masked ({options['condition']}, {options['fill']}) by {options[PEOPLE]['name']}; on average "
+        f"{photographs} masked ({options.condition}, {options.fill}) by {options.people['name']}; on average "
         f"{share:.1%} of a photograph is hidden."
     ]
     if unmasked:
@@ -77,3 +160,16 @@ def _some(left_out: dict[str, str], reason: str) -> str:
     images = [image for image, own in left_out.items() if own == reason]
     more = f" and {len(images) - NAMED:,} more" if len(images) > NAMED else ""
     return ", ".join(images[:NAMED]) + more
+
+
+MEASURE = Measure(
+    name="mask",
+    title="masked photographs",
+    place=21,
+    options=MaskOptions,
+    needs=Needs(captions=False, labels=False, photographs=True, people=True),
+    cost=per_image(600.0),
+    run=run,
+    freeze=freeze,
+    makes=KIND,
+)

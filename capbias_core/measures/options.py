@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, NotRequired, TypedDict, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.prepare.align import DELTA
+from capbias_core.workspace.spec import Reference
 
 Own = TypeVar("Own", bound="Options")
-
-
-class Reference(TypedDict):
-    """Something that a run names by its content. name: as shown. digest: of the bytes of files. item: content hash of a
-    kept item. kind: of the item. delta: of an alignment."""
-
-    name: str
-    digest: NotRequired[str]
-    item: NotRequired[str]
-    kind: NotRequired[str]
-    delta: NotRequired[float]
 
 
 @dataclass(frozen=True)
@@ -159,12 +149,18 @@ class Seeded(Options):
 
 
 @dataclass(frozen=True)
-class Trained(Options):
-    """Choices of a measure that trains networks."""
+class OnDevice(Options):
+    """Choices of a measure that computes with networks."""
 
     device: str = option(
-        AUTO, "where networks train: auto takes CUDA if there is one", flag="--device", choices=DEVICES
+        AUTO, "where networks compute: auto takes CUDA if there is one", flag="--device", choices=DEVICES
     )
+
+
+@dataclass(frozen=True)
+class Trained(OnDevice):
+    """Choices of a measure that trains networks."""
+
     deterministic: bool = option(
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
@@ -214,3 +210,38 @@ class Aligned(Options):
         "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
         f"nearest word below a cosine distance, {DELTA:g} if not said)",
     )
+
+
+@dataclass(frozen=True)
+class Photographed(Options):
+    """Choices of a measure that reads photographs."""
+
+    photographs: Reference | str | None = option(
+        None,
+        "photographs named by image id: a folder, or with --collection the name of kept ones, such as masked ones",
+        flag="--photographs",
+        metavar="FOLDER",
+        advanced=False,
+    )
+
+
+@dataclass(frozen=True)
+class PeopleMarked(Options):
+    """Choices of a measure that reads where people are on photographs."""
+
+    people: Reference | str | None = option(
+        None,
+        "where people are: COCO instances with outlines, or a table of boxes as detect writes it; with --collection "
+        "the name of kept ones (if not said: the only ones, outlines before boxes)",
+        flag="--people",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class ArtifactOptions(Options):
+    """What the plan says of a run that makes an item in place of numbers."""
+
+    collection: str = option("", "the collection that the item is kept in")
+    name: str = option("", "the name of the item")
+    photographs: Reference | str | None = option(None, "the photographs that it is made from")

@@ -1,71 +1,92 @@
-"""Runs of the family 'vl_lic': LIC with a classifier that sees the photograph beside the caption.
-
-Options: backbone, None for a small convolutional network from scratch, or a torchvision classifier with its weights;
-text_encoder, a name of an attacker with a network from scratch (lstm_bi), or a pretrained encoder as attackers have
-them; picture_size, judge_epochs.
-"""
+"""VL-LIC: LIC with a classifier that sees the photograph beside the caption."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from capbias_core.aggregate import Estimate
-from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.device import AUTO, choose_device, trained_on
+from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
+from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
-from capbias_core.measures.base import Job, Outcome
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name
+from capbias_core.measures.cost import per_seed
+from capbias_core.measures.held_out import confidence_where_right, stored_estimates
 from capbias_core.measures.image_judge import (
     LOOK,
     PICTURE_SIZE,
     ImageJudge,
-    estimates_from,
+    JudgeTraining,
     held_out,
     judge_inputs,
     outcome,
     pictures_of,
     splits_of,
+    three_metrics,
 )
+from capbias_core.measures.options import Reference, option
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import embeddings_folder, encoder_option, file_option, file_path, model_path
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Workspace
 
 TEXT = "lstm_bi"  # LIC's
 CNN = "cnn"
 BACKBONE_SIZE = 224  # pixels a side on which torchvision's weights were trained
-FROM_SCRATCH = [name for name, entry in ATTACKERS.items() if not entry.model and name != "ngram"]
+
+METRICS = by_name(
+    *three_metrics(
+        "vl_lic",
+        "VL-LIC",
+        "Abdelrahman et al., AAAI 2024, section Multi-Modal Classifier",
+        confidence_where_right,
+        lambda k: 100 / k**2,
+        "LIC with a classifier that sees the photograph beside the masked caption: its confidence where it is right, 0 "
+        "where it is wrong.",
+    )
+)
 
 
-def freeze(workspace: Workspace, options: dict, _attribute: Attribute) -> dict:
-    """The options with pretrained models by their content. Raises CapbiasError where one is not on this machine."""
-    options = dict(options)
-    text = options.pop("text_encoder", TEXT)
-    if text == "ngram":
+@dataclass(frozen=True)
+class VLLICOptions(JudgeTraining):
+    """Choices of VL-LIC. backbone: None for a small network from scratch, or a classifier of torchvision."""
+
+    backbone: Reference | str | None = option(
+        None,
+        "a torchvision classifier with its weights (if not said: a small network, trained here)",
+        flag="--backbone",
+        metavar="NAME=FILE",
+    )
+    text_encoder: str | Reference = option(
+        TEXT,
+        f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
+        flag="--text-encoder",
+        metavar="NAME",
+    )
+    text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
+
+
+def freeze(workspace: Workspace, collection: str, options: VLLICOptions, attribute: Attribute) -> VLLICOptions:
+    """Pretrained models by their content. Raises CapbiasError where one is not on this machine."""
+    text = options.text_encoder or TEXT
+    if isinstance(text, str) and text in ATTACKERS and text not in FROM_SCRATCH and text not in PRETRAINED:
         raise CapbiasError(
-            "the text encoder ngram, which is no network",
+            f"the text encoder {text}, which is no network",
             f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder",
-            "Leave --text-encoder out for lstm_bi.",
+            f"Leave --text-encoder out for {TEXT}.",
         )
-    if text not in (TEXT, None):
-        pretrained = isinstance(text, dict) or text not in FROM_SCRATCH
-        options["text_encoder"] = _text_option(workspace, text) if pretrained else text
-    if backbone := options.get("backbone"):
-        options["backbone"] = _backbone_option(workspace, backbone)
-    return options
+    own = options.text_attacker
+    if isinstance(text, str) and text not in FROM_SCRATCH:
+        entry = attacker_entry(text)
+        text, own = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
+    backbone = _backbone_option(workspace, options.backbone) if options.backbone else None
+    return options.with_(text_encoder=text, text_attacker=own, backbone=backbone)
 
 
-def _text_option(workspace: Workspace, name: str | dict) -> dict:
-    if isinstance(name, dict):
-        return name
-    entry = attacker_entry(name)
-    encoder_files(entry)
-    return encoder_option(workspace, entry) | {"attacker": entry.name if entry.name in ATTACKERS else ""}
-
-
-def _backbone_option(workspace: Workspace, given: str | dict) -> dict:
+def _backbone_option(workspace: Workspace, given: str | Reference) -> Reference:
     """What a run says of NAME=FILE, a torchvision classifier and its weights."""
     if isinstance(given, dict):
         return given
@@ -80,32 +101,34 @@ def _backbone_option(workspace: Workspace, given: str | dict) -> dict:
 
 
 def run(job: Job) -> Outcome:
-    """A classifier for each seed and caption index on the model's captions and, where there are any, the human ones."""
+    """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
     from capbias_core.vision.image_encoders import backbone
     from capbias_core.vision.joint import JointJudge
 
-    options = job.spec.options
-    model, text, device = options.get("backbone"), options.get("text_encoder", TEXT), options.get("device", AUTO)
-    size = options.get("picture_size", BACKBONE_SIZE if model else PICTURE_SIZE)
+    options = job.options
+    model, text, device = options.backbone, options.text_encoder, options.device
+    size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     look = backbone(model["name"], file_path(job.workspace, model), choose_device(device)) if model else None
     files, seen = pictures_of(job, size, look)
     found = judge_inputs(job, files, job.masked, seen.refused)
     splits = splits_of(job, found.images, True)
-    reads = {} if isinstance(text, dict) else {"text": load_attacker(text)}
-    judge = JointJudge(epochs=options.get("judge_epochs", JointJudge.epochs), device=device, **reads)
-    embed = _embedder(job, text, device) if isinstance(text, dict) else None
+    frozen_text = isinstance(text, dict)
+    reads = {} if frozen_text else {"text": load_attacker(text)}
+    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, **reads)
+    embed = _embedder(job, text) if frozen_text else None
     sides = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
-    encoder = f"{model['name'] if model else CNN} + {text['name'] if isinstance(text, dict) else text}"
-    frozen = [name for name, own in (("backbone", model), ("text encoder", isinstance(text, dict))) if own]
-    how = (f"; {' and '.join(frozen)} frozen" if frozen else "") + trained_on(judge, options)
-    return outcome(job, found, splits, sides, encoder, f"{judge.epochs} epochs, pictures of {size} x {size}{how}")
+    encoder = f"{model['name'] if model else CNN} + {text['name'] if frozen_text else text}"
+    frozen = [name for name, own in (("backbone", model), ("text encoder", frozen_text)) if own]
+    how = f"; {' and '.join(frozen)} frozen" if frozen else ""
+    method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
+    return outcome(job, METRICS, found, splits, sides, method, encoder=encoder, device=device_of(judge))
 
 
-def _embedder(job: Job, option: dict, device: str) -> Callable[[Sequence[str]], np.ndarray]:
+def _embedder(job: Job, option: Reference) -> Callable[[Sequence[str]], np.ndarray]:
     """Captions to the vectors of a frozen text encoder, kept where those of attackers are."""
     files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
-    name = option["attacker"] or files.path
-    attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+    name = job.options.text_attacker or files.path
+    attacker = load_attacker(name, job.options.device, files, embeddings_folder(job.workspace))
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         corpus = attacker.corpus(list(captions))
@@ -115,6 +138,17 @@ def _embedder(job: Job, option: dict, device: str) -> Callable[[Sequence[str]], 
     return embed
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again, by metric and direction."""
-    return estimates_from(workspace, run)
+MEASURE = Measure(
+    name="vl_lic",
+    title="VL-LIC",
+    place=16,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("vl_lic", "VL-LIC", tuple(METRICS)),),
+    options=VLLICOptions,
+    needs=Needs(references="optional", photographs=True),
+    cost=per_seed(30_000.0),
+    run=run,
+    estimates=partial(stored_estimates, METRICS.values()),
+    freeze=freeze,
+    in_process=False,
+)

@@ -14,8 +14,7 @@ Range [0, 1], shown x100; lower is better: the word rests on the person. A high 
 and not that it is wrong. An even map scores the share of the photograph that is not the person
 (`attribution_even`), so compare with that: people are small on most photographs.
 
->>> import numpy as np
->>> heat, person = np.array([[3.0, 1.0], [0.0, 4.0]]), np.array([[True, False], [False, False]])
+>>> heat, person = [[3.0, 1.0], [0.0, 4.0]], [[True, False], [False, False]]
 >>> attribution_score(heat, person), round(attribution_pixels(heat, person), 3), attribution_even(heat, person)
 (0.625, 0.667, 0.75)
 """
@@ -25,22 +24,25 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 PART_OF_IT = 0.15  # of the map's maximum
 
 
-def attribution_score(heat: np.ndarray, person: np.ndarray) -> float:
-    """(H, W) map of 0 or more and (H, W) booleans to a share in [0, 1]; nan where the map is 0 everywhere."""
+def attribution_score(heat: ArrayLike, person: ArrayLike) -> float:
+    """(H, W) map of 0 or more and (H, W) booleans to a share in [0, 1]; nan if the map is 0 everywhere."""
+    heat, person = np.asarray(heat), np.asarray(person)
     total = float(heat.sum(dtype=float))
     return float(heat[~person].sum(dtype=float)) / total if total > 0 else math.nan
 
 
-def attribution_pixels(heat: np.ndarray, person: np.ndarray) -> float:
-    """The share by number of pixels, in [0, 1]; nan where the map is 0 everywhere."""
+def attribution_pixels(heat: ArrayLike, person: ArrayLike) -> float:
+    """The share by number of pixels, in [0, 1]; nan if the map is 0 everywhere."""
+    heat, person = np.asarray(heat), np.asarray(person)
     largest = heat.max()
     return float(np.mean(~person[heat >= PART_OF_IT * largest])) if largest > 0 else math.nan
 
 
-def attribution_even(heat: np.ndarray, person: np.ndarray) -> float:
-    """The share that an even map would have, in [0, 1]; nan where this one is 0 everywhere: both count alike."""
-    return float(np.mean(~person)) if heat.max() > 0 else math.nan
+def attribution_even(heat: ArrayLike, person: ArrayLike) -> float:
+    """The share that an even map would have, in [0, 1]; nan if this one is 0 everywhere: both count alike."""
+    return float(np.mean(~np.asarray(person))) if np.max(heat) > 0 else math.nan

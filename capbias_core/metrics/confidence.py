@@ -7,20 +7,21 @@ values is 1 / K. Lower is better. Amplification is B_M - B_D. Two more scores re
 beside it (Eq. 4): accuracy alone (leakage; Wang et al., ICCV 2019), and accuracy times confidence (LIC; Hirota et al.,
 CVPR 2022). Near chance they jump where this one does not: of 0.49 they make 0, of 0.51 they make 1 and 0.51.
 
->>> evidence = HeldOut(("1", "2"), np.array([0, 0]), np.array([0, 1]), np.array([1, 1]), np.array([[.2, .8], [.6, .4]]))
->>> parts = confidence(evidence)
->>> round(float(parts.numerator.sum() / parts.denominator.sum()), 3)
+>>> round(confidence([[0.2, 0.8], [0.6, 0.4]], [1, 1]), 3)
 0.6
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import HeldOut, Ratio
+
+def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """Mean of `label_probabilities`. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
+    return float(label_probabilities(np.asarray(probabilities), np.asarray(labels)).mean())
 
 
-def confidence(evidence: HeldOut) -> Ratio:
-    """Numerator: the probability of each label. Denominator: 1 a caption."""
-    own = evidence.probabilities[np.arange(len(evidence.label)), evidence.label]
-    return Ratio(own, np.ones(len(own)))
+def label_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) the probability of each label."""
+    return probabilities[np.arange(len(labels)), labels]

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from capbias_core.errors import CapbiasError
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import COLLECTION, EMPTY, NAME, RunSpec
-from capbias_core.workspace.photographs import ORIGINALS, PHOTOGRAPHS, frozen_photographs
+from capbias_core.measures.options import ArtifactOptions
+from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.plan import spec_of
+from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Workspace, checked_name
 
 
@@ -28,8 +30,8 @@ def named_after(maker: str, photographs: str) -> str:
 
 
 def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """The same runs. Raises CapbiasError where two of them make an item of one name: the later would replace it."""
-    counts = Counter((spec.family, spec.options[NAME]) for spec in dict((own.run_id, own) for own in specs).values())
+    """The same runs. Raises CapbiasError if two of them make an item of one name: the later would replace it."""
+    counts = Counter((spec.measure, spec.options["name"]) for spec in {own.run_id: own for own in specs}.values())
     twice = [name for (_, name), count in counts.items() if count > 1]
     if twice:
         raise CapbiasError(
@@ -40,22 +42,20 @@ def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
     return list(specs)
 
 
-def plan_artifact(
-    workspace: Workspace, collection: str, family: str, name: str, options: dict, photographs: str | dict = ""
-) -> RunSpec:
-    """The run that makes the item `name`, of the kind that the family makes, from photographs of a collection.
+def plan_artifact(workspace: Workspace, collection: str, measure: str, options: ArtifactOptions) -> RunSpec:
+    """The run that makes an item, of the kind that the measure makes, from photographs of a collection.
 
-    options: those of the family. photographs: the name of a folder of the collection, '' for the originals. Where the
-    item was deleted since, or another run made another one of that name (see RUN), the run is forgotten, so that it can
-    be asked for again. Raises CapbiasError for a name that cannot be one, or no photographs.
+    options: of the measure, with the name of the item; photographs: the name of a folder of the collection, None or ''
+    for the originals. If the item was deleted since, or another run made another one of that name (see RUN), the run is
+    forgotten, so that it can be asked for again. Raises CapbiasError for a choice that is not allowed, a name that
+    cannot be one, or no photographs.
     """
-    own = FAMILIES[family]
-    chosen = {key: options[key] for key in own.options if key in options}
-    frozen = frozen_photographs(workspace, collection, photographs)
-    chosen |= {COLLECTION: collection, NAME: checked_name(name), PHOTOGRAPHS: frozen}
-    bare = {"family": family, "model": frozen["name"], "captions": "", "labels": {}, "attribute": {}}
-    spec = RunSpec(**{**EMPTY, **bare, "options": chosen})
+    own = MEASURES[measure]
+    options = own.freeze(workspace, collection, own.options.read(vars(options)), None)
+    photographs = frozen_photographs(workspace, collection, options.photographs)
+    options = options.with_(collection=collection, name=checked_name(options.name), photographs=photographs)
+    spec = spec_of(own, options, {"model": photographs["name"]})
     made_by = {item.name: item.details.get(RUN, spec.run_id) for item in workspace.items(own.makes, collection)}
-    if made_by.get(chosen[NAME]) != spec.run_id:
+    if made_by.get(options.name) != spec.run_id:
         workspace.forget(spec.run_id)
     return spec

@@ -7,36 +7,32 @@ import json
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import CAPTIONER, RunSpec
+from capbias_core.measures.caption import MEASURE, CaptionOptions
 from capbias_core.runs.artifact_runs import named_after, plan_artifact
-from capbias_core.types import CONDITIONS
+from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import KIND, frozen_photographs
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
 
-FAMILY = "caption"
-ORIGINAL = CONDITIONS[0]
 LONGEST = 18  # digits of an image id that every reader takes for a whole number
 
 
-def plan_captioning(
-    workspace: Workspace, collection: str, captioner: str | dict, photographs: str = "", name: str = "", **settings
-) -> RunSpec:
+def plan_captioning(workspace: Workspace, collection: str, options: CaptionOptions) -> RunSpec:
     """The run that captions photographs of a collection.
 
-    captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the collection,
-    '' for the originals; masked ones give the set their condition. name: of the set, '' for that of the captioner and
-    the folder; a set of that name that was made before is replaced. settings: beams, length, batch, device;
-    those left out are the usual ones. Raises CapbiasError where the captioner or the photographs are not there, and
-    where captions of that name were loaded.
+    options.captioner: a preset, a folder, or a name in the local cache. photographs: the name of a folder of the
+    collection, None for the originals; masked ones give the set their condition. name: of the set, '' for that of the
+    captioner and the folder; a set of that name that was made before is replaced. Raises CapbiasError if the captioner
+    or the photographs are not there, or captions of that name were loaded.
     """
-    chosen = captioner_option(workspace, captioner)
-    frozen = frozen_photographs(workspace, collection, photographs)
-    condition = workspace.item(KIND, frozen["name"], collection).details.get("condition", ORIGINAL)
-    options = {CAPTIONER: chosen, "condition": condition} | _chosen(settings)
-    name = checked_name(name or named_after(suggested_name(chosen["name"]), frozen["name"]))
+    captioner = captioner_option(workspace, options.captioner)
+    photographs = frozen_photographs(workspace, collection, options.photographs)
+    condition = workspace.item(KIND, photographs["name"], collection).details.get("condition", ORIGINAL)
+    name = checked_name(options.name or named_after(suggested_name(captioner["name"]), photographs["name"]))
     _check_free(workspace, collection, name)
-    return plan_artifact(workspace, collection, FAMILY, name, options, frozen)
+    chosen = options.with_(captioner=captioner, photographs=photographs, condition=condition, name=name)
+    return plan_artifact(workspace, collection, MEASURE.name, chosen)
 
 
 def _check_free(workspace: Workspace, collection: str, name: str) -> None:
@@ -48,11 +44,6 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
             "a name of its own for captions that are made",
             "Give another one (--name), or delete those.",
         )
-
-
-def _chosen(settings: dict) -> dict:
-    """The settings that were made; `auto` is what runs do without a device."""
-    return {key: value for key, value in settings.items() if value is not None and (key, value) != ("device", "auto")}
 
 
 def coco_results(frame: pd.DataFrame) -> str:

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
-from capbias_core.vision.presets import QUESTION, WHAT, find_captioner, preset_of
+from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, QUESTION, WHAT, find_captioner, preset_of
 
-BEAMS, LENGTH, BATCH = 5, 20, 8
 # Where image encoders of transformers keep their blocks.
 STACKS = ("layers", "layer", "blocks", "stages")
 # Ratio of models that have no part in a caption; checkpoints may lack them.

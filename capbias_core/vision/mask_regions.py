@@ -33,12 +33,12 @@ OVER_THE_EDGE = 0.05
 
 
 @dataclass(frozen=True)
-class Hiding:
-    """What is hidden. condition: a name in `region`. fraction: of the outline, for part. whose: the person in the
-    foreground, or everybody (crowds too). departures: of the objects that may be hidden; of those in a photograph the
-    one that departs most. only_masked: of `object` and `both`, whether a photograph that shows no such object is left
-    out; else `object` hides nothing of it, and `both` the person, as in LIC: its sets of masked images hold all 10,780
-    images of the original one, so that their LIC_M (Table 4) is over the same images."""
+class MaskRule:
+    """What is hidden of a photograph. condition: a name in `region`. fraction: of the outline, for part. whose: the
+    person in the foreground, or everybody (crowds too). departures: of the objects that may be hidden; of those on a
+    photograph the one that departs most. only_masked: of `object` and `both`, whether a photograph that shows no such
+    object is left out; else `object` hides nothing of it, and `both` the person, as in LIC: its sets of masked images
+    hold all 10,780 images of the original one, so that their LIC_M (Table 4) is over the same images."""
 
     condition: str
     fraction: float = HALF
@@ -46,28 +46,45 @@ class Hiding:
     departures: Mapping[str, float] = field(default_factory=dict)
     only_masked: bool = False
 
+    def used(self) -> dict:
+        """The choices that this condition reads, by name.
 
-class NothingToHide(Exception):
-    """Why a photograph is left out: it shows no person, or (where that is asked) no such object."""
+        >>> MaskRule("part").used()
+        {'condition': 'part', 'fraction': 0.5, 'whose': 'foreground'}
+        >>> MaskRule("object", departures={"tie": 0.2}).used()
+        {'condition': 'object', 'departures': {'tie': 0.2}, 'only_masked': False}
+        """
+        found: dict = {"condition": self.condition}
+        if self.condition == "part":
+            found["fraction"] = self.fraction
+        if self.condition != "object":
+            found["whose"] = self.whose
+        if self.condition in OF_OBJECTS:
+            found |= {"departures": dict(self.departures), "only_masked": self.only_masked}
+        return found
 
 
-def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], how: Hiding, labelled=None) -> np.ndarray:
+class NothingToMask(Exception):
+    """Why a photograph is left out: it shows no person, or (if that is asked) no such object."""
+
+
+def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, labelled=None) -> np.ndarray:
     """(height, width) booleans: what is hidden of a photograph of this size.
 
     rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); with boxes, they stand for outlines under `object` and
-    `both`. labelled: the box (x1, y1, x2, y2) of the person who is labelled, where that is known. A photograph without
-    the object: see `Hiding`; one of which nothing is marked is left out, since nobody knows what it shows. Raises
-    NothingToHide, and CapbiasError for outlines or boxes of a photograph of another size.
+    `both`. labelled: the box (x1, y1, x2, y2) of the person who is labelled, if that is known. A photograph without
+    the object: see `MaskRule`; one of which nothing is marked is left out, since nobody knows what it shows. Raises
+    NothingToMask, and CapbiasError for outlines or boxes of a photograph of another size.
     """
     check_size(rows, size)
-    thing = _object(rows, size, how) if how.condition in OF_OBJECTS else None
-    if how.condition == "object":
+    thing = _object(rows, size, rule) if rule.condition in OF_OBJECTS else None
+    if rule.condition == "object":
         return region("object", size, object_mask=thing)
-    people = _people(rows, how.whose, labelled)
+    people = _people(rows, rule.whose, labelled)
     if not people:
-        raise NothingToHide(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
-    of = _drawn(rows, size) if how.condition != "box" else lambda person: None
-    parts = (region(how.condition, size, of(person), person[CORNERS], thing, how.fraction) for person in people)
+        raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
+    of = _drawn(rows, size) if rule.condition != "box" else lambda person: None
+    parts = (region(rule.condition, size, of(person), person[CORNERS], thing, rule.fraction) for person in people)
     return np.logical_or.reduce(list(parts))
 
 
@@ -78,18 +95,18 @@ def _people(rows: pd.DataFrame, whose: str, labelled=None) -> list[pd.Series]:
     return [] if person is None else [person]
 
 
-def shows_object(rows: pd.DataFrame, how: Hiding) -> bool:
+def shows_object(rows: pd.DataFrame, rule: MaskRule) -> bool:
     """Whether a photograph shows one of the objects that may be hidden. rows: its outlines or boxes."""
-    return bool(most_correlated(rows["object"], how.departures))
+    return bool(most_correlated(rows["object"], rule.departures))
 
 
-def _object(rows: pd.DataFrame, size: tuple[int, int], how: Hiding) -> np.ndarray:
+def _object(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule) -> np.ndarray:
     """Every object of the name that departs most; nothing where the photograph shows none of those known."""
-    if not shows_object(rows, how):
-        if rows.empty or how.only_masked:
-            raise NothingToHide(NO_OBJECT if how.only_masked else NOTHING_MARKED)
+    if not shows_object(rows, rule):
+        if rows.empty or rule.only_masked:
+            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
         return np.zeros(size, dtype=bool)
-    name = most_correlated(rows["object"], how.departures)
+    name = most_correlated(rows["object"], rule.departures)
     own = [row for _, row in rows[rows["object"] == name].iterrows()]
     return np.logical_or.reduce(list(map(_drawn(rows, size), own)))
 
@@ -125,14 +142,14 @@ def _sizes(rows: pd.DataFrame, size: tuple[int, int]) -> str:
     return "" if fits else f"boxes that reach to x = {right:.0f} and y = {bottom:.0f}"
 
 
-def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, how: Hiding, labelled=None) -> np.ndarray:
+def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, rule: MaskRule, labelled=None) -> np.ndarray:
     """(n,) booleans: the regions of one photograph that a captioner must not read, as LIC's appendix A.3 has it: those
     of which the boxes around what is hidden cover more than half.
 
     regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
     segment too the person's box counts. Where there is nothing to hide, nothing is dropped.
     """
-    people = _people(rows, how.whose, labelled) if how.condition != "object" else []
-    name = most_correlated(rows["object"], how.departures) if how.condition in OF_OBJECTS else ""
+    people = _people(rows, rule.whose, labelled) if rule.condition != "object" else []
+    name = most_correlated(rows["object"], rule.departures) if rule.condition in OF_OBJECTS else ""
     boxes = [row[CORNERS] for row in people] + [row for _, row in rows.loc[rows["object"] == name, CORNERS].iterrows()]
     return dropped_regions(regions[CORNERS].to_numpy(dtype=float), np.array(boxes, dtype=float).reshape(-1, 4))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from capbias_core.language.files import ModelFiles, find_model
 
 WHAT = "a captioner"
+# How captioners search if nothing else is said: beams at once, tokens at most, photographs at once.
+BEAMS, LENGTH, BATCH = 5, 20, 8
 # What a captioner that talks is asked; its first line is the caption.
 QUESTION = "Describe the picture in one short sentence."
 LINE = "\n"

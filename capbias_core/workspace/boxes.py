@@ -1,6 +1,6 @@
-"""Boxes of photographs by a detector: computed once for a photograph and its weights, whoever asks; kept as items.
+"""Boxes of photographs by a detector: computed once for a photograph and its weights, and kept as items.
 
-Both are known by the digest of their files, so that a photograph that was renamed or copied is not looked at again.
+Detections are cached by file content: a photograph that was renamed or copied is not looked at again.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ import pandas as pd
 
 from capbias_core.aggregate.detection_agreement import Agreement, agreement
 from capbias_core.databases import kept_in
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.boxes import object_texts
 from capbias_core.load.photographs import read_photograph
-from capbias_core.types import BOX_COLUMNS, Progress
+from capbias_core.types import BOX_COLUMNS, Progress, silent
 from capbias_core.vision.overlap import PERSON
 from capbias_core.vision.weights import Weights, file_digest, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import file_digests
+from capbias_core.workspace.spec import Reference
 from capbias_core.workspace.store import Item, Workspace
 
-BOXES, WEIGHTS = "boxes", "weights"  # the kind of item, and the key of a run's option
+BOXES = "boxes"  # the kind of item
+WEIGHTS = "weights"  # the folder of a workspace with weights that were downloaded
 BARE = "bare"  # the key in an item's details
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
-WAY = "square, floor 0.05"  # how photographs are read; changed where the boxes would be others
+WAY = "square, floor 0.05"  # how photographs are read; changed when the boxes would be others
 PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
 ASKED_AT_ONCE = 400
 SCHEMA = (
@@ -39,20 +41,24 @@ SCHEMA = (
 )
 
 
-def weights_option(workspace: Workspace, name: str | dict, folder: Path | None = None) -> dict:
-    """What a run says of a detector: the name of its weights and the digest of the file; a dict is that already.
+def weights_option(workspace: Workspace, name: str | Reference | None, folder: Path | None = None) -> Reference:
+    """What a run says of a detector: the name of its weights and the digest of the file; a Reference is that already.
 
     name: a file, or a name that ultralytics knows; it is downloaded into `folder`, the workspace's `weights` unless
-    said. Raises CapbiasError where it cannot be had.
+    said. Raises CapbiasError if none is named, or it cannot be had.
     """
     if isinstance(name, dict):
         return name
+    if not name:
+        raise CapbiasError(
+            "no detector", "a file of weights, or a name that ultralytics knows", "Name it with --weights."
+        )
     found = find_weights(name, folder or workspace.folder / WEIGHTS)
     return register_model(workspace, found.name, found.path, found.digest)
 
 
-def weights_of(workspace: Workspace, option: dict) -> Weights:
-    """The weights of a run. Raises CapbiasError where they are gone, or are others now."""
+def weights_of(workspace: Workspace, option: Reference) -> Weights:
+    """The weights of a run. Raises CapbiasError if they are gone, or are others now."""
     path = resolve_model(workspace, option, lambda place: file_digest(Path(place)))
     return Weights(option["name"], path, option["digest"])
 
@@ -73,20 +79,19 @@ def boxes_of(
     files: Mapping[str, Path],
     weights: Weights,
     confidence: float = CONFIDENCE,
-    tick: Progress = lambda share, text: None,
+    progress: Progress = silent,
 ) -> Found:
     """The boxes of photographs by image, from what the workspace has and from the detector.
 
-    A photograph that cannot be read is left out, with the reason. tick: called with the share done and a text before
-    each step, which it may stop by raising; what was found until then is kept. Raises CapbiasError for weights that
-    cannot be loaded.
+    A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
+    stop by raising; what was found until then is kept. Raises CapbiasError for weights that cannot be loaded.
     """
-    work = _Work(workspace, weights, tick)
+    work = _Work(workspace, weights, progress)
     digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
     known = work.known(digests.values())
     missing = {image: path for image, path in files.items() if digests[image] not in known}
     refused: dict[str, CapbiasError] = {}
-    for pictures in _steps(missing, refused, tick):
+    for pictures in _steps(missing, refused, progress):
         boxes = dict(zip(pictures, work.detector.boxes(list(pictures.values())), strict=True))
         fresh = {digests[image]: json.dumps(own.to_numpy().tolist()) for image, own in boxes.items()}
         work.keep(fresh)
@@ -101,13 +106,15 @@ def _frame(rows: Sequence[tuple]) -> pd.DataFrame:
     return frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
 
 
-def _steps(files: Mapping[str, Path], refused: dict, tick: Progress) -> Iterator[dict[str, np.ndarray]]:
+def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iterator[dict[str, np.ndarray]]:
     """Photographs read, a few at a time: 16 at most, fewer large ones. Those that cannot be read go to `refused`."""
     pictures: dict[str, np.ndarray] = {}
     for place, (image, path) in enumerate(files.items()):
-        tick(place / len(files), f"finding objects, {place:,} of {len(files):,} photographs")
+        progress(place / len(files), f"finding objects, {place:,} of {len(files):,} photographs")
         try:
             pictures[image] = read_photograph(path)
+        except MissingExtra:
+            raise
         except CapbiasError as error:
             refused[image] = error
         if len(pictures) == PICTURES_A_STEP or sum(own.size for own in pictures.values()) // 3 >= PIXELS_A_STEP:
@@ -118,16 +125,16 @@ def _steps(files: Mapping[str, Path], refused: dict, tick: Progress) -> Iterator
 
 
 class _Work:
-    """The boxes that the workspace has of these weights, and the detector, loaded where it is needed."""
+    """The boxes that the workspace has of these weights, and the detector, loaded when it is needed."""
 
-    def __init__(self, workspace: Workspace, weights: Weights, tick: Progress):
-        self.file, self.weights, self.tick = workspace.folder / "boxes.sqlite", weights, tick
+    def __init__(self, workspace: Workspace, weights: Weights, progress: Progress):
+        self.file, self.weights, self.progress = workspace.folder / "boxes.sqlite", weights, progress
 
     @cached_property
     def detector(self):
         from capbias_core.vision.detect import Detector
 
-        self.tick(0.0, f"loading {self.weights.name}")
+        self.progress(0.0, f"loading {self.weights.name}")
         return Detector(self.weights.path)
 
     def known(self, pictures) -> dict[str, str]:
@@ -157,7 +164,7 @@ def _marks(values: Sequence) -> str:
 def keep_boxes(
     workspace: Workspace,
     found: Found,
-    option: dict,
+    option: Reference,
     confidence: float,
     collection: str,
     name: str,
@@ -179,7 +186,7 @@ def images_of(workspace: Workspace, boxes: Item) -> list[str]:
 def keep_objects_of(workspace: Workspace, boxes: Item, name: str = "") -> Item:
     """Keep what boxes show as the objects of images, with the detector's confidence, under the name of the boxes.
 
-    Objects that people annotated are never replaced. Raises CapbiasError where no photograph shows anything.
+    Objects that people annotated are never replaced. Raises CapbiasError if no photograph shows anything.
     """
     frame = object_texts(workspace.frame(boxes.hash), images_of(workspace, boxes))
     if not (frame["objects"] != "").any():
@@ -206,7 +213,7 @@ def forget_objects_of(workspace: Workspace, boxes: Item) -> None:
 def agreement_of(workspace: Workspace, boxes: Item, segments: Item, name: str = PERSON) -> Agreement:
     """How far kept boxes agree with kept outlines of the same photographs on objects of one class.
 
-    Raises CapbiasError where they have no photograph in common.
+    Raises CapbiasError if they have no photograph in common.
     """
     outlines = workspace.frame(segments.hash)
     both = sorted(set(images_of(workspace, boxes)) & set(outlines["image_id"]))

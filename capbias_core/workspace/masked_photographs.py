@@ -1,4 +1,8 @@
-"""Doc."""
+"""Folders of masked photographs: made once for the same photographs, marks and rule, under a digest of all of them.
+
+A folder is written under another name and gets its own at the end, so that it is whole or not there. The originals are
+only read.
+"""
 
 from __future__ import annotations
 
@@ -19,41 +23,38 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, MissingExtra, need
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import Progress
-from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, Hiding, NothingToHide, hidden_pixels, shows_object
+from capbias_core.vision.mask_regions import NO_OBJECT, OF_OBJECTS, MaskRule, NothingToMask, hidden_pixels, shows_object
 from capbias_core.vision.masking import filled, people_of
 from capbias_core.vision.overlap import CORNERS
-from capbias_core.workspace.person_regions import PEOPLE
 from capbias_core.workspace.store import MADE, Workspace
 
 if TYPE_CHECKING:
     from PIL import PngImagePlugin
 
-ONLY_MASKED = "only_masked"  # the key of a run's option for leaving out what shows no such object
-
-
-LABELLED = "labelled"  # the key of a run's option for the boxes of labelled people
-
-
 WAY = 1  # raised when a change of the code changes the pixels
-
-
 THREADS = 2
-
-
 FORGOTTEN = 3600.0
-
-
 # PNG without loss; more effort would save a tenth of the bytes and take three times as long.
 EFFORT = 1
-
-
 SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which it is known as made here
 
 
-def hiding_of(options: Mapping) -> Hiding:
-    """What the options of a run say is hidden."""
-    keys = ("condition", "fraction", "whose", "departures", ONLY_MASKED)
-    return Hiding(**{key: options[key] for key in keys if key in options})
+@dataclass(frozen=True)
+class Masking:
+    """How a folder is masked. fill: a name in FILLS. people, labelled: content hashes of kept outlines or boxes of what
+    photographs show, and of kept boxes of the labelled people ('' for none)."""
+
+    rule: MaskRule
+    fill: str
+    people: str
+    labelled: str = ""
+
+    def digest(self, content: str) -> str:
+        """The name of the folder. content: a digest of the photographs."""
+        labelled = {"labelled": self.labelled} if self.labelled else {}
+        read = {**self.rule.used(), "fill": self.fill, "people": self.people, **labelled}
+        text = json.dumps([WAY, content, read], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -69,23 +70,22 @@ class Masked:
 
 
 def masked_folder(
-    workspace: Workspace, files: Mapping[str, Path], content: str, rows: pd.DataFrame, options: Mapping, tick: Progress
+    workspace: Workspace, files: Mapping[str, Path], content: str, masking: Masking, progress: Progress
 ) -> Masked:
-    """The folder of photographs masked as the options of a run say; written where it is not there yet.
+    """The folder of photographs masked in one way; written if it is not there yet.
 
-    files: the originals by image id; content: a digest of their contents. rows: outlines or boxes. Photographs that
-    cannot be read, are of another size than their outlines, or show nothing to hide (see `Hiding`) are left out. tick:
-    called with the share done and a text, and may stop the work by raising; then nothing is left. Raises CapbiasError
-    where nothing can be masked.
+    files: the originals by image id; content: a digest of their contents. Photographs that cannot be read, are of
+    another size than their outlines, or show nothing to hide (see `MaskRule`) are left out. progress may stop the work
+    by raising; then nothing is left. Raises CapbiasError if nothing can be masked.
     """
     home = workspace.folder / "pictures"
-    folder = home / _digest(content, options)
+    folder = home / masking.digest(content)
     if not (folder / MADE).is_file():
         home.mkdir(exist_ok=True)
         _forget_old(home)
         with _written(folder) as place:
-            labelled = labelled_boxes(workspace, options[LABELLED]["item"]) if LABELLED in options else {}
-            _write_all(place, files, rows, options, tick, labelled)
+            labelled = labelled_boxes(workspace, masking.labelled) if masking.labelled else {}
+            _write_all(place, files, workspace.frame(masking.people), masking, progress, labelled)
     found = json.loads((folder / MADE).read_text(encoding="utf-8"))
     return Masked(folder, pd.DataFrame(found["kept"]), found["left_out"], tuple(found["bare"]))
 
@@ -96,15 +96,9 @@ def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
     return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
 
 
-def _digest(content: str, options: Mapping) -> str:
-    read = {**options, **{key: options[key]["item"] for key in (PEOPLE, LABELLED) if key in options}}
-    text = json.dumps([WAY, content, read], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 @contextmanager
 def _written(folder: Path) -> Iterator[Path]:
-    """A place to write in; it becomes the folder at the end, and goes where that is not reached."""
+    """A place to write in; it becomes the folder at the end, and goes if that is not reached."""
     place = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
     place.mkdir()
     try:
@@ -129,29 +123,28 @@ def _write_all(
     place: Path,
     files: Mapping[str, Path],
     rows: pd.DataFrame,
-    options: Mapping,
-    tick: Progress,
+    masking: Masking,
+    progress: Progress,
     labelled: Mapping[str, tuple],
 ) -> None:
     """Mask every photograph into the place, with what became of each in the file MADE."""
     own = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
     nothing, names = rows.iloc[:0], masked_names(files)
-    how, fill = hiding_of(options), options["fill"]
     found: dict = {"kept": [], "left_out": {}, "bare": []}
 
     def one(image: str) -> dict:
         marks, target = own.get(image, nothing), place / names[image]
-        return _mask_one(files[image], marks, how, fill, target, labelled.get(image))
+        return _mask_one(files[image], marks, masking, target, labelled.get(image))
 
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             for done, (image, outcome) in enumerate(zip(files, pool.map(one, files), strict=True), start=1):
                 _note(found, image, names[image], outcome)
-                tick(done / len(files), f"masked {done:,} of {len(files):,} photographs")
+                progress(done / len(files), f"masked {done:,} of {len(files):,} photographs")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    if len(found["kept"]) == (len(found["bare"]) if how.condition == "object" else 0):
+    if len(found["kept"]) == (len(found["bare"]) if masking.rule.condition == "object" else 0):
         raise _nothing(dict.fromkeys(found["bare"], NO_OBJECT) | found["left_out"])
     (place / MADE).write_text(json.dumps(found), encoding="utf-8")
 
@@ -164,23 +157,24 @@ def _note(found: dict, image: str, file: str, outcome: dict) -> None:
     found["bare"] += [image] if outcome["bare"] else []
 
 
-def _mask_one(file: Path, rows: pd.DataFrame, how: Hiding, fill: str, target: Path, labelled=None) -> dict:
+def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, labelled=None) -> dict:
     """Mask one photograph into a PNG; the share hidden, or the reason why there is none."""
+    rule = masking.rule
     try:
         pixels = read_photograph(file)
-        hidden = hidden_pixels(rows, pixels.shape[:2], how, labelled)
-    except NothingToHide as error:
+        hidden = hidden_pixels(rows, pixels.shape[:2], rule, labelled)
+    except NothingToMask as error:
         return {"reason": str(error)}
     except MissingExtra:
         raise
     except CapbiasError as error:
         return {"reason": error.got}
-    bare = how.condition in OF_OBJECTS and not shows_object(rows, how)
+    bare = rule.condition in OF_OBJECTS and not shows_object(rows, rule)
     if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
     from PIL import Image
 
-    Image.fromarray(filled(pixels, hidden, fill)).save(target, compress_level=EFFORT, pnginfo=_signed())
+    Image.fromarray(filled(pixels, hidden, masking.fill)).save(target, compress_level=EFFORT, pnginfo=_signed())
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.vision.masking import box_mask, outline_mask, people_of
+from capbias_core.workspace.spec import Reference
 from capbias_core.workspace.store import Item, Workspace
 
-PEOPLE = "people"  # the key of a run's option
 SEGMENTS, BOXES = "segments", "boxes"  # kinds of items
 KINDS = {SEGMENTS: "outlines", BOXES: "boxes"}  # the closer to the person first
 
@@ -17,11 +18,11 @@ def people_sources(workspace: Workspace, collection: str) -> list[Item]:
     return [item for kind in KINDS for item in workspace.items(kind, collection)]
 
 
-def resolve_person_regions(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
-    """What a run says of where people are: {'name', 'kind', 'item': hash}.
+def resolve_person_regions(workspace: Workspace, collection: str, name: str | Reference | None = "") -> Reference:
+    """What a run says of where people are: the kept outlines or boxes.
 
-    name: of kept outlines or boxes, '' for the only ones (outlines before boxes); a dict is the answer already. Raises
-    CapbiasError where there are none, or several and none is named.
+    name: of those, '' for the only ones (outlines before boxes); a Reference is the answer already. Raises CapbiasError
+    if there are none, or several and none is named.
     """
     if isinstance(name, dict):
         return name
@@ -41,16 +42,16 @@ def resolve_person_regions(workspace: Workspace, collection: str, name: str | di
             "one of them",
             "Name it with --people.",
         )
-    return {"name": chosen[0].name, "kind": chosen[0].kind, "item": chosen[0].hash}
+    return Reference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 
 
 class People:
     """Where people are, photograph by photograph. option: what `resolve_person_regions` gave. rows: by image id."""
 
-    def __init__(self, workspace: Workspace, option: dict):
+    def __init__(self, workspace: Workspace, option: Reference):
         self.part = _outline if option["kind"] == SEGMENTS else _box
         frame = workspace.frame(option["item"])
-        self.rows = dict(list(_masking().people_of(frame).groupby("image_id")))
+        self.rows = dict(list(people_of(frame).groupby("image_id")))
 
     def mask(self, image: str, height: int, width: int) -> np.ndarray:
         """(height, width) booleans, true on the people marked on a photograph of `rows`. Crowds count as people.
@@ -68,15 +69,8 @@ def _outline(row: dict, height: int, width: int) -> np.ndarray:
             "outlines of the same photograph",
             "Check that the outlines belong to these photographs.",
         )
-    return _masking().outline_mask(row["outline"], height, width)
+    return outline_mask(row["outline"], height, width)
 
 
 def _box(row: dict, height: int, width: int) -> np.ndarray:
-    return _masking().box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
-
-
-def _masking():
-    """The module, imported where masks are drawn: pages only plan."""
-    from capbias_core.vision import masking as module
-
-    return module
+    return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)

@@ -18,15 +18,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import photograph_digest
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import register_model, resolve_model
+from capbias_core.workspace.spec import Reference
 from capbias_core.workspace.store import Item, Workspace
 
-# The key in a caption set's details for the captioner and the photographs that it was made with, as runs say them.
+# The key in a caption set's details for its `captioner` and its `photographs`, as the run that made it names them.
 MADE_BY = "made_by"
-
-
 KIND = "images"
 ORIGINALS = "photographs"
-PHOTOGRAPHS = "photographs"  # the key of a run's option
 SCHEMA = "CREATE TABLE IF NOT EXISTS digests (file TEXT PRIMARY KEY, size INTEGER, changed INTEGER, digest TEXT)"
 READERS = 8
 
@@ -36,11 +34,11 @@ def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
     return workspace.items(KIND, collection)
 
 
-def frozen_photographs(workspace: Workspace, collection: str, name: str | dict = "") -> dict:
-    """What a run says of photographs: {'name', 'item': hash of their list, 'digest': of the contents of the files}.
+def frozen_photographs(workspace: Workspace, collection: str, name: str | Reference | None = "") -> Reference:
+    """What a run says of photographs. item: hash of their list; digest: of the contents of the files.
 
-    name: of a folder of photographs of the collection, '' for the originals; a dict is the answer already. Raises
-    CapbiasError where the collection has none.
+    name: of a folder of photographs of the collection, '' for the originals; a Reference is the answer already. Raises
+    CapbiasError if the collection has none.
     """
     if isinstance(name, dict):
         return name
@@ -52,14 +50,14 @@ def frozen_photographs(workspace: Workspace, collection: str, name: str | dict =
         )
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
-    option = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
-    return option | {"item": item.hash}
+    found = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
+    return Reference(**found, item=item.hash)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
-    """The name of the folder of photographs masked under a condition, '' for the originals where it is none.
+    """The name of the folder of photographs masked under a condition, '' for the originals if nothing is masked.
 
-    Raises CapbiasError where the collection has no such folder, or several.
+    Raises CapbiasError if the collection has no such folder, or several.
     """
     if condition in (None, CONDITIONS[0]):
         return ""
@@ -74,10 +72,10 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     )
 
 
-def made_from(workspace: Workspace, collection: str, option: dict) -> str:
+def made_from(workspace: Workspace, collection: str, option: Reference) -> str:
     """The name of the folder with the photographs that captions were made from. option: those, as their run said.
 
-    Raises CapbiasError where the collection has them no more.
+    Raises CapbiasError if the collection has them no more.
     """
     alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
     for name in sorted(alike, key=lambda name: name != option["name"]):
@@ -90,8 +88,22 @@ def made_from(workspace: Workspace, collection: str, option: dict) -> str:
     )
 
 
-def photograph_files(workspace: Workspace, option: dict) -> dict[str, Path]:
-    """The file of each image of a run. Raises CapbiasError where they are gone, or are others now."""
+def writer_of(captions: Item, flag: str) -> Reference:
+    """The captioner that wrote a set. Raises CapbiasError for a set from a file, whose captioner is not known.
+
+    flag: where a captioner is named in a terminal.
+    """
+    if MADE_BY not in captions.details:
+        raise CapbiasError(
+            f"captions of {captions.name} to be read by the captioner that wrote them, which is not known here",
+            "captions that were made by `caption` in this collection",
+            f"Name the captioner: {flag} FOLDER.",
+        )
+    return captions.details[MADE_BY]["captioner"]
+
+
+def photograph_files(workspace: Workspace, option: Reference) -> dict[str, Path]:
+    """The file of each image of a run. Raises CapbiasError if they are gone, or are others now."""
     folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
     return _files(Path(folder), workspace.frame(option["item"]))
 

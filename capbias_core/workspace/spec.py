@@ -6,11 +6,23 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import NotRequired, TypedDict
 
 from capbias_core.types import Attribute
 
 # Which labelled images a run reads: all that have captions, or only those that also have human captions.
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
+
+
+class Reference(TypedDict):
+    """Something that a run names by its content. name: as shown. digest: of the bytes of files. item: content hash of a
+    kept item. kind: of the item. delta: of an alignment."""
+
+    name: str
+    digest: NotRequired[str]
+    item: NotRequired[str]
+    kind: NotRequired[str]
+    delta: NotRequired[float]
 
 
 @dataclass(frozen=True)
