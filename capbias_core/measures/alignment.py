@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Aligned
-from capbias_core.metrics.caption_quality import has_java, meteor
+from capbias_core.metrics.caption_quality import has_java, meteor_scores
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
@@ -173,7 +173,7 @@ def _likeness(pairs: Sequence[tuple[str, str]], progress: Progress) -> dict[tupl
         return dict.fromkeys(pairs, np.nan)
     progress(0.0, f"METEOR of {len(pairs):,} pairs of captions")
     before, after = [[pair[0]] for pair in pairs], [pair[1] for pair in pairs]
-    values = meteor(before, after, lambda share: progress(share, f"METEOR of {len(pairs):,} pairs of captions"))
+    values = meteor_scores(before, after, lambda share: progress(share, f"METEOR of {len(pairs):,} pairs of captions"))
     return dict(zip(pairs, values.tolist(), strict=True))
 
 

@@ -5,37 +5,36 @@
 
 c_al: captions that name the value a and have the word l. Range [-1, 1], shown x100; lower is better. Above 0: words
 that go with one value in the human captions go with it more often in the model's. It does not see how often a value
-occurs: where most images show men, most words go with men. Where images are few, words go with a value on the human
-side by chance, and the model's captions cannot follow: the value falls.
+occurs: if most images show men, most words go with men. If images are few, words go with a value on the human side by
+chance, and the model's captions cannot follow: the value falls.
 
 A word that the model never uses beside a value has no b of the model; it adds 0.
 
->>> import numpy as np
->>> human = CooccurrenceCounts.of(np.array([10, 5, 5, 4, 3, 1.0]), 2, 1)  # word and values: 3 and 1
->>> model = CooccurrenceCounts.of(np.array([10, 5, 5, 4, 4, 0.0]), 2, 1)
->>> float(bias_amplification(human, model, (human, model)))
+>>> bias_amplification(human_pairs=[[3], [1]], model_pairs=[[4], [0]])  # two values, one word
 0.25
 """
 
 from __future__ import annotations
 
 import numpy as np
-
-from capbias_core.metrics.base import CooccurrenceCounts
-
-
-def bias_amplification(
-    human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
-) -> np.ndarray:
-    """Pairs of the two sides, (..., K, L), to (...) values. whole: both sides on all images; the
-    human one decides which pairs count."""
-    n_values, n_tasks = human.pair.shape[-2:]
-    of_human, of_model = _share(human.pair), _share(model.pair)
-    change = np.where(_share(whole[0].pair) > 1 / n_values, of_model - of_human, 0.0)
-    return np.nan_to_num(change).sum(axis=(-2, -1)) / n_tasks
+from numpy.typing import ArrayLike
 
 
-def _share(pair: np.ndarray) -> np.ndarray:
-    """(..., K, L) counts to the share of each value among the captions with a word; nan where there are none."""
+def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
+    """(K, L) captions of each side by value that they name and word that they have."""
+    human = np.asarray(human_pairs)
+    return float(change_of_preferred(human, np.asarray(model_pairs), human))
+
+
+def change_of_preferred(human: np.ndarray, model: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """(..., K, L) pairs of both sides to (...) values. whole: (K, L), the human pairs that decide which words go with
+    which value, such as those of all images where the others are of some."""
+    n_values, n_words = human.shape[-2:]
+    change = np.where(_share(whole) > 1 / n_values, _share(model) - _share(human), 0.0)
+    return np.nan_to_num(change).sum(axis=(-2, -1)) / n_words
+
+
+def _share(pairs: np.ndarray) -> np.ndarray:
+    """(..., K, L) counts to the share of each value among the captions with a word; nan if there are none."""
     with np.errstate(invalid="ignore"):
-        return pair / pair.sum(axis=-2, keepdims=True)
+        return pairs / pairs.sum(axis=-2, keepdims=True)

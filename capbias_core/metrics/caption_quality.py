@@ -17,27 +17,41 @@ BLEU-4 and METEOR belong to a set: their counts are summed over captions before 
 means over captions; CIDEr weighs n-grams by how rare they are among the references of all images given, so it depends
 on which. A good caption here is one that resembles what people wrote, with whatever bias that has.
 
->>> exact = bleu_counts([["a man rides a horse"]], ["a man rides a horse"])
->>> other = bleu_counts([["a man rides a horse"]], ["a man rides a cow"])  # 4/5, 3/4, 2/3 and 1/2
->>> round(float(bleu4(exact.sum(axis=0))), 3), round(float(bleu4(other.sum(axis=0))), 3)
-(1.0, 0.669)
->>> rouge_l([["a dog runs", "the dog"]], ["a dog"]).round(3)  # P 1, R 2/3
-array([0.772])
->>> cider([["a dog runs now"], ["two cats sleep here"]], ["a dog runs now", "a dog"]).round(3)
-array([10.,  0.])
+>>> round(bleu4([["a man rides a horse"]], ["a man rides a cow"]), 3)  # 4/5, 3/4, 2/3 and 1/2
+0.669
+>>> round(rouge_l([["a dog runs", "the dog"]], ["a dog"]), 3)  # P 1, R 2/3
+0.772
+>>> round(cider([["a dog runs now"], ["two cats sleep here"]], ["a dog runs now", "a dog"]), 3)  # 10 and 0
+5.0
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from capbias_core.errors import need
 from capbias_core.prepare.java import has_java, java
 
-__all__ = ["bleu4", "bleu_counts", "cider", "has_java", "meteor", "meteor_counts", "meteor_of", "rouge_l"]
+__all__ = [
+    "bleu4",
+    "bleu_counts",
+    "bleu_of",
+    "cider",
+    "cider_scores",
+    "has_java",
+    "meteor",
+    "meteor_counts",
+    "meteor_of",
+    "meteor_scores",
+    "rouge_l",
+    "rouge_scores",
+]
 
+PACKAGE = "pycocoevalcap"
 N = 4
 # pycocoevalcap's: no logarithm of 0, no division by 0.
 TINY, SMALL = 1e-15, 1e-9
@@ -52,14 +66,39 @@ Report = Callable[[float], None]
 
 
 def _silent(share: float) -> None:
-    """Where nobody asks how far it is."""
+    """A Report that nobody reads."""
 
 
-def bleu_counts(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+    """BLEU-4 of a set, 0 to 1; nan for no caption.
+
+    references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
+    prepare/treebank.py gives them.
+    """
+    return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
+
+
+def cider(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+    """CIDEr of a set, 0 to 10; nan for no caption. references, candidates: as in `bleu4`."""
+    return float(cider_scores(references, candidates).mean()) if len(candidates) else math.nan
+
+
+def meteor(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+    """METEOR (English) of a set, 0 to 1; nan for no caption. Arguments and errors: as in `meteor_counts`."""
+    return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
+
+
+def rouge_l(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
+    """ROUGE-L of a set, 0 to 1; nan for no caption. references, candidates: as in `bleu4`."""
+    return float(rouge_scores(references, candidates).mean()) if len(candidates) else math.nan
+
+
+def bleu_counts(references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
     """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference.
 
-    references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces.
+    references, candidates: as in `bleu4`.
     """
+    need("BLEU-4", PACKAGE)
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
     rows = np.zeros((len(candidates), 2 * N + 1))
@@ -70,7 +109,7 @@ def bleu_counts(references: Sequence[list[str]], candidates: Sequence[str], repo
     return rows
 
 
-def bleu4(sums: np.ndarray) -> np.ndarray:
+def bleu_of(sums: np.ndarray) -> np.ndarray:
     """Summed counts (..., 9) of `bleu_counts` to BLEU-4 (...); nan for no caption at all."""
     correct, guess, reference = sums[..., :N], sums[..., N : 2 * N], sums[..., 2 * N]
     precision = np.prod((correct + TINY) / (guess + SMALL), axis=-1) ** (1 / N)
@@ -79,8 +118,11 @@ def bleu4(sums: np.ndarray) -> np.ndarray:
     return np.where(reference > 0, value, np.nan)
 
 
-def rouge_l(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
-    """ROUGE-L of each caption, (n,) in [0, 1]. references, candidates: as in `bleu_counts`."""
+def rouge_scores(
+    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
+) -> np.ndarray:
+    """ROUGE-L of each caption, (n,) in [0, 1]. references, candidates: as in `bleu4`."""
+    need("ROUGE-L", PACKAGE)
     from pycocoevalcap.rouge.rouge import Rouge
 
     scorer, values = Rouge(), np.zeros(len(candidates))
@@ -90,11 +132,14 @@ def rouge_l(references: Sequence[list[str]], candidates: Sequence[str], report: 
     return values
 
 
-def cider(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+def cider_scores(
+    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
+) -> np.ndarray:
     """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document.
 
-    references, candidates: as in `bleu_counts`.
+    references, candidates: as in `bleu4`.
     """
+    need("CIDEr", PACKAGE)
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
     class Watched(list):
@@ -114,7 +159,9 @@ def cider(references: Sequence[list[str]], candidates: Sequence[str], report: Re
     return scorer.compute_score()[1]
 
 
-def meteor(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+def meteor_scores(
+    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
+) -> np.ndarray:
     """METEOR (English) of each caption by itself, (n,) in [0, 1]. Arguments and errors: as in `meteor_counts`.
 
     A set's METEOR is not their mean, but `meteor_of` the summed counts.
@@ -122,13 +169,16 @@ def meteor(references: Sequence[list[str]], candidates: Sequence[str], report: R
     return meteor_of(meteor_counts(references, candidates, report))
 
 
-def meteor_counts(references: Sequence[list[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:
+def meteor_counts(
+    references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent
+) -> np.ndarray:
     """What METEOR counts of each caption and its best reference, (n, 23).
 
     Words of both and function words of both; for each of four kinds of match content words of both and function words
-    of both; chunks, 0 where they are the same words in the same order; matched words of both. references, candidates:
-    as in `bleu_counts`, tokenized or not. Raises CapbiasError where there is no Java. Its start takes 8 seconds.
+    of both; chunks, 0 if they are the same words in the same order; matched words of both. references, candidates: as
+    in `bleu4`, tokenized or not. Raises CapbiasError if there is no Java. Its start takes 8 seconds.
     """
+    need("METEOR", PACKAGE)
     from pycocoevalcap.meteor import meteor as package
 
     jar = Path(package.__file__).with_name(package.METEOR_JAR)
@@ -162,7 +212,7 @@ def meteor_of(sums: np.ndarray) -> np.ndarray:
     return np.where(words.any(axis=-1), value, np.nan)
 
 
-def _meteor_line(references: list[str], candidate: str) -> str:
+def _meteor_line(references: Sequence[str], candidate: str) -> str:
     texts = [" ".join(text.replace("|||", " ").split()) for text in (*references, candidate)]
     return " ||| ".join(["SCORE", *texts])
 

@@ -10,7 +10,7 @@ Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie at
 than the human ones do. P(t) is a factor of w: of A->T a model that names the objects more often than people do has a
 higher value for that alone.
 
-The paper leaves open how w of many pairs becomes one number. Two readings, both here:
+The paper leaves open how w of many pairs becomes one number. Both variants are here:
 
 - the equations: Q over the held-out captions with the task word t; w of each pair (a, t) as above; their mean, with the
   number of held-out captions with a and t as weight (`pair_weight`);
@@ -18,59 +18,67 @@ The paper leaves open how w of many pairs becomes one number. Two readings, both
   task words, there or not) times the share of captions with the same pattern of task words over the share with the same
   value (T->A the other way round); their mean (`pattern_weight`).
 
->>> import numpy as np
->>> pairs = np.array([[3.0, 1.0], [1.0, 3.0]])  # captions by value and task word
->>> ratio = np.array([[0.5, 0.5], [0.5, 0.5]]) / 0.5
->>> human = pair_weight(np.array([0.75, 0.75]), pairs, ratio)
->>> model = pair_weight(np.array([1.0, 0.5]), pairs, ratio)
->>> float(human), float(model), float(dbac(model, human))
-(0.75, 0.75, 0.0)
->>> round(float(dbac(np.array(0.9), np.array(0.6))), 3)
+>>> pairs = [[3, 1], [1, 3]]  # captions by value and task word
+>>> ratio = [[1, 1], [1, 1]]  # P(t) / P(a)
+>>> human, model = pair_weight([0.75, 0.75], pairs, ratio), pair_weight([1.0, 0.8], pairs, ratio)
+>>> float(human), float(model), round(float(dbac(model, human)), 3)
+(0.75, 0.9, 0.091)
+>>> round(dbac(0.9, 0.6), 3)
 0.2
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+Weight = TypeVar("Weight", float, np.ndarray)
 EPSILON = 1e-12
 
 
-def dbac(model: np.ndarray, human: np.ndarray) -> np.ndarray:
-    """(...) weights w_M and w_H, 0 or more, to (...) values in [-1, 1]."""
+def dbac(model: Weight, human: Weight) -> Weight:
+    """Weights w_M and w_H, 0 or more, to a value in [-1, 1]; numbers, or arrays of one shape."""
     return (model - human) / (model + human + EPSILON)
 
 
-def accuracy(right: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(..., L) captions guessed right and captions, by task word, to (..., L) shares; nan where there are none."""
+def accuracy(right: ArrayLike, captions: ArrayLike) -> np.ndarray:
+    """(..., L) captions guessed right and captions, by task word, to (..., L) shares; nan if there are none.
+
+    >>> accuracy([3, 1], [4, 4]).tolist()
+    [0.75, 0.25]
+    """
     with np.errstate(invalid="ignore"):
-        return right / captions
+        return np.asarray(right) / np.asarray(captions)
 
 
-def inverse_cross_entropy(losses: np.ndarray, captions: np.ndarray) -> np.ndarray:
+def inverse_cross_entropy(losses: ArrayLike, captions: ArrayLike) -> np.ndarray:
     """(..., L) summed -log probabilities of the truth (nats) and captions to (..., L), above 0; nan for none.
 
     1 / eps at most: of an attacker that is sure of every truth the loss is 0, and w would be no number.
 
-    >>> inverse_cross_entropy(np.array([2.0, 0.0]), np.array([4.0, 4.0])).tolist()
+    >>> inverse_cross_entropy([2, 0], [4, 4]).tolist()
     [2.0, 1000000000000.0]
     """
+    losses, captions = np.asarray(losses), np.asarray(captions)
     with np.errstate(invalid="ignore"):
         return captions / np.maximum(losses, captions * EPSILON)
 
 
-def pair_weight(quality: np.ndarray, pairs: np.ndarray, ratio: np.ndarray) -> np.ndarray:
-    """The reading of the equations.
+def pair_weight(quality: ArrayLike, pairs: ArrayLike, ratio: ArrayLike) -> np.ndarray:
+    """w by the equations.
 
     quality: (..., L) of each task word. pairs: (..., K, L) held-out captions by value and task word. ratio: (K, L),
-    P(t) / P(a) or its inverse. Returns (...); nan where no caption has a task word.
+    P(t) / P(a) or its inverse. Returns (...); nan if no caption has a task word.
     """
+    quality, pairs, ratio = np.asarray(quality), np.asarray(pairs), np.asarray(ratio)
     weights = np.nan_to_num(quality[..., None, :] * ratio) * pairs
     with np.errstate(invalid="ignore"):
         return weights.sum(axis=(-2, -1)) / pairs.sum(axis=(-2, -1))
 
 
-def pattern_weight(weighted: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """The reading of the authors' code: (...) sums over captions of probability times ratio, and captions, to (...)."""
+def pattern_weight(weighted: ArrayLike, captions: ArrayLike) -> np.ndarray:
+    """w by the authors' code: (...) sums over captions of probability times ratio, and captions, to (...)."""
     with np.errstate(invalid="ignore"):
-        return weighted / captions
+        return np.asarray(weighted) / np.asarray(captions)

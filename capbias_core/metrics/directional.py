@@ -6,21 +6,44 @@
 
 p: shares of captions; y from the human side. Range [-1, 1], shown x100; lower is better. Above 0: pairs that go
 together more often than by chance do so more in the model's captions, or the others less. A pair whose condition never
-occurs on one side adds 0. Where images are few, chance alone makes pairs of the human side stand out that the model's
+occurs on one side adds 0. If images are few, chance alone makes pairs of the human side stand out that the model's
 do not follow, and the value falls below 0.
 
->>> import numpy as np
->>> human = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
->>> model = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
->>> [float(dba(human, model, (human, model))) for dba in (object_to_value, value_to_object)]
-[0.25, 0.25]
+>>> values = [[1, 0]] * 4 + [[0, 1]] * 4
+>>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4  # one object, caption by caption
+>>> dba_o(values, human, values, model), dba_g(values, human, values, model)
+(0.25, 0.25)
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from capbias_core.metrics.base import CooccurrenceCounts
+from capbias_core.metrics.evidence import CooccurrenceCounts
+
+
+def dba_g(
+    human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
+) -> float:
+    """values: (n, K) booleans, which values each caption names. objects: (n, L) booleans, what each image shows."""
+    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    return float(object_to_value(human, model, (human, model)))
+
+
+def dba_o(
+    human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
+) -> float:
+    """values: (n, K) booleans, the labelled value of each caption's image. objects: (n, L) booleans, what each caption
+    names."""
+    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    return float(value_to_object(human, model, (human, model)))
+
+
+def counted(values: ArrayLike, tasks: ArrayLike) -> CooccurrenceCounts:
+    """(n, K) and (n, L) booleans of captions as counts of captions."""
+    values, tasks = np.asarray(values, dtype=int), np.asarray(tasks, dtype=int)
+    return CooccurrenceCounts(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T @ tasks)
 
 
 def object_to_value(
@@ -51,12 +74,12 @@ def goes_together(side: CooccurrenceCounts) -> np.ndarray:
 
 
 def given_task(side: CooccurrenceCounts) -> np.ndarray:
-    """(..., K, L) shares p(a | l); nan where the word never occurs."""
+    """(..., K, L) shares p(a | l); nan if the word never occurs."""
     with np.errstate(invalid="ignore"):
         return side.pair / side.task[..., None, :]
 
 
 def given_value(side: CooccurrenceCounts) -> np.ndarray:
-    """(..., K, L) shares p(l | a); nan where the value never occurs."""
+    """(..., K, L) shares p(l | a); nan if the value never occurs."""
     with np.errstate(invalid="ignore"):
         return side.pair / side.value[..., :, None]

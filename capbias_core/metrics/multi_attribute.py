@@ -7,23 +7,62 @@
     y_am = 1[p(a, m) > p(a) p(m)]
 
 m: an object, or several together. Range [0, 1], shown x100; lower is better. It does not tell more bias from less: any
-change counts, and chance alone moves every pair a little, so it stays above 0 where captions are few. In draws of a
+change counts, and chance alone moves every pair a little, so it stays above 0 if captions are few. In draws of a
 bootstrap each change keeps the sign that it has on all images: folded anew in every draw, noise would add to it.
-Multi_variance: range [0, 1], shown x10,000; high where few pairs carry the change.
+Multi_variance: range [0, 1], shown x10,000; high if few pairs carry the change.
 
->>> import numpy as np
->>> human = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 3, 1.0]), 2, 1)
->>> model = CooccurrenceCounts.of(np.array([8, 4, 4, 4, 4, 0.0]), 2, 1)
->>> float(value_to_combination(human, model, (human, model)))
-0.25
+>>> values = [[1, 0]] * 4 + [[0, 1]] * 4
+>>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4  # one object, caption by caption
+>>> multi(values, human, values, model), multi(values, human, values, model, direction="T->A")
+(0.25, 0.25)
+>>> multi_variance(values, human, values, model)  # both changes are 0.25 toward more bias
+0.0
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from capbias_core.metrics.base import CooccurrenceCounts
-from capbias_core.metrics.directional import given_task, given_value, goes_together
+import numpy as np
+from numpy.typing import ArrayLike
+
+from capbias_core.errors import unknown_name
+from capbias_core.metrics.directional import counted, given_task, given_value, goes_together
+from capbias_core.metrics.evidence import CooccurrenceCounts
+from capbias_core.types import A_TO_T, T_TO_A
+
+
+def multi(
+    human_values: ArrayLike,
+    human_objects: ArrayLike,
+    model_values: ArrayLike,
+    model_objects: ArrayLike,
+    direction: str = A_TO_T,
+) -> float:
+    """values: (n, K) booleans, of A->T the labelled value of each caption's image, of T->A the values that captions
+    name. objects: (n, M) booleans, a column for each combination, of A->T what captions name, of T->A what images show.
+    """
+    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    return float(_of_direction(value_to_combination, combination_to_value, direction)(human, model, (human, model)))
+
+
+def multi_variance(
+    human_values: ArrayLike,
+    human_objects: ArrayLike,
+    model_values: ArrayLike,
+    model_objects: ArrayLike,
+    direction: str = A_TO_T,
+) -> float:
+    """The variance of the changes that `multi` averages; arguments as there."""
+    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    return float(_of_direction(variance_of_values, variance_of_combinations, direction)(human, model, (human, model)))
+
+
+def _of_direction(a_to_t: Callable, t_to_a: Callable, direction: str) -> Callable:
+    known = {A_TO_T: a_to_t, T_TO_A: t_to_a}
+    if direction not in known:
+        raise unknown_name("direction", direction, known)
+    return known[direction]
 
 
 def value_to_combination(
@@ -54,8 +93,8 @@ def variance_of_combinations(
     return _variance(_change(given_task, human, model), whole[0])
 
 
-def _change(conditional, human: CooccurrenceCounts, model: CooccurrenceCounts) -> np.ndarray:
-    """(..., K, M); 0 where the condition never occurs on a side."""
+def _change(conditional: Callable, human: CooccurrenceCounts, model: CooccurrenceCounts) -> np.ndarray:
+    """(..., K, M); 0 if the condition never occurs on a side."""
     return np.nan_to_num(conditional(model) - conditional(human))
 
 

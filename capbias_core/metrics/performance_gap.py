@@ -9,20 +9,23 @@ as good. The largest of several values minus the smallest is above 0 by chance a
 groups: with more than two, an interval above 0 shows no difference. A gap does not say where it comes from: the groups'
 images differ too, and so do the words that people wrote about them.
 
->>> import numpy as np
->>> round(float(performance_gap(np.array([0.30, 0.25]))), 2)
--0.05
->>> round(float(performance_gap(np.array([0.3, 0.2, 0.7]))), 2)
-0.5
+>>> round(performance_gap([0.30, 0.25]), 2), round(performance_gap([0.3, 0.2, 0.7]), 2)
+(-0.05, 0.5)
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def performance_gap(values: np.ndarray) -> np.ndarray:
-    """Values of the groups (..., K) to their gap (...); nan where a group has none."""
+def performance_gap(values: ArrayLike) -> float:
+    """values: (K,), one of each group, in the order of the attribute's values."""
+    return float(gap(np.asarray(values, dtype=float)))
+
+
+def gap(values: np.ndarray) -> np.ndarray:
+    """Values of the groups (..., K) to their gap (...); nan if a group has none."""
     if values.shape[-1] == 2:
         return values[..., 1] - values[..., 0]
     return values.max(axis=-1) - values.min(axis=-1)

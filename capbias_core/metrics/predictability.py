@@ -11,9 +11,8 @@ adds, so that a less exact model, or one that says less, does not look less bias
 cross-entropy, or 1 / mean squared error. DPA: Range [-1, 1], shown x100; leakage: [-1, 1] with accuracy. For both,
 lower is better. Above 0: more of one can be guessed from the other than from the human captions.
 
->>> import numpy as np
->>> truth = np.array([[1.0], [0.0], [1.0], [1.0]])
->>> model, human = np.array([[0.9], [0.1], [0.8], [0.7]]), np.array([[0.9], [0.1], [0.2], [0.7]])
+>>> truth = [[1], [0], [1], [1]]
+>>> model, human = [[0.9], [0.1], [0.8], [0.7]], [[0.9], [0.1], [0.2], [0.7]]
 >>> accuracy(model, truth), accuracy(human, truth)
 (1.0, 0.75)
 >>> round(predictability(1.0, 0.75), 4), predictability(1.0, 0.75, normalised=False)
@@ -22,35 +21,39 @@ lower is better. Above 0: more of one can be guessed from the other than from th
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+Quality = TypeVar("Quality", float, np.ndarray)
 SMALLEST = 1e-12
 
 
-def predictability(model: float, human: float, normalised: bool = True) -> float:
-    """Qualities of both sides to DPA (normalised), or leakage."""
+def predictability(model: Quality, human: Quality, normalised: bool = True) -> Quality:
+    """Qualities of both sides to DPA (normalised), or leakage; numbers, or arrays of one shape."""
     return (model - human) / (model + human) if normalised else model - human
 
 
-def accuracy(shares: np.ndarray, truth: np.ndarray) -> float:
+def accuracy(shares: ArrayLike, truth: ArrayLike) -> float:
     """(n, L) probabilities and 0 or 1: share of the labels guessed right at 0.5."""
-    return float(((shares > 0.5) == (truth > 0.5)).mean())
+    return float(((np.asarray(shares) > 0.5) == (np.asarray(truth) > 0.5)).mean())
 
 
-def cross_entropy(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def cross_entropy(shares: ArrayLike, truth: ArrayLike) -> np.ndarray:
     """(n, L) probabilities and 0 or 1 to (n, L) losses in nats."""
-    shares = np.clip(shares, SMALLEST, 1 - SMALLEST)
+    shares, truth = np.clip(shares, SMALLEST, 1 - SMALLEST), np.asarray(truth)
     return -(truth * np.log(shares) + (1 - truth) * np.log(1 - shares))
 
 
-def inverse_cross_entropy(shares: np.ndarray, truth: np.ndarray) -> float:
+def inverse_cross_entropy(shares: ArrayLike, truth: ArrayLike) -> float:
     """1 / mean loss."""
     return float(1 / cross_entropy(shares, truth).mean())
 
 
-def inverse_squared_error(shares: np.ndarray, truth: np.ndarray) -> float:
+def inverse_squared_error(shares: ArrayLike, truth: ArrayLike) -> float:
     """1 / mean squared error."""
-    return float(1 / np.square(shares - truth).mean())
+    return float(1 / np.square(np.asarray(shares) - np.asarray(truth)).mean())
 
 
 def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:

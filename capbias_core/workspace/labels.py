@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item
 
 
