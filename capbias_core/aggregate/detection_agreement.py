@@ -18,8 +18,8 @@ from capbias_core.vision.overlap import CORNERS, LEAST_OVERLAP, PERSON, iou, mat
 
 @dataclass(frozen=True)
 class Agreement:
-    """rows: one per photograph: image_id, annotated, boxes (counts), found (annotated that a box finds), recall (found /
-    annotated), mean_iou (over those found); blank if there is nothing to divide by. recall, mean_iou: over all, with
+    """rows: one per photograph: image_id, annotated, boxes (counts), found (annotated that a box finds), recall (found
+    / annotated), mean_iou (over those found); blank if there is nothing to divide by. recall, mean_iou: over all, with
     95% intervals, a bootstrap over photographs. annotated, boxes, found: counts over all."""
 
     rows: pd.DataFrame

@@ -1,6 +1,6 @@
-"""Runs of the family 'dbac': attackers that guess the value (A->T), and attackers that guess task words (T->A).
+"""DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A).
 
-The metrics are read from sums over held-out captions, image by image, so that one function gives every reading.
+The metrics are read from sums over held-out captions, image by image, so that one function gives every variant.
 """
 
 from __future__ import annotations
@@ -10,24 +10,39 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate, shared_intervals
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
-from capbias_core.attackers.device import trained_on
+from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, from_npz, of_images, run_available, to_npz
-from capbias_core.measures.bias_amplification import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
-from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of, caption_lists
-from capbias_core.metrics import METRICS
+from capbias_core.measures.base import (
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    from_npz,
+    no_neutral,
+    run_available,
+    to_npz,
+    zero,
+)
+from capbias_core.measures.caption_side import CaptionSide, one_hot
+from capbias_core.measures.cost import held_out_cost
+from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.options import Aligned, Attacked, Seeded
+from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
-from capbias_core.prepare.tasks import encode, mask_objects, named_objects, object_names, phrases
-from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.prepare.tasks import mask_objects, object_names, phrases
+from capbias_core.types import A_TO_T, T_TO_A, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.store import RunRow, Workspace
-from capbias_core.workspace.vectors import aligned_result, aligner, alignment_method
+from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
 # Training images of the protocol, for which its batches are meant; fewer are read in smaller ones.
@@ -35,7 +50,65 @@ FULL_TRAINING = 8_624
 SMALLEST_BATCH = 16
 # From fewer images than these a network learns less of the objects.
 ENOUGH = 5000
-READINGS = ("DBAC", "DBAC_accuracy", "DBAC_code")
+
+_DBAC = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+# The paper leaves open how w of many pairs becomes one number: name -> what it is called, what it says.
+VARIANTS = {
+    "DBAC": (
+        "DBAC, its equations, Q = 1 / cross-entropy",
+        "The paper's equations with Q = 1 / cross-entropy. Above 0: the model's captions tie value and task words "
+        "together more than the human ones do. A->T also rises where a model names objects more often.",
+    ),
+    "DBAC_accuracy": ("DBAC, its equations, Q = accuracy", "The paper's equations with Q = accuracy."),
+    "DBAC_code": (
+        "DBAC, the authors' code",
+        "As the authors' code reads it: probability of the truth times the share of the pattern of task words, caption "
+        "by caption.",
+    ),
+}
+
+
+def _amplification(name: str) -> Metric:
+    title, explanation = VARIANTS[name]
+    return Metric(name, title, 100, zero, "lower", (-100, 100), _DBAC, explanation)
+
+
+def _weights(name: str) -> tuple[Metric, Metric]:
+    """w of both sides."""
+    title, _ = VARIANTS[name]
+    high = float("inf")
+    return (
+        Metric(
+            f"{name}_M",
+            f"w_M of {title}",
+            1,
+            no_neutral,
+            "lower",
+            (0, high),
+            _DBAC,
+            "w of the model's captions.",
+            side="model",
+        ),
+        Metric(
+            f"{name}_H",
+            f"w_H of {title}",
+            1,
+            no_neutral,
+            "lower",
+            (0, high),
+            _DBAC,
+            "w of the human captions.",
+            side="human",
+        ),
+    )
+
+
+METRICS = by_name(*map(_amplification, VARIANTS), *(row for name in VARIANTS for row in _weights(name)))
+
+
+@dataclass(frozen=True)
+class DBACOptions(Attacked, Seeded, Aligned):
+    """Choices of DBAC."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +136,11 @@ class Layout:
             "with_pattern": patterns,
         }
 
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return sum(self.widths().values())
+
     def parts(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         """(..., C) sums by name; pairs and chances as (..., K, L) and (..., K, P)."""
         names = list(self.widths())
@@ -89,22 +167,22 @@ class Evidence:
 
 
 def run(job: Job) -> Outcome:
-    """Both directions, where the inputs allow them, on the images that both sides have."""
+    """Both directions, if the inputs allow them, on the images that both sides have."""
     frames = job.frame, job.references()
     images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
     objects = job.objects()
     known = images if objects is None or annotated(images, objects).all() else list(objects.index.intersection(images))
-    sides = [Side(frame, images, job) for frame in frames]
-    ways = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
+    both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
+    directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
 
-    def guess(place: int, way, own: list[str]):
-        part = sides if own is images else [Side(frame, own, job) for frame in frames]
-        return way(job, part, own, _part(job, place, len(ways)))
+    def guess(place: int, way: Callable[..., tuple[Evidence, str]], own: list[str]) -> tuple[Evidence, str]:
+        sides = both if own is images else [CaptionSide(side.frame, own, job.attribute, job.labels) for side in both]
+        return way(job, sides, _part(job, place, len(directions)))
 
     evidence, notes = run_available(
-        {name: partial(guess, place, *way) for place, (name, way) in enumerate(ways.items())}, "DBAC "
+        {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, "DBAC "
     )
-    if job.spec.attacker != "ngram" and len(images) < ENOUGH:
+    if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
         notes.append(
             f"Only {len(images):,} images: a network learns less of the objects from them, and T->A stays closer to 0. "
             "The paper has 10,780; compare with ngram."
@@ -134,37 +212,16 @@ def small_batches(attacker: Attacker, images: int) -> tuple[Attacker, str]:
     return (smaller if settings is attacker else replace(attacker, protocol=smaller)), said
 
 
-class Side:
-    """The captions of one side on the images that both have, and the objects that they name.
-
-    image: (n,) place of each caption's image. named: (n, objects) booleans. y: (n_images,) places of values.
-    """
-
-    def __init__(self, frame, images: list[str], job: Job):
-        self.frame, self.images = of_images(frame, images), images
-        self.image = pd.Index(images).get_indexer(self.frame["image_id"])
-        self.y, self.k = job.codes(images), len(job.attribute.values)
-        self.named = named_objects(encode(self.frame["caption"]), object_names())
-
-    def lists(self, mask) -> list[CaptionList]:
-        """Masked captions, one list for each caption index."""
-        return caption_lists(self.frame, self.images, self.y, self.k, mask)
-
-    def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
-        """Places in `image` and `named` of the captions of these images."""
-        return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
-
-
-def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tuple[Evidence, str]:
+def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
     for side, who in zip(sides, (job.spec.model, "the human captions"), strict=True):
-        if not side.named.sum():
+        if not side.objects.sum():
             raise CapbiasError(
                 f"{who}, which name no object",
                 f"names of objects such as {', '.join(list(object_names())[:3])}",
                 "Check that the captions are in English, and of images with objects.",
             )
-    kept = np.flatnonzero(sum(side.named.sum(axis=0) for side in sides))
+    kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,21 +229,23 @@ def _guess_value(job: Job, sides: list[Side], images: list[str], progress) -> tu
         chance = np.clip(shares[np.arange(len(test)), y[test]], SMALLEST, 1)
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
-    align = aligner(job.workspace, job.spec.options.get("alignment"))
-    trainer = AttackerTrainer(
-        _attacker(job, images)[0], sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align
-    )
     names = tuple(list(object_names())[place] for place in kept)
-    tasks = [side.named[:, kept] for side in sides]
     evidence = _evidence(
-        trainer, job.spec.seeds, sides, [side.lists(job.masked) for side in sides], names, tasks, truth, inverse=False
+        _trainer(job, sides, y, progress),
+        job.spec.seeds,
+        sides,
+        [side.lists(job.masked) for side in sides],
+        names,
+        [side.objects[:, kept] for side in sides],
+        truth,
+        inverse=False,
     )
-    return evidence, f"{len(names)} objects that captions name; {_sizes(images)}"
+    return evidence, f"{len(names)} objects that captions name; {_sizes(sides)}"
 
 
-def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tuple[Evidence, str]:
+def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
     """T->A: objects of the image guessed from captions in which they are masked."""
-    names, on_image, origin = _objects(job, sides, images)
+    names, on_image, origin = _objects(job, sides)
     kept = common_objects(on_image)
     # Whatever the annotation calls an object must not be left in the captions that are to tell it.
     table = object_names() | phrases(names)
@@ -198,15 +257,25 @@ def _guess_tasks(job: Job, sides: list[Side], images: list[str], progress) -> tu
         chance = np.exp(np.where(there[test], np.log(shares), np.log1p(-shares)).sum(axis=1))
         return -np.log(shares), shares > 0.5, chance
 
-    align = aligner(job.workspace, job.spec.options.get("alignment"))
-    trainer = AttackerTrainer(
-        _attacker(job, images)[0], sides[0].k, there, tuple(images), progress, 1, balanced=False, align=align
-    )
     names = tuple(names[place] for place in kept)
-    tasks = [on_image[side.image] for side in sides]
-    lists = [side.lists(lambda captions: mask_objects(captions, table)) for side in sides]
-    evidence = _evidence(trainer, job.spec.seeds, sides, lists, names, tasks, truth, inverse=True)
-    return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(images)}"
+    evidence = _evidence(
+        _trainer(job, sides, there, progress),
+        job.spec.seeds,
+        sides,
+        [side.lists(lambda captions: mask_objects(captions, table)) for side in sides],
+        names,
+        [on_image[side.image] for side in sides],
+        truth,
+        inverse=True,
+    )
+    return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(sides)}"
+
+
+def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) -> AttackerTrainer:
+    """What trains the attackers of one direction. y: what they guess, by image."""
+    images, align = sides[0].images, aligner(job.workspace, job.options.alignment)
+    attacker, _ = _attacker(job, images)
+    return AttackerTrainer(attacker, sides[0].k, y, tuple(images), progress, 1, balanced=False, align=align)
 
 
 def _attacker(job: Job, images: Sequence[str]) -> tuple[Attacker, str]:
@@ -214,18 +283,18 @@ def _attacker(job: Job, images: Sequence[str]) -> tuple[Attacker, str]:
     return small_batches(attacker_of(job), len(images))
 
 
-def _sizes(images: list[str]) -> str:
-    test = held_out_count(len(images))
-    return f"{len(images) - test:,} training and {test:,} test images a seed, not balanced."
+def _sizes(sides: Sequence[CaptionSide]) -> str:
+    images = len(sides[0].images)
+    test = held_out_count(images)
+    return f"{images - test:,} training and {test:,} test images per seed, not balanced."
 
 
-def _objects(job: Job, sides: list[Side], images: list[str]) -> tuple[list[str], csr_array, str]:
+def _objects(job: Job, sides: Sequence[CaptionSide]) -> tuple[list[str], csr_array, str]:
     """Names, (images, objects) booleans and where they come from: annotations, else what human captions name."""
-    objects = job.objects()
+    objects, human = job.objects(), sides[1]
     if objects is not None:
-        return *objects_of(images, objects), "annotated on the images"
-    human = sides[1]
-    named = csr_array(_by_image(human.image, len(images)) @ human.named)
+        return *objects_of(human.images, objects), "annotated on the images"
+    named = csr_array(_by_image(human.image, len(human.images)) @ human.objects)
     named.data[:] = 1
     return list(object_names()), named, "that the human captions of an image name"
 
@@ -238,11 +307,11 @@ def _by_image(image: np.ndarray, n_images: int) -> csr_array:
 def _evidence(
     trainer: AttackerTrainer,
     seeds: tuple[int, ...],
-    sides: list[Side],
-    lists,
-    names,
+    sides: Sequence[CaptionSide],
+    lists: list[list[CaptionList]],
+    names: tuple[str, ...],
     tasks: list[csr_array],
-    truth,
+    truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
     inverse: bool,
 ) -> Evidence:
     """Held-out guesses of attackers on both sides.
@@ -255,7 +324,7 @@ def _evidence(
     sums, layouts = [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
         patterns = _patterns(own)
-        whole = _by_image(side.image, len(trainer.images)) @ _said(side, own, patterns)
+        whole = _by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns)
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(seeds, 0)
         for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
@@ -283,9 +352,9 @@ def _patterns(tasks: csr_array) -> csr_array:
     return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(which.max() + 1, len(which)))
 
 
-def _said(side: Side, tasks: csr_array, patterns: csr_array) -> csr_array:
+def _said(labelled: csr_array, tasks: csr_array, patterns: csr_array) -> csr_array:
     """(n, L + K + P) of all captions of a side: their task words, value and pattern."""
-    return csr_array(hstack([tasks, one_hot(side.y[side.image], side.k), patterns.T]))
+    return csr_array(hstack([tasks, labelled, patterns.T]))
 
 
 def _guessed(tasks: csr_array, y: np.ndarray, k: int, patterns: csr_array, truth) -> csr_array:
@@ -299,7 +368,7 @@ def _guessed(tasks: csr_array, y: np.ndarray, k: int, patterns: csr_array, truth
 
 
 def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
-    """w of one side by a reading: (..., C) sums to (...). Frequencies are those of the same sums."""
+    """w of one side by a variant: (..., C) sums to (...). Frequencies are those of the same sums."""
     parts = layout.parts(sums)
     if name == "DBAC_code":
         ratio = _ratio(parts["with_pattern"], parts["with_value"], inverse)
@@ -311,45 +380,46 @@ def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.
 
 
 def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
-    """(..., L) and (..., K) captions to (..., K, L) P(t) / P(a), or its inverse; 0 where a task word never occurs."""
+    """(..., L) and (..., K) captions to (..., K, L) P(t) / P(a), or its inverse; 0 if a task word never occurs."""
     tasks, values = tasks[..., None, :], values[..., :, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(values / tasks if inverse else tasks / values, nan=0.0, posinf=0.0)
 
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
-    """Every metric of the family, by name; they share their sums."""
-    half = sum(evidence.layouts[0].widths().values())
-    found = {}
-    for name in READINGS:
+    """Every metric, by name; they share their sums."""
+    half, found = evidence.layouts[0].width, {}
+    for variant in VARIANTS:
 
-        def model(columns, name=name):
-            return weight_of(name, columns[..., :half], evidence.layouts[0], evidence.inverse)
+        def model(sums: np.ndarray, variant: str = variant) -> np.ndarray:
+            return weight_of(variant, sums[..., :half], evidence.layouts[0], evidence.inverse)
 
-        def human(columns, name=name):
-            return weight_of(name, columns[..., half:], evidence.layouts[1], evidence.inverse)
+        def human(sums: np.ndarray, variant: str = variant) -> np.ndarray:
+            return weight_of(variant, sums[..., half:], evidence.layouts[1], evidence.inverse)
 
-        def both(columns, model=model, human=human):
-            return dbac(model(columns), human(columns))
+        def both(sums: np.ndarray, model=model, human=human) -> np.ndarray:
+            return dbac(model(sums), human(sums))
 
-        for metric, of in ((name, both), (f"{name}_M", model), (f"{name}_H", human)):
-            scale = METRICS[metric].scale
-            found[metric] = Estimate(evidence.images, evidence.sums, scale * of(evidence.seed_sums), scale, of)
+        for name, of in ((variant, both), (f"{variant}_M", model), (f"{variant}_H", human)):
+            scale = METRICS[name].scale
+            found[name] = Estimate(evidence.images, evidence.sums, scale * of(evidence.seed_sums), scale, of)
     return found
 
 
-def _results(job: Job, direction: str, evidence: Evidence) -> list:
-    n = held_out_count(len(evidence.images))
-    alignment = job.spec.options.get("alignment")
+def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
+    n, options = held_out_count(len(evidence.images)), job.options
     attacker, batches = _attacker(job, evidence.images)
     method = (
-        f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(alignment)}; std over seeds; 95% "
-        f"image bootstrap, 1000 draws{trained_on(attacker, job.spec.options)}{batches}{encoded_by(job.spec.options)}"
+        f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over seeds; "
+        f"95% image bootstrap, 1000 draws{trained_on(attacker, options.deterministic)}{batches}"
+        f"{encoded_by(options.encoder)}"
     )
-    found = estimates_of(evidence)
+    found, device = estimates_of(evidence), device_of(attacker)
     intervals = shared_intervals(found)
-    rows = [job.result(name, own, n, method, direction, intervals[name]) for name, own in found.items()]
-    return [aligned_result(row, alignment, row.metric.endswith("_M")) for row in rows]
+    return [
+        job.result(METRICS[name], own, n, method, direction, intervals[name], device=device)
+        for name, own in found.items()
+    ]
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -371,5 +441,23 @@ def evidence_bytes(evidence: Evidence) -> bytes:
 def evidence_from(data: bytes) -> Evidence:
     """The evidence in bytes of `evidence_bytes`."""
     (images, tasks, layouts, inverse), arrays = from_npz(data)
-    layouts = tuple(Layout(*own) for own in layouts)
-    return Evidence(tuple(images), tuple(tasks), layouts, arrays["sums"], arrays["seed_sums"], inverse)
+    model, human = (Layout(*own) for own in layouts)
+    return Evidence(tuple(images), tuple(tasks), (model, human), arrays["sums"], arrays["seed_sums"], inverse)
+
+
+MEASURE = Measure(
+    name="dbac",
+    title="DBAC",
+    place=4,
+    metrics=tuple(METRICS.values()),
+    groups=(
+        Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H")),
+        Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
+        Group("dbac_code", "DBAC, as in its code", ("DBAC_code", "DBAC_code_M", "DBAC_code_H")),
+    ),
+    options=DBACOptions,
+    needs=Needs(references="required", objects="optional"),
+    cost=held_out_cost(1.0, 4.0),
+    run=run,
+    estimates=estimates,
+)

@@ -1,12 +1,12 @@
-"""Runs of the family 'predictability': DPA, labels guessed from labels, in both directions.
+"""DPA: labels guessed from labels, in both directions.
 
 A->T: the objects that captions name, guessed from the labelled value. T->A: the value that captions name, guessed from
-the objects on the image. The human side is one human caption an image, drawn by seed, since a model writes one.
+the objects on the image. The human side is one human caption per image, drawn by seed, since a model writes one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,52 +15,96 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, of_images, run_available
-from capbias_core.measures.bias_amplification import LEAST_SHARE, annotated, common_objects, objects_of, one_hot
-from capbias_core.metrics import METRICS
+from capbias_core.measures.base import (
+    Group,
+    Job,
+    Measure,
+    Metric,
+    Needs,
+    Outcome,
+    by_name,
+    no_neutral,
+    run_available,
+    zero,
+)
+from capbias_core.measures.caption_side import CaptionSide, one_hot
+from capbias_core.measures.cost import per_seed
+from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
+from capbias_core.measures.options import Seeded
 from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
-from capbias_core.prepare.tasks import encode, named_objects, object_names
+from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
 
+_TOKAS = "Tokas et al., NeurIPS 2025"
 
-@dataclass(frozen=True)
-class Side:
-    """What the captions of one side say. image: (n,) place of each caption's image. objects: (n, L) and values: (n, K)
-    booleans, what each names."""
+METRICS = by_name(
+    Metric(
+        "DPA",
+        "DPA, predictability of labels",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        f"{_TOKAS}; range as in DBAC",
+        "How much better than in the human captions a model guesses which objects are named from the labelled value "
+        "(A->T), or which value from the objects on the image (T->A). Words beside these are not seen. The human side "
+        "is made as unlike itself as the model is unlike it, which takes people's word for the truth: two people who "
+        "each err a little also come out above 0.",
+    ),
+    Metric(
+        "DPA_M",
+        "DPA's quality on the model's captions",
+        1,
+        no_neutral,
+        "lower",
+        (0, float("inf")),
+        _TOKAS,
+        "1 / cross-entropy of the guesses from the model's captions.",
+        side="model",
+    ),
+    Metric(
+        "DPA_H",
+        "DPA's quality on the human captions",
+        1,
+        no_neutral,
+        "lower",
+        (0, float("inf")),
+        _TOKAS,
+        "The same on the human captions, made as unlike the labels as the model's are.",
+        side="human",
+    ),
+)
 
-    image: np.ndarray
-    objects: np.ndarray
-    values: np.ndarray
-
-    def one_an_image(self, rng: np.random.Generator) -> np.ndarray:
-        """A caption of each image, drawn at random, in the order of the images."""
-        order = rng.permutation(len(self.image))
-        _, first = np.unique(self.image[order], return_index=True)
-        return order[first]
+# What a direction guesses from what, by seed: features by image, labels of the model's and the human captions by image,
+# and which images take part.
+Guess = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def run(job: Job) -> Outcome:
-    """Both directions, where the inputs allow them."""
+    """Both directions, if the inputs allow them."""
     human = job.references()
     images = sorted(set(human["image_id"]) & set(job.frame["image_id"]))
-    sides = [_side(frame, images, job) for frame in (job.frame, human)]
-    ways = {A_TO_T: _objects_named, T_TO_A: _value_named}
+    sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (job.frame, human)]
+    directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     found, notes = run_available(
-        {name: partial(_losses, job, images, sides, way, place) for place, (name, way) in enumerate(ways.items())},
+        {name: partial(_losses, job, sides, guess, place) for place, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
     losses = pd.concat([own.assign(direction=name) for name, own in found.items()], ignore_index=True)
     losses["image_id"] = pd.Categorical.from_codes(losses.pop("image"), images)
+    method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds; 95% image bootstrap, 1000 draws"
     results = []
     for direction in losses["direction"].unique():
-        found = _estimates(losses[losses["direction"] == direction])
+        own = losses[losses["direction"] == direction]
+        found = _estimates(own)
         intervals = shared_intervals(found)
-        n = int(losses[losses["direction"] == direction].groupby("seed").size().mean())
-        method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds; 95% image bootstrap, 1000 draws"
-        results += [job.result(name, own, n, method, direction, intervals[name]) for name, own in found.items()]
+        n = int(own.groupby("seed").size().mean())
+        results += [
+            job.result(METRICS[name], one, n, method, direction, intervals[name]) for name, one in found.items()
+        ]
     return Outcome(results, {"losses": frame_bytes(losses)}, tuple(notes))
 
 
@@ -74,24 +118,15 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     }
 
 
-def _side(frame: pd.DataFrame, images: list[str], job: Job) -> Side:
-    frame = of_images(frame, images)
-    encoded = encode(frame["caption"])
-    named = encoded.with_any([job.attribute.words.get(value, ()) for value in job.attribute.values])
-    image = pd.Index(images).get_indexer(frame["image_id"])
-    return Side(image, named_objects(encoded, object_names()).toarray(), named.toarray())
-
-
-def _losses(job: Job, images: list[str], sides: list[Side], way, part: int) -> tuple[pd.DataFrame, str]:
-    """One row an image held out and seed: image, seed, model and human (its mean loss on each side); and a note."""
-    y, k = job.codes(images), len(job.attribute.values)
-    rows = []
+def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[pd.DataFrame, str]:
+    """One row per held-out image and seed: image, seed, model and human (its mean loss on each side); and a note."""
+    side, rows = sides[0], []
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
-        features, model, human, kept = way(job, images, sides, [side.one_an_image(rng) for side in sides])
-        split = image_split(y, k, seed, images)
-        train, test = (part[kept[part]] for part in (split.train, split.test))
+        features, model, human, kept = guess(job, sides, [own.one_per_image(rng) for own in sides])
+        split = image_split(side.y, side.k, seed, side.images)
+        train, test = (own[kept[own]] for own in (split.train, split.test))
         _check_size(len(train), len(test))
         human[kept] = as_unlike(human[kept], model[kept], rng)
         found = {
@@ -111,9 +146,9 @@ def _check_size(train: int, test: int) -> None:
         )
 
 
-def _objects_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.ndarray]):
-    """A->T: features, labels of both sides, and which images take part (all)."""
-    model, human = (side.objects[own].astype(float) for side, own in zip(sides, drawn, strict=True))
+def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
+    """A->T: all images take part."""
+    model, human = (side.objects[own].toarray().astype(float) for side, own in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():
         raise CapbiasError(
@@ -121,21 +156,22 @@ def _objects_named(job: Job, images: list[str], sides: list[Side], drawn: list[n
             f"names of objects such as {', '.join(list(object_names())[:3])}",
             "Check that the captions are in English, and of images with objects.",
         )
-    features = one_hot(job.codes(images), len(job.attribute.values)).toarray()
-    return features, model[:, often], human[:, often], np.ones(len(images), dtype=bool)
+    features = one_hot(sides[0].y, sides[0].k).toarray()
+    return features, model[:, often], human[:, often], np.ones(len(sides[0].images), dtype=bool)
 
 
-def _value_named(job: Job, images: list[str], sides: list[Side], drawn: list[np.ndarray]):
+def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     """T->A: the images whose objects are known and on which both captions name one value take part."""
-    if not job.attribute.words or job.objects() is None:
+    images, objects = sides[0].images, job.objects()
+    if not job.attribute.words or objects is None:
         lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
         raise CapbiasError(
             f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
         )
-    _, on_image = objects_of(images, job.objects())
+    _, on_image = objects_of(images, objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
-    model, human = (side.values[own] for side, own in zip(sides, drawn, strict=True))
-    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, job.objects())
+    model, human = (side.values[own].toarray() for side, own in zip(sides, drawn, strict=True))
+    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, objects)
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)
     return features, model[:, columns].astype(float), human[:, columns].astype(float), kept
 
@@ -145,12 +181,10 @@ def _estimates(losses: pd.DataFrame) -> dict[str, Estimate]:
     seeds = losses.groupby("seed")[["model", "human"]].agg(["sum", "size"]).to_numpy()
     image_id = losses["image_id"].cat.remove_unused_categories()
     images = losses.groupby(image_id, observed=True)[["model", "human"]].agg(["sum", "size"])
-    ways = {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
+    sums, statistics = images.to_numpy(dtype=float), {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
     return {
-        name: Estimate(
-            tuple(images.index), images.to_numpy(dtype=float), METRICS[name].scale * of(seeds), METRICS[name].scale, of
-        )
-        for name, of in ways.items()
+        name: Estimate(tuple(images.index), sums, METRICS[name].scale * of(seeds), METRICS[name].scale, of)
+        for name, of in statistics.items()
     }
 
 
@@ -164,3 +198,17 @@ def _human(sums: np.ndarray) -> np.ndarray:
 
 def _amplification(sums: np.ndarray) -> np.ndarray:
     return predictability(_model(sums), _human(sums))
+
+
+MEASURE = Measure(
+    name="dpa",
+    title="DPA",
+    place=5,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
+    options=Seeded,
+    needs=Needs(references="required", objects="optional"),
+    cost=per_seed(6.0),
+    run=run,
+    estimates=estimates,
+)

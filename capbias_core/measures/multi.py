@@ -1,49 +1,69 @@
-"""Runs of the family 'combinations': Multi->, objects and pairs of objects beside values."""
+"""Multi->: objects and pairs of objects beside values, human captions against the model's."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Outcome, run_available
-from capbias_core.measures.bias_amplification import (
-    Side,
-    annotated,
-    cooccurrence_bytes,
-    cooccurrence_from,
-    counts_of,
-    least_captions,
-    objects_of,
-    one_hot,
-)
-from capbias_core.metrics import METRICS, Cooccurrence
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
+from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
+from capbias_core.measures.caption_side import CaptionSide, cooccurrence, least_captions
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.image_objects import annotated, objects_of
+from capbias_core.metrics.evidence import Cooccurrence
 from capbias_core.metrics.multi_attribute import (
     combination_to_value,
     value_to_combination,
     variance_of_combinations,
     variance_of_values,
 )
-from capbias_core.prepare.tasks import named_objects, object_names
+from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.store import RunRow, Workspace
 
 FEWEST = 5
-READ = {
+COMPARE = {
     A_TO_T: {"Multi": value_to_combination, "Multi_variance": variance_of_values},
     T_TO_A: {"Multi": combination_to_value, "Multi_variance": variance_of_combinations},
 }
+
+METRICS = by_name(
+    Metric(
+        "Multi",
+        "Multi, change of combinations of objects",
+        100,
+        zero,
+        "lower",
+        (0, 100),
+        "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
+        "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
+        "tell more bias from less, and chance alone keeps it above 0.",
+        digits=2,
+    ),
+    Metric(
+        "Multi_variance",
+        "Multi_variance, whether few pairs carry the change",
+        10_000,
+        zero,
+        "lower",
+        (0, 10_000),
+        "Zhao et al., ICML 2023 (Multi->)",
+        "Variance of the changes toward more bias: high where few values and objects carry them.",
+        digits=2,
+    ),
+)
 
 
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have, in each direction that the inputs allow."""
     human = job.references()
     images = sorted(set(human["image_id"].unique()) & set(job.frame["image_id"].unique()))
-    sides = [Side(frame, images, job.attribute) for frame in (human, job.frame)]
-    evidence, notes = run_available(
-        {A_TO_T: lambda: _named(sides, images, job), T_TO_A: lambda: _annotated(sides, images, job)}, "Multi "
-    )
+    sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (human, job.frame)]
+    evidence, notes = run_available({A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi ")
     counted = "objects and pairs of objects; captions of the images that both sides have"
     method = f"{counted}; 95% image bootstrap, 1000 draws"
     results = []
@@ -52,7 +72,7 @@ def run(job: Job) -> Outcome:
             # Draws of a bootstrap add their own noise to a variance, so it gets no interval.
             interval = (None, None) if name == "Multi_variance" else None
             said = method if interval is None else f"{counted}; no interval: a bootstrap adds noise to a variance"
-            results.append(job.result(name, found, int(own.model[:, 0].sum()), said, way, interval))
+            results.append(job.result(METRICS[name], found, int(own.model[:, 0].sum()), said, way, interval))
     arrays = {direction: cooccurrence_bytes(own) for direction, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes))
 
@@ -68,11 +88,11 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 def _estimates(direction: str, evidence: Cooccurrence) -> dict[tuple[str, str], Estimate]:
     return {
         (name, direction): comparison(compare, evidence, METRICS[name].scale)
-        for name, compare in READ[direction].items()
+        for name, compare in COMPARE[direction].items()
     }
 
 
-def _least(sides: list[Side]) -> int:
+def _least(sides: Sequence[CaptionSide]) -> int:
     """In how many human captions a combination must stand. Of rarer ones, draws of a bootstrap often have none."""
     return max(FEWEST, least_captions(sides[0]))
 
@@ -85,17 +105,14 @@ def _note(names: list[str], least: int) -> str:
     )
 
 
-def _named(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
+def _named(sides: Sequence[CaptionSide]) -> tuple[Cooccurrence, str]:
     """A->T: labelled values, and objects that captions name."""
-    table = object_names()
-    label = one_hot(job.codes(images), len(job.attribute.values))
-    named = [named_objects(side.encoded, table) for side in sides]
-    names, combined = combinations(list(table), named, _least(sides))
-    found = counts_of(sides, images, names, lambda side: (label[side.image], combined[sides.index(side)], slice(None)))
+    names, combined = combinations(list(object_names()), [side.objects for side in sides], _least(sides))
+    found = cooccurrence(sides, names, lambda side: (side.labelled, combined[sides.index(side)], slice(None)))
     return found, _note(names, _least(sides))
 
 
-def _annotated(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurrence, str]:
+def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, str]:
     """T->A: objects on images, and values that captions name."""
     objects = job.objects()
     if not job.attribute.words or objects is None:
@@ -103,16 +120,15 @@ def _annotated(sides: list[Side], images: list[str], job: Job) -> tuple[Cooccurr
         raise CapbiasError(
             f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
         )
+    images = sides[0].images
     table, on_image = objects_of(images, objects)
-    tasks = [on_image[side.image] for side in sides]
-    names, combined = combinations(table, tasks, _least(sides))
+    names, combined = combinations(table, [on_image[side.image] for side in sides], _least(sides))
     known = annotated(images, objects)
 
-    def read(side: Side):
-        values, task, kept = side.named(combined[sides.index(side)])
-        return values, task, kept & known[side.image]
+    def read(side: CaptionSide) -> tuple[csr_array, csr_array, np.ndarray]:
+        return side.values, combined[sides.index(side)], side.only_one & known[side.image]
 
-    found = counts_of(sides, images, names, read)
+    found = cooccurrence(sides, names, read)
     if not found.human[:, 0].sum() or not found.model[:, 0].sum():
         raise CapbiasError(
             "captions of one side, none of which names one value", "captions that name values", "Check the captions."
@@ -137,3 +153,16 @@ def combinations(names: list[str], sides: list[csr_array], least: int) -> tuple[
     found = [names[place] for place in single]
     found += [f"{names[one]} + {names[other]}" for one, other in zip(first, second, strict=True)]
     return found, [csr_array(hstack([own[:, single], own[:, first].multiply(own[:, second])])) for own in sides]
+
+
+MEASURE = Measure(
+    name="multi",
+    title="Multi",
+    place=6,
+    metrics=tuple(METRICS.values()),
+    groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
+    needs=Needs(references="required", objects="optional"),
+    cost=per_image(1.0),
+    run=run,
+    estimates=estimates,
+)

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import label_codes
-from capbias_core.measures.bias_amplification import Side, least_captions, one_hot
-from capbias_core.metrics.base import CooccurrenceCounts
-from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
+from capbias_core.measures.caption_side import CaptionSide, least_captions
+from capbias_core.metrics.evidence import CooccurrenceCounts
+from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
 from capbias_core.workspace.store import Workspace
@@ -33,34 +32,31 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     """
     if not attribute.words:
         human = human[human["image_id"].isin(labels.index if labels is not None else ())]
-    images = sorted(set(human["image_id"]))
-    side = Side(human, images, attribute)
-    tally = _tally(side, images, attribute, labels)
-    least = least_captions(side)
-    places = np.flatnonzero(tally.pair.sum(axis=0) >= least)
+    side = CaptionSide(human, sorted(set(human["image_id"])), attribute, labels)
+    counts, least = _counts(side), least_captions(side)
+    places = np.flatnonzero(counts.pair.sum(axis=0) >= least)
     if not len(places):
         raise CapbiasError(
             f"human captions in which no object is named {least} times beside one value of {attribute.name}",
             "captions of more images",
             "Load more human captions, or name the objects with --object.",
         )
-    pairs = tally.pair[:, places]
-    departs = np.abs(pairs / pairs.sum(axis=0) - (tally.value / tally.value.sum())[:, None]).max(axis=0)
+    pairs = counts.pair[:, places]
+    departs = np.abs(pairs / pairs.sum(axis=0) - (counts.value / counts.value.sum())[:, None]).max(axis=0)
     names = list(object_names())
     found = {names[place]: round(float(own), DIGITS) for place, own in zip(places, departs, strict=True)}
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _tally(side: Side, images: list[str], attribute: Attribute, labels: pd.Series | None) -> CooccurrenceCounts:
+def _counts(side: CaptionSide) -> CooccurrenceCounts:
     """Captions with each value, each object and both, over all images."""
-    tasks = named_objects(side.encoded, object_names())
-    if attribute.words:
+    tasks = side.objects
+    if side.attribute.words:
         values, kept = side.values, side.only_one
     else:
-        values = one_hot(label_codes(images, labels, attribute), len(attribute.values))[side.image]
-        kept = np.ones(len(side.image), dtype=bool)
-    counts = pair_counts(side.image[kept], len(images), values[kept], tasks[kept])
-    return CooccurrenceCounts.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), values.shape[1], tasks.shape[1])
+        values, kept = side.labelled, np.ones(len(side.image), dtype=bool)
+    counts = pair_counts(side.image[kept], len(side.images), values[kept], tasks[kept])
+    return CooccurrenceCounts.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), side.k, tasks.shape[1])
 
 
 def departures_in(workspace: Workspace, collection: str, attribute: str, references: str = "") -> dict[str, float]:

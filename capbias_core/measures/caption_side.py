@@ -1,0 +1,103 @@
+"""What captions of one side say, the model's or the human ones: the same for every measure that compares both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from capbias_core.measures.base import label_codes
+from capbias_core.measures.training import CaptionList, caption_lists
+from capbias_core.metrics.evidence import Cooccurrence
+from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, pair_counts
+from capbias_core.types import Attribute
+
+# A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
+# proportion less often where there are fewer captions.
+LEAST, OF_CAPTIONS = 100, 53_900
+
+
+class CaptionSide:
+    """The captions of one side on some images, usually those that both sides have.
+
+    images: ids. frame: the captions of these images. image: (n,) place of each caption's image. k: how many values the
+    attribute has. labels: value by image id, None if no label is read.
+    """
+
+    def __init__(self, frame: pd.DataFrame, images: list[str], attribute: Attribute, labels: pd.Series | None = None):
+        image = pd.Index(images).get_indexer(frame["image_id"])
+        self.images, self.frame, self.image = images, frame[image >= 0], image[image >= 0]
+        self.attribute, self.labels, self.k = attribute, labels, len(attribute.values)
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        return encode(self.frame["caption"].to_numpy(dtype=object))
+
+    @cached_property
+    def values(self) -> csr_array:
+        """(n, K) booleans: the values that each caption names."""
+        return self.encoded.with_any([self.attribute.words.get(value, ()) for value in self.attribute.values])
+
+    @cached_property
+    def only_one(self) -> np.ndarray:
+        """(n,) booleans: the caption names one value and no other."""
+        return np.asarray(self.values.sum(axis=1)).ravel() == 1
+
+    @cached_property
+    def objects(self) -> csr_array:
+        """(n, objects) booleans: what each caption names of `object_names`."""
+        return named_objects(self.encoded, object_names())
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """(n_images,) place of each image's labelled value."""
+        return label_codes(self.images, self.labels, self.attribute)
+
+    @cached_property
+    def labelled(self) -> csr_array:
+        """(n, K) booleans: the labelled value of each caption's image."""
+        return one_hot(self.y, self.k)[self.image]
+
+    def one_per_image(self, rng: np.random.Generator) -> np.ndarray:
+        """(n_images,) place of a caption of each image, drawn at random."""
+        order = rng.permutation(len(self.image))
+        _, first = np.unique(self.image[order], return_index=True)
+        return order[first]
+
+    def lists(self, mask: Callable[[Iterable[str]], list[str]]) -> list[CaptionList]:
+        """Masked captions, one list for each caption index."""
+        return caption_lists(self.frame, self.images, self.y, self.k, mask)
+
+    def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
+        """(len(images),) places of the captions of these images in one of the lists."""
+        return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
+
+
+def one_hot(codes: np.ndarray, k: int) -> csr_array:
+    """(n,) places of values to (n, k) booleans."""
+    n = len(codes)
+    return csr_array((np.ones(n, dtype=np.int32), (np.arange(n), codes)), shape=(n, k))
+
+
+def least_captions(human: CaptionSide) -> int:
+    """In how many human captions a word must stand to count: 100 of COCO's, in proportion less of fewer."""
+    return max(1, round(LEAST * human.encoded.n / OF_CAPTIONS))
+
+
+def cooccurrence(
+    sides: Sequence[CaptionSide],
+    tasks: Sequence[str],
+    read: Callable[[CaptionSide], tuple[csr_array, csr_array, np.ndarray | slice]],
+) -> Cooccurrence:
+    """Counts of the human side and the model's, image by image.
+
+    read: a side to (n, K) values, (n, L) tasks, and which of its captions count.
+    """
+    counts = []
+    for side in sides:
+        values, task, kept = read(side)
+        counts.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
+    return Cooccurrence(tuple(sides[0].images), sides[0].k, tuple(tasks), *counts)

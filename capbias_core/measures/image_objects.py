@@ -1,0 +1,56 @@
+"""The objects that images show, as measures read them: of labelled images, from the annotations that were kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.objects import SURE
+
+# An attacker learns little about an object that is on a smaller share of the images.
+LEAST_SHARE = 0.01
+
+
+def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
+    """(n_images,) booleans: somebody looked for objects. An image that nobody annotated is not one without objects."""
+    known = set(objects.index)
+    return np.array([image in known for image in images], dtype=bool)
+
+
+def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
+    """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans."""
+    lists = objects.reindex(images).fillna("").str.split("|")
+    exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
+    code = pd.Series(range(len(images)), index=images)
+    exploded = exploded[(exploded != "") & (exploded != "person")]
+    counts = exploded.value_counts()
+    everywhere = counts.index[counts >= max(2, annotated(images, objects).sum())]
+    if len(everywhere):  # what is on every image tells nothing
+        exploded = exploded[~exploded.isin(everywhere)]
+    column, names = pd.factorize(exploded, sort=True)
+    if not len(names):
+        raise CapbiasError(
+            "objects of images, of which none (but person) is on some of these images and not on others",
+            "objects of the same images, such as cat|dog",
+            "Check the file of objects: its image ids, and its names.",
+        )
+    matrix = csr_array(
+        (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
+    )
+    matrix.data[:] = 1
+    return list(names), matrix
+
+
+def common_objects(on_image: csr_array) -> np.ndarray:
+    """Columns of (images, objects) booleans that are on enough images for an attacker; raises if none is."""
+    images = on_image.shape[0]
+    kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
+    if not len(kept):
+        raise CapbiasError(
+            f"no object on {LEAST_SHARE:.0%} of the {images:,} images or more",
+            "objects that are on some images",
+            "Load the objects of these images.",
+        )
+    return kept
