@@ -11,12 +11,15 @@ from capbias_core import cli
 from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_captions, read_objects, report_objects
-from capbias_core.measures.base import Job, RunSpec
+from capbias_core.measures.base import Job
+from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
+from capbias_core.types import silent
 from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import attribute_from, suggested_details
+from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.objects import COLUMN
-from capbias_core.workspace.store import Workspace, inputs_of
+from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.store import Workspace
 
 CATEGORIES = [{"id": 17, "name": "cat"}, {"id": 18, "name": "Dog "}, {"id": 13, "name": "stop sign"}]
 
@@ -87,8 +90,8 @@ def test_a_table_puts_the_rows_of_an_image_together(tmp_path):
 def test_the_report_counts_by_hand(tmp_path):
     rows = [on(1, 17), on(1, 18, iscrowd=1), on(2, 17)]
     report = report_objects(read_objects(written(tmp_path, instances(rows, (1, 2, 3)))), "f.json", ["1", "3", "7", "8"])
-    assert (report.images, report.bare, report.crowds, report.counts) == (3, 1, 1, {"cat": 2, "dog": 1})
-    assert report.coverage_percent == 50.0 and report.warnings == ()
+    assert (report["images"], report["bare"], report["crowds"], report["counts"]) == (3, 1, 1, {"cat": 2, "dog": 1})
+    assert report["coverage_percent"] == 50.0 and report.warnings == ()
     few = report_objects(read_objects(written(tmp_path, instances(rows))), "f.json", ["1", "7", "8"])
     assert few.warnings == ("2 of 3 images have labels and are not in this file.",)
 
@@ -130,13 +133,14 @@ def keep_objects(workspace, tmp_path, name, annotations):
     return ingest.keep_objects(workspace, offered, name, "c", "instances.json")
 
 
-def spec_of(workspace, family="cooccurrence", **more) -> RunSpec:
-    return next(spec for spec in plan(workspace, replace(REQUEST, **more)) if spec.family == family)
+def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
+    return next(spec for spec in plan(workspace, replace(REQUEST, **more)) if spec.measure == measure)
 
 
 def objects_of(workspace, spec):
     frame, attribute = workspace.frame(spec.captions), attribute_from(spec.attribute)
-    return Job(workspace, spec, attribute, frame, pd.Series(dtype=str), frame, print).objects()
+    options = MEASURES[spec.measure].options.read(spec.options)
+    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), frame, silent).objects()
 
 
 def test_runs_read_the_column_of_the_table_until_objects_are_kept(workspace, tmp_path):
@@ -145,14 +149,14 @@ def test_runs_read_the_column_of_the_table_until_objects_are_kept(workspace, tmp
     item = keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 18)])
     after = spec_of(workspace)
     assert objects_of(workspace, after).to_dict() == {"1": "cat", "2": "dog"}
-    assert after.run_id != before.run_id and item.hash in inputs_of(vars(after)) - inputs_of(vars(before))
+    assert after.run_id != before.run_id and item.hash in after.inputs() - before.inputs()
 
 
-def test_only_families_that_read_objects_depend_on_them(workspace, tmp_path):
-    before = spec_of(workspace, "counting").run_id
+def test_only_measures_that_read_objects_depend_on_them(workspace, tmp_path):
+    before = spec_of(workspace, "ratio_error").run_id
     keep_objects(workspace, tmp_path, "coco", [on(1, 17)])
-    assert spec_of(workspace, "counting").run_id == before and spec_of(workspace, "counting").objects == {}
-    assert objects_of(workspace, spec_of(workspace, "counting")) is None
+    assert spec_of(workspace, "ratio_error").run_id == before and spec_of(workspace, "ratio_error").objects == {}
+    assert objects_of(workspace, spec_of(workspace, "ratio_error")) is None
 
 
 def test_of_several_objects_one_is_named(workspace, tmp_path):
@@ -161,7 +165,7 @@ def test_of_several_objects_one_is_named(workspace, tmp_path):
     assert spec_of(workspace, objects="mine").objects == {"table": second.hash, "column": "objects"}
     with pytest.raises(CapbiasError, match="2 files of objects in c"):
         plan(workspace, REQUEST)
-    assert [spec.family for spec in plan(workspace, replace(REQUEST, metrics=("ratio",)))] == ["counting"]
+    assert [spec.measure for spec in plan(workspace, replace(REQUEST, metrics=("ratio",)))] == ["ratio_error"]
 
 
 def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace, tmp_path):
@@ -179,7 +183,7 @@ def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace, tmp_p
 def test_a_run_on_a_column_counts_as_long_as_runs_read_it(workspace, tmp_path):
     """A small file of objects beside a full column must not hide what was measured with the column."""
     spec = spec_of(workspace)
-    workspace.enqueue(spec.run_id, "c", vars(spec), "t")
+    workspace.enqueue(spec, "c", "t")
     workspace.claim(spec.run_id, "t")
     workspace.finish(spec.run_id, "t", [], {}, ())
     assert [run.run_id for run in current_runs(workspace, "c")] == [spec.run_id]
@@ -192,10 +196,9 @@ def test_a_run_on_a_column_counts_as_long_as_runs_read_it(workspace, tmp_path):
 def test_objects_that_a_run_read_go_with_it(workspace, tmp_path):
     item = keep_objects(workspace, tmp_path, "coco", [on(1, 17), on(2, 17)])
     spec = spec_of(workspace)
-    workspace.enqueue(spec.run_id, "c", vars(spec), "t")
+    workspace.enqueue(spec, "c", "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
-    old = {**vars(spec), "objects": "objects"}
-    assert inputs_of(old) == inputs_of({**vars(spec), "objects": {}}), "an earlier protocol's run can be read"
+    assert replace(spec, objects={}).inputs() == spec.inputs() - {item.hash}
 
 
 # the command line

@@ -2,7 +2,7 @@
 
 import gzip
 import struct
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +15,13 @@ from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures import alignment as family
+from capbias_core.measures import alignment as measure
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare.align import Alignment, neighbours
 from capbias_core.present.alignment import side_by_side
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS, Result, Vectors
+from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
 from capbias_core.workspace import ingest
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace, bytes_frame
@@ -36,10 +36,6 @@ from capbias_core.workspace.vectors import (
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {"the": [0.5, -2, 3], "cat": [1, 0, 0.25], "naïve": [1, 1, 1]}
-
-
-def silent(share: float, text: str) -> None:
-    """Progress that nobody watches."""
 
 
 # vector files, written by hand
@@ -239,7 +235,7 @@ def kept(workspace: Workspace, path: Path):
 
 def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], float]:
     results = [row for spec in plan(workspace, request) for row in run_one(workspace, spec, silent).results]
-    return {(row.metric, row.condition): row.value for row in results if row.direction in ("", "A->T")}
+    return {(row.metric, row.alignment): row.value for row in results if row.direction in ("", "A->T")}
 
 
 def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment(tools):
@@ -247,7 +243,7 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     constant = values(workspace, request)
     item = kept(workspace, path)
     found = values(workspace, replace(request, options={"alignment": alignment_option(item)}))
-    assert constant["LIC_D", ""] == pytest.approx(25, abs=1), "spanner and whisk both became <unk>"
+    assert constant["LIC_D", "constant"] == pytest.approx(25, abs=1), "spanner and whisk both became <unk>"
     # spanner -> wrench and whisk -> spoon tell A from B in every caption.
     assert found["LIC_D", "contextual_glove"] > 80
     assert found["LIC_M", ""] == constant["LIC_M", ""], "the model's captions are not aligned"
@@ -256,7 +252,7 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     }
     # Both are 5 degrees from theirs: 1 - cos 5 = 0.0038. Below that they are <unk> again.
     near = values(workspace, replace(request, options={"alignment": alignment_option(item, 0.0035)}))
-    assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", ""])
+    assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", "constant"])
 
 
 def test_dbac_reads_aligned_human_captions(tools):
@@ -271,10 +267,10 @@ def test_dbac_reads_aligned_human_captions(tools):
     asked = replace(request, metrics=("dbac_accuracy",), seeds=3)
     constant = values(workspace, asked)
     found = values(workspace, replace(asked, options={"alignment": alignment_option(item)}))
-    assert constant["DBAC_accuracy_H", ""] == pytest.approx(1, abs=0.2)
+    assert constant["DBAC_accuracy_H", "constant"] == pytest.approx(1, abs=0.2)
     assert found["DBAC_accuracy_H", "contextual_glove"] == pytest.approx(2, abs=0.05)
     assert found["DBAC_accuracy_M", ""] == constant["DBAC_accuracy_M", ""]
-    assert found["DBAC_accuracy", "contextual_glove"] < constant["DBAC_accuracy", ""] - 10
+    assert found["DBAC_accuracy", "contextual_glove"] < constant["DBAC_accuracy", "constant"] - 10
 
 
 def test_alignment_is_part_of_a_run_only_where_human_captions_are(tools):
@@ -295,10 +291,10 @@ def test_a_run_says_how_it_aligned_and_needs_the_large_file_no_more(tools):
     (spec,) = plan(workspace, replace(request, options=option))
     methods = {row.metric: row.method for row in run_one(workspace, spec, silent).results}
     assert "nearest word of glove below a cosine distance of 0.3" in methods["LIC_D"]
-    assert alignment_name(option["alignment"]) == "contextual_glove_0.3" and alignment_name(None) == ""
+    assert alignment_name(option["alignment"]) == "contextual_glove_0.3" and alignment_name(None) == "constant"
 
 
-def test_aligned_captions_for_other_families(tools):
+def test_aligned_captions_for_other_measures(tools):
     workspace, _, path = tools
     option, known = alignment_option(kept(workspace, path)), frozenset(["someone", "wrench", "spoon"])
     captions = ["someone spanner zzz <mask>"]
@@ -317,7 +313,7 @@ def test_the_place_and_the_needed_vectors_are_kept_and_go_with_their_runs(tools)
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
     assert looked_up(workspace, item.hash) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
-    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t") and workspace.claim(spec.run_id, "t")
+    assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
     assert [run.run_id for run in workspace.using(item)] == [spec.run_id]
     with pytest.raises(CapbiasError, match="a run is reading"):
         workspace.delete(item)
@@ -369,18 +365,18 @@ def test_a_delta_is_a_cosine_distance(tools, delta):
 def test_the_sweep_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
     workspace, request, path = tools
-    monkeypatch.setattr(family, "has_java", lambda: False)
+    monkeypatch.setattr(measure, "has_java", lambda: False)
     option = {"alignment": alignment_option(kept(workspace, path), 0.003)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
     table = bytes_frame(outcome.arrays["sweep"]).set_index("delta")
-    assert list(table.index) == [0, 0.003, *family.DELTAS[1:]]
+    assert list(table.index) == [0, 0.003, *measure.DELTAS[1:]]
     assert table["contextual"].tolist() == pytest.approx([0, 0] + [50] * 10), "one of two words outside"
     assert table["unknown"].tolist() == pytest.approx([200 / 3, 200 / 3] + [100 / 3] * 10)
     assert table["unknown_constant"].tolist() == pytest.approx([200 / 3] * 12)
     assert (table["captions"] == 240).all() and (table["images"] == 240).all()
-    assert table["METEOR"].isna().all() and family.NO_JAVA in outcome.notes
-    found = {(row.metric, row.condition): row for row in outcome.results}
+    assert table["METEOR"].isna().all() and measure.NO_JAVA in outcome.notes
+    found = {(row.metric, row.alignment): row for row in outcome.results}
     assert found["contextual_share", "contextual_glove"].value == pytest.approx(50)
     assert found["unknown_share", "constant"].value == pytest.approx(200 / 3) and found["unknown_share", "constant"].n
     assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
@@ -388,15 +384,15 @@ def test_the_sweep_by_hand(tools, monkeypatch):
 
 def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
     workspace, request, path = tools
-    monkeypatch.setattr(family, "has_java", lambda: False)
+    monkeypatch.setattr(measure, "has_java", lambda: False)
     option = {"alignment": alignment_option(kept(workspace, path), 0.25)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
-    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t") and workspace.claim(spec.run_id, "t")
+    assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
     workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, ())
-    again = family.estimates(workspace, workspace.run(spec.run_id))
+    again = measure.estimates(workspace, workspace.run(spec.run_id))
     assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
-        {row.metric: row.value for row in outcome.results if row.condition == "contextual_glove_0.25"}
+        {row.metric: row.value for row in outcome.results if row.alignment == "contextual_glove_0.25"}
     )
 
 
@@ -408,11 +404,11 @@ def test_meteor_of_the_sweep(tools):
     human = ["someone spanner zzz"] * 3 + ["someone whisk zzz", "someone here"]
     known = frozenset(["someone", "here", "wrench", "spoon"])
     near = neighbours({"spanner", "whisk"}, known, read_vectors(path, ANGLES_OF_SET))
-    found = family.sweep(pd.Series(list("aabbc")), human, known, near, [0.4], silent)
+    found = measure.sweep(pd.Series(list("aabbc")), human, known, near, [0.4], silent)
     assert found[None].meteor[4] == found[0.4].meteor[4] == 1, "a caption that stays as it is"
     assert len(set(found[None].meteor[:4])) == 1, "one of three words is left, whichever the others were"
     assert len(set(found[0.4].meteor[:3])) == 1 and found[0.4].meteor[0] > 2 * found[0.4].meteor[3] > 0
-    table = family.sweep_table(found)
+    table = measure.sweep_table(found)
     assert table["METEOR"].tolist() == pytest.approx([100 * found[0.4].meteor.mean()])
     assert table["METEOR_constant"].tolist() == pytest.approx([100 * found[None].meteor.mean()])
     assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
@@ -458,9 +454,9 @@ def test_score_with_contextual_alignment(files):
     out = files / "out.csv"
     vectors = ["--vectors", str(files / "glove.txt")]
     assert cli.main(score(files, "--metric", "lic", "--alignment", "contextual", *vectors, "--output", str(out))) == 0
-    rows = pd.read_csv(out, keep_default_na=False).set_index(["metric", "condition"])
+    rows = pd.read_csv(out, keep_default_na=False).set_index(["metric", "alignment"])
     assert rows.loc[("LIC_D", "contextual_glove"), "value"] > 50
-    assert list(rows.columns) == [name for name in RESULT_COLUMNS if name not in ("metric", "condition")]
+    assert list(rows.columns) == [name for name in RESULT_COLUMNS if name not in ("metric", "alignment")]
 
 
 @pytest.mark.parametrize(
@@ -481,7 +477,7 @@ def test_score_refuses_what_does_not_fit(files, capsys, monkeypatch, extra, mess
 
 def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.cli.alignment.has_java", lambda: False)
-    monkeypatch.setattr(family, "has_java", lambda: False)
+    monkeypatch.setattr(measure, "has_java", lambda: False)
     options = ["--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt", "--delta", "0", "0.4"]
     monkeypatch.chdir(files)
     assert cli.main(["align", *options, "--output", "sweep.csv"]) == 0
@@ -510,7 +506,7 @@ def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
     assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "group", *home]) == 0
     asked = ["--collection", "my captions", "--attribute", "group", "--metric", "LIC_D", "--seeds", "1", *home]
     assert cli.main(["score", *asked, "--alignment", "contextual", "--delta", "0.2", "--output", "o.csv"]) == 0
-    assert pd.read_csv("o.csv")["condition"].tolist() == ["contextual_glove_0.2"]
+    assert pd.read_csv("o.csv")["alignment"].tolist() == ["contextual_glove_0.2"]
 
 
 # beside the printed values
@@ -519,7 +515,7 @@ def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
 def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same():
     printed = published_results()
     rows = [
-        ("LIC_D", "", 37.0, 100),
+        ("LIC_D", "constant", 37.0, 100),
         ("LIC_D", "contextual_glove", 38.0, 100),
         ("METEOR_aligned", "constant", 61.4, 100),
         ("METEOR_aligned", "contextual_glove_0.3", 62.0, 100),
@@ -531,14 +527,14 @@ def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same()
                 model="sat",
                 metric=metric,
                 value=value,
-                condition=condition,
+                alignment=alignment,
                 scale=scale,
                 ci_low=value - 1,
                 ci_high=value + 1,
                 spread=1.0,
                 encoder="lstm",
             ).row()
-            for metric, condition, value, scale in rows
+            for metric, alignment, value, scale in rows
         ]
     )
     own = printed[(printed["paper"] == "dbac") & (printed["model"] == "sat") & printed["table"].isin(["7", "8b"])]
@@ -549,7 +545,7 @@ def test_printed_values_of_an_alignment_stand_beside_measured_ones_of_the_same()
     assert beside.loc[("METEOR", "constant"), "measured_value"] == pytest.approx(0.614)
     assert beside.loc[("METEOR", "contextual_glove"), "holds"] == "not measured", "measured at another delta"
     assert beside.loc[("LIC_H", "constant"), "holds"].startswith("another protocol")
-    alone = beside_measured(own, measured[measured["condition"] == "contextual_glove"]).set_index("condition")
+    alone = beside_measured(own, measured[measured["alignment"] == "contextual_glove"]).set_index("condition")
     assert alone.loc["constant", "holds"].tolist() == ["not measured"] * 2
 
 
@@ -560,36 +556,36 @@ def test_dbac_is_printed_under_glove_and_constant_alignment_decides_nothing_abou
     row = {"attribute": "gender", "model": "sat", "metric": "DBAC", "direction": "A->T", "scale": 100, "spread": 1.0}
     row |= {"encoder": own["encoder"].iloc[0], "value": -30.0, "ci_low": -31.0, "ci_high": -29.0}
 
-    def holds(*conditions: str) -> list[str]:
-        rows = pd.DataFrame([Result(**row, condition=condition).row() for condition in conditions])
-        return beside_measured(own, rows)["holds"].tolist()
+    def holds(*alignments: str, coverage: str = "") -> list[str]:
+        rows = [Result(**row, alignment=alignment, coverage=coverage).row() for alignment in alignments]
+        return beside_measured(own, pd.DataFrame(rows))["holds"].tolist()
 
-    assert holds("contextual_glove") == ["yes"] and holds("", "contextual_glove") == ["yes"]
-    assert holds("") == ["another alignment, decides nothing"]
-    assert holds("contextual_glove with_references") == ["part of the images, decides nothing"]
+    assert holds("contextual_glove") == ["yes"] and holds("constant", "contextual_glove") == ["yes"]
+    assert holds("constant") == ["another alignment, decides nothing"]
+    assert holds("contextual_glove", coverage="with_references") == ["part of the images, decides nothing"]
     assert holds("contextual_fasttext") == ["not measured"]
 
 
 # what pages show
 
 
-def measured_row(metric: str, condition: str, value: float, **more) -> dict:
+def measured_row(metric: str, alignment: str, value: float, **more) -> dict:
     usual = {"attribute": "gender", "model": "SAT", "scale": 100, "spread": 1.0, "encoder": "ngram"}
     usual |= {"ci_low": value - 1, "ci_high": value + 1} | more
-    return Result(metric=metric, condition=condition, value=value, **usual).row()
+    return Result(metric=metric, alignment=alignment, value=value, **usual).row()
 
 
 def test_both_alignments_stand_side_by_side_with_what_was_printed():
     option, rows = (
         {"vectors": "h", "delta": 0.4, "name": "glove"},
         [
-            measured_row("LIC_D", "with_references", 37.31),
+            measured_row("LIC_D", "constant", 37.31, coverage="with_references"),
             measured_row("LIC_D", "contextual_glove", 37.72),
             measured_row("LIC_D", "contextual_glove_0.3", 11.0),
             measured_row("LIC_M", "", 44.0),
-            measured_row("LIC_D", "", 12.0, attribute="race"),
-            measured_row("DBAC_H", "", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
-            measured_row("DBAC_H", "", 6.4, scale=1, direction="T->A"),
+            measured_row("LIC_D", "constant", 12.0, attribute="race"),
+            measured_row("DBAC_H", "constant", 0.126, scale=1, direction="A->T", spread=0.02, ci_low=0.1, ci_high=0.2),
+            measured_row("DBAC_H", "constant", 6.4, scale=1, direction="T->A"),
         ],
     )
     measured = pd.DataFrame(rows)
@@ -618,12 +614,12 @@ def test_the_page(tools, monkeypatch, with_vectors):
 
     workspace, request, path = tools
     if with_vectors:
-        monkeypatch.setattr(family, "has_java", lambda: False)
+        monkeypatch.setattr(measure, "has_java", lambda: False)
         option = {"alignment": alignment_option(kept(workspace, path))}
         for own in (replace(request, metrics=("alignment",), seeds=10, options=option), replace(request, seeds=10)):
             for spec in plan(workspace, own):
                 outcome = run_one(workspace, spec, silent)
-                workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+                workspace.enqueue(spec, "c", "t")
                 workspace.claim(spec.run_id, "t")
                 workspace.finish(spec.run_id, "t", outcome.results, outcome.arrays, outcome.notes)
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
@@ -636,7 +632,7 @@ def test_the_page(tools, monkeypatch, with_vectors):
         assert "33.3% of all words in 240 human captions of 240 images become &lt;unk&gt;" in text
         (leakage,) = [item.value for item in page.dataframe if "constant" in item.value]
         assert leakage["captioner"].tolist() == ["m"] and leakage["constant"].iloc[0].startswith("25.0")
-        assert family.NO_JAVA in text
+        assert measure.NO_JAVA in text
 
 
 def test_vectors_are_asked_for_where_they_are_missing(tmp_path, monkeypatch):

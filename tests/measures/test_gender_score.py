@@ -27,13 +27,13 @@ from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, scored
-from capbias_core.measures.gender_score_common import Label, gendered
+from capbias_core.measures.gender_score_common import Label, ObjectChoices, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
+from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
-from capbias_core.metrics import METRICS, expand_metrics
 from capbias_core.metrics.bias_ratio import bias_ratio
-from capbias_core.metrics.estimation import chosen
+from capbias_core.metrics.estimation import chosen, estimation
 from capbias_core.metrics.gender_score import gender_score
 from capbias_core.metrics.naming_ratio import naming_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
@@ -42,7 +42,7 @@ from capbias_core.prepare.variants import led_variants, variants
 from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
-from capbias_core.types import Vectors
+from capbias_core.types import Vectors, silent
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
@@ -50,10 +50,7 @@ from capbias_core.workspace.store import Workspace
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
 COOCCURRENCE = "object_gender_cooccurrence"
-
-
-def silent(share: float, text: str) -> None:
-    """Progress that nobody watches."""
+USUAL = ObjectChoices()
 
 
 # the metrics, by hand
@@ -112,7 +109,9 @@ def test_distance_is_the_cosine():
 
 
 def test_no_value_is_chosen_on_a_tie():
-    assert chosen(np.array([[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]])).tolist() == [[False, True, False], [False] * 3]
+    scores = [[0.1, 0.3, 0.2], [0.3, 0.3, 0.1]]
+    assert chosen(np.array(scores)).tolist() == [[False, True, False], [False] * 3]
+    assert estimation(scores).tolist() == [0, 1, 0]
 
 
 # captions and their variants
@@ -170,7 +169,7 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
 
 def by_object(sums) -> dict[str, tuple]:
     """Object -> its count of each value and the ratio to the second."""
-    found = column_intervals(sums.by_object, len(sums.objects), sums.ways)
+    found = column_intervals(sums.by_object, len(sums.objects), sums.statistics)
     counts = [found[f"{COOCCURRENCE}_count", value].value for value in GENDER.values]
     ratio = found[COOCCURRENCE, "Male"].value
     return {
@@ -182,16 +181,16 @@ def by_object(sums) -> dict[str, tuple]:
 
 def test_cooccurrence_by_hand():
     """Skateboard: 1 woman, 2 men; dog: 1 and 1. Over the set a caption counts once: 2 women, 2 men."""
-    data = gendered(frame_of(), GENDER, None, {})
+    data = gendered(frame_of(), GENDER, None, USUAL)
     assert len(data.captions) == 5 and data.others == 2
     sums = cooccurrence(data.with_objects(), GENDER)
     assert by_object(sums) == {"skateboard": (1, 2, pytest.approx(2 / 3)), "dog": (1, 1, 0.5)}
-    whole = column_intervals(sums.whole, 1, sums.ways)
+    whole = column_intervals(sums.whole, 1, sums.statistics)
     assert whole[f"{COOCCURRENCE}_count", "Male"].value == 2 and whole[COOCCURRENCE, "Female"].value == 0.5
 
 
 def test_further_words_count_as_objects():
-    data = gendered(frame_of(), GENDER, None, {"object_words": ["Kitchen", "dog"]}).with_objects()
+    data = gendered(frame_of(), GENDER, None, ObjectChoices(object_words=("Kitchen", "dog"))).with_objects()
     assert by_object(cooccurrence(data, GENDER))["kitchen"] == (0, 1, 1.0)
     assert data.objects.count("dog") == 1
 
@@ -199,7 +198,7 @@ def test_further_words_count_as_objects():
 def test_objects_of_the_image_and_their_confidence():
     """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
     text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
-    data = gendered(frame_of(), GENDER, text, {"objects_from": "image", "confidence": 0.7}).with_objects()
+    data = gendered(frame_of(), GENDER, text, ObjectChoices(objects_from="image"), confidence=0.7).with_objects()
     caption, column, confidence = data.pairs
     found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(caption, column, confidence, strict=True)]
     assert set(found) == {
@@ -214,11 +213,11 @@ def test_objects_of_the_image_and_their_confidence():
 
 def test_objects_of_the_image_that_are_not_loaded():
     with pytest.raises(CapbiasError, match="none are loaded"):
-        gendered(frame_of(), GENDER, None, {"objects_from": "image"})
+        gendered(frame_of(), GENDER, None, ObjectChoices(objects_from="image"))
     with pytest.raises(CapbiasError, match="has no words"):
-        gendered(frame_of(), plain_attribute("group", ("A", "B")), None, {})
+        gendered(frame_of(), plain_attribute("group", ("A", "B")), None, USUAL)
     with pytest.raises(CapbiasError, match="none of which names one value and has an object"):
-        gendered(frame_of(CAPTIONS[-1:]), GENDER, None, {}).with_objects()
+        gendered(frame_of(CAPTIONS[-1:]), GENDER, None, USUAL).with_objects()
 
 
 def test_intervals_of_columns_are_those_of_each_alone():
@@ -247,8 +246,8 @@ def test_rows_of_few_captions_have_no_interval():
         (str(place), f"a {'man' if place % 2 else 'woman'} with a {'dog' if place < 9 else 'cat'}")
         for place in range(19)
     ]
-    data = gendered(frame_of(rows), GENDER, None, {}).with_objects()
-    found = object_frame(cooccurrence(data, GENDER), Label("gender", "m", "", "", "")).set_index("condition")
+    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
+    found = object_frame(cooccurrence(data, GENDER), Label("gender", "m", "")).set_index("object")
     ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
     assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
 
@@ -279,7 +278,7 @@ def test_scores_over_the_set_by_hand():
     """Two captions with a skateboard, confidence 0.5: alpha of women 0.5, GS 0.25 ** 0.5 = 0.5; of men
     (0.2 / 1.8) ** 0.5 = 1/3, GS 0.16 ** (1/3) = 0.5429; neutral has sim -1: 0.16."""
     rows = [("1", "a man on a skateboard"), ("2", "a woman on a skateboard"), ("3", "a man on a skateboard")]
-    data = gendered(frame_of(rows), GENDER, None, {}).with_objects()
+    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
     asked = []
 
     def counting(texts, tick):
@@ -290,7 +289,9 @@ def test_scores_over_the_set_by_hand():
     assert len(asked) == 1 and len(asked[0]) == len(set(asked[0])) == 3  # each distinct text once
     women, men, neutral = 0.25**0.5, 0.16 ** (1 / 3), 0.16
     values = {
-        key: float(of(np.asarray(own.whole.sum(axis=0)))) for own in found.values() for key, of in own.ways.items()
+        key: float(of(np.asarray(own.whole.sum(axis=0))))
+        for own in found.values()
+        for key, of in own.statistics.items()
     }
     assert values["gender_score", "Female"] == pytest.approx(women)
     assert values["gender_score", "Male"] == pytest.approx(men)
@@ -302,13 +303,15 @@ def test_scores_over_the_set_by_hand():
     # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
     assert values["estimation_count", "Male"] == 3 and values["estimation_ratio", "Female"] == 0
     assert values["language_model_count", "Female"] == 3 and values["language_model_ratio", "Male"] == 0
-    objects_of = column_intervals(found["gender_score"].by_object, len(data.objects), found["gender_score"].ways)
+    objects_of = column_intervals(found["gender_score"].by_object, len(data.objects), found["gender_score"].statistics)
     place = data.objects.index("skateboard")
     assert objects_of["gender_score", "Male"].value[place] == pytest.approx(men)
 
 
 def test_a_masked_model_reads_each_place_once_in_neutral_words():
-    data = gendered(frame_of([("1", "a man and his dog"), ("2", "a man and his dog")]), GENDER, None, {}).with_objects()
+    data = gendered(
+        frame_of([("1", "a man and his dog"), ("2", "a man and his dog")]), GENDER, None, USUAL
+    ).with_objects()
     asked = []
 
     def masked(places, tick):
@@ -487,8 +490,8 @@ def fill(folder: Path, images: int = 24) -> Workspace:
     return workspace
 
 
-def value_of(rows: pd.DataFrame, metric: str, direction: str, condition: str = "") -> float:
-    found = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & (rows["condition"] == condition)]
+def value_of(rows: pd.DataFrame, metric: str, direction: str, name: str = "") -> float:
+    found = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & (rows["object"] == name)]
     assert len(found) == 1, found
     return found["value"].iloc[0]
 
@@ -498,7 +501,9 @@ def test_cooccurrence_and_naming_runs(tmp_path):
     workspace = fill(tmp_path)
     request = Request("c", ("m",), "labels", "gender", ("cooccurrence", "naming"), "human")
     specs = plan(workspace, request)
-    assert [spec.family for spec in specs] == ["object_cooccurrence", "naming"] and not any(map(needs_workers, specs))
+    assert [spec.measure for spec in specs] == ["object_cooccurrence", "naming_ratio"] and not any(
+        map(needs_workers, specs)
+    )
     engine = Engine(tmp_path)
     rows = engine.wait(engine.submit(specs, "c"))
     assert [row.status for row in rows] == ["finished"] * 2, rows
@@ -538,7 +543,7 @@ def test_a_whole_run_in_a_worker(tiny, minilm, tmp_path):
     workspace = fill(tmp_path, 16)
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
     specs = plan(workspace, Request("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
-    assert [spec.family for spec in specs] == ["gender_score"] and needs_workers(specs[0])
+    assert [spec.measure for spec in specs] == ["gender_score"] and needs_workers(specs[0])
     engine = Engine(tmp_path)
     try:
         run = engine.wait(engine.submit(specs, "c"))[0]
@@ -549,7 +554,7 @@ def test_a_whole_run_in_a_worker(tiny, minilm, tmp_path):
     assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
     assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
     assert results["ci_low"].notna().all() and (results["n"] > 0).all() and results["method"].str.len().min() > 0
-    assert set(object_rows(workspace, run)["condition"]) == {"dog", "skateboard"}
+    assert set(object_rows(workspace, run)["object"]) == {"dog", "skateboard"}
     for (metric, direction), found in estimates(workspace, run).items():
         assert found.value == pytest.approx(value_of(results, metric, direction))
     assert len(estimates(workspace, run)) == len(results)
@@ -578,8 +583,7 @@ def test_the_server_process_loads_no_torch_to_plan(tiny, tmp_path):
     code = (
         "import sys\nfrom capbias_core.workspace.store import Workspace\n"
         "from capbias_core.workspace.models import model_option\n"
-        "from capbias_core.experiments.families import FAMILIES\n"
-        "[FAMILIES[name].module for name in ('gender_score', 'object_distance', 'word_distance')]\n"
+        "from capbias_core.measures import gender_score, object_distance, word_distance\n"
         f"print(model_option(Workspace({str(tmp_path)!r}), 'language_model', {str(tiny['gpt'])!r})['name'])\n"
         "print(*({'torch', 'transformers', 'sentence_transformers', 'sklearn'} & set(sys.modules)))"
     )
@@ -622,9 +626,9 @@ def test_score_with_a_row_for_each_object(files, capsys):
     assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
     assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0
     assert value_of(rows, "naming_ratio", "Male") == 1.0
-    assert set(rows["condition"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
+    assert set(rows["object"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
     assert main([*files, "--metric", "cooccurrence"]) == 0
-    assert set(csv_of(capsys.readouterr().out)["condition"]) == {""}
+    assert set(csv_of(capsys.readouterr().out)["object"]) == {""}
 
 
 def test_score_says_which_model_is_missing(files, capsys):
@@ -678,15 +682,15 @@ def test_plain_text_with_labels_and_a_lead():
     with pytest.raises(CapbiasError, match="need images"):
         text_results(texts, "t", GENDER, ["LIC_M"], options)
     with pytest.raises(CapbiasError, match="the lead 'says'"):
-        text_results(texts, "t", GENDER, [COOCCURRENCE], options | {"lead": "says"})
+        text_results(texts, "t", GENDER, [COOCCURRENCE], options, lead="says")
 
 
 def test_gender_score_of_plain_text(tiny, minilm):
-    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "lead": "a {word} with"}
+    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
     texts = ["a man with a dog", "the dog", "a cake"]
-    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options)
+    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
     assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
-    assert set(found.by_object["condition"]) == {"dog", "cake"} and set(found.rows["n"]) <= {2, 3}
+    assert set(found.by_object["object"]) == {"dog", "cake"} and set(found.rows["n"]) <= {2, 3}
     counts = [value_of(found.rows, "estimation_count", value) for value in GENDER.values]
     assert sum(counts) == 3 and "before texts that name none: a {word} with" in found.rows["method"].iloc[0]
 
@@ -793,7 +797,7 @@ def test_the_page_of_objects(tmp_path, monkeypatch):
     monkeypatch.setattr("capbias_core.analysis.objects.SCORED", ("gender_score",))
     fill(tmp_path, 80)
     page = testing.AppTest.from_file(str(Path("app.py").resolve()), default_timeout=60)
-    page.run().switch_page("pages/7_Objects.py").run()
+    page.run().switch_page("pages/4_Objects.py").run()
     assert not page.exception
     html = " ".join(str(element.proto.body) for element in page.get("html"))
     assert "“skateboard” goes most with Male, 75%" in html
@@ -818,7 +822,7 @@ def test_the_real_captions_stand_where_table_4_does(coco_bias, tmp_path):
     women_and_men = labels[labels["gender"].isin(["Female", "Male"])]["image_id"]
     frame = read_captions(coco_bias / "results" / "transformer.json").frame
     frame = frame[frame["image_id"].isin(women_and_men)]
-    data = gendered(frame, GENDER, None, {"object_words": ["kitchen"]}).with_objects()
+    data = gendered(frame, GENDER, None, ObjectChoices(object_words=("kitchen",))).with_objects()
     found = by_object(cooccurrence(data, GENDER))
     assert found["skateboard"][2] == pytest.approx(0.96, abs=0.02)
     assert found["motorcycle"][2] == pytest.approx(0.83, abs=0.07)
