@@ -24,9 +24,9 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.store import Item
-from pages.ui.artifact_runs import making_tabs, upload
+from pages.ui.artifact_runs import artifact_tabs, upload
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
-from pages.ui.photo_inspector import laboratory
+from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
 from pages.ui.table import draw_table
 
@@ -64,9 +64,9 @@ def main() -> None:
                 _missing_values(engine, name, found, own, rows)
     st.subheader("One photograph")
     with errors():
-        laboratory(engine, collection, own, attributes[0] if attributes else "", seeds)
+        photo_inspector(engine, collection, own, attributes[0] if attributes else "", seeds)
     with errors():
-        making_tabs(engine, collection, own, attributes[0] if attributes else "")
+        artifact_tabs(engine, collection, own, attributes[0] if attributes else "")
         upload(engine, collection)
     if not whole:
         st.subheader("A whole set against the condition")

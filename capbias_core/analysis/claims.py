@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
-from capbias_core.analysis.published import WITH_REFERENCES
+from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
 METRIC = "LIC"

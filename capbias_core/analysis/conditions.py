@@ -10,7 +10,6 @@ import pandas as pd
 
 from capbias_core.aggregate import Pair
 from capbias_core.analysis.read import current_runs, ranking
-from capbias_core.measures.base import CAPTIONER
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import Plan, _masked_sets
 from capbias_core.runs.shared_images import on_shared_images
@@ -99,7 +98,7 @@ def condition_rows(
     for metric, direction in PANELS:
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         found += _against(workspace, own, _alike(runs, set(own["run_id"])), sets)
-    return pd.DataFrame([{CAPTIONER: captioner} | row for row in found], columns=list(COLUMNS))
+    return pd.DataFrame([{"captioner": captioner} | row for row in found], columns=list(COLUMNS))
 
 
 def _wanted(run: RunRow, names, attribute: str, attacker: str) -> bool:

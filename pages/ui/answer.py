@@ -36,7 +36,7 @@ def answer_page() -> None:
     engine = workspace_engine()
     workspace = engine.workspace
     collection = collection_picker(workspace)
-    progress(engine)
+    progress(engine, each=True)
     if collection is None:
         empty_state(
             engine,

@@ -9,12 +9,16 @@ import streamlit as st
 from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
+from capbias_core.measures.caption import CaptionOptions
+from capbias_core.measures.detect import MEASURE as DETECT
+from capbias_core.measures.detect import DetectOptions
+from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures_in
 from capbias_core.present.table import counted
-from capbias_core.runs.artifact_runs import RUN, apart, plan_artifact
+from capbias_core.runs.artifact_runs import apart, plan_artifact
 from capbias_core.runs.caption_runs import plan_captioning
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.mask_runs import MASKED, plan_masking
+from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.runs.plan import Request, plan
 from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.masking import FILLS, HALF
@@ -22,7 +26,7 @@ from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets
-from capbias_core.workspace.store import Item, checked_name, suggested_name
+from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui.agreement import agreement_view
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.running import start_button
@@ -33,7 +37,7 @@ MEGABYTES, MOST = 20, 200
 ATTRIBUTION = "attribution_score"
 
 
-def making_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+def artifact_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
     """One tab a step. Every step says what it costs and starts with a button."""
     # With a key they stay open while runs come and go; what is closed is not drawn.
     steps = st.expander("Find people, mask, caption, map", key="steps", on_change="rerun")
@@ -80,8 +84,9 @@ def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
         return
     with st.spinner("Looking for the weights"):
         option = weights_option(engine.workspace, weights)
-    options = {WEIGHTS: option, "confidence": sure}
-    spec = plan_artifact(engine.workspace, collection, "detect", suggested_name(Path(option["name"]).stem), options)
+    name = suggested_name(Path(option["name"]).stem)
+    options = DetectOptions(name=name, weights=option, confidence=sure)
+    spec = plan_artifact(engine.workspace, collection, DETECT.name, options)
     start_button(engine, collection, [spec], "Find", "find")
 
 
@@ -136,12 +141,14 @@ def _mask(engine: Engine, collection: str, attribute: str) -> None:
                 plan_masking(
                     engine.workspace,
                     collection,
-                    condition,
-                    people=people,
-                    fill=fill,
-                    fraction=float(fraction),
-                    departures=departures,
-                    only_masked=only,
+                    MaskOptions(
+                        condition=condition,
+                        people=people,
+                        fill=fill,
+                        fraction=float(fraction),
+                        departures=departures,
+                        only_masked=only,
+                    ),
                 )
             )
     start_button(engine, collection, specs, "Mask", "mask")
@@ -178,7 +185,11 @@ def _caption(engine: Engine, collection: str) -> None:
         note("Choose a captioner and photographs.")
         return
     specs = [
-        plan_captioning(engine.workspace, collection, name, folder, beams=int(beams), length=int(length))
+        plan_captioning(
+            engine.workspace,
+            collection,
+            CaptionOptions(captioner=name, photographs=folder, beams=int(beams), length=int(length)),
+        )
         for folder in chosen
     ]
     start_button(engine, collection, apart(specs), "Caption", "caption")
@@ -203,7 +214,7 @@ def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str
     if not name and not known:
         note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
         return
-    options = {"people": marked, "most_images": int(most)} | ({"captioner": name} if name else {})
+    options = {"people": marked, "max_images": int(most)} | ({"captioner": name} if name else {})
     specs = []
     for item in sets.values():
         request = Request(collection, (item.name,), tables[-1].name, attribute, (ATTRIBUTION,), options=options)

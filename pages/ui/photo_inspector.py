@@ -30,14 +30,13 @@ from capbias_core.present.conditions import WHAT
 from capbias_core.present.heatmap import heat_legend, heat_over, heat_text
 from capbias_core.present.overlay import layered, photograph_text, reduced
 from capbias_core.present.words import STYLE, legend
-from capbias_core.runs.artifact_runs import RUN
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.person_regions import KINDS, people_sources
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
 from pages.ui import cached
 from pages.ui.base import errors, note
 from pages.ui.coloured import coloured_caption
@@ -53,7 +52,7 @@ CELL = 222
 KEPT, LIVE = "as they are kept", "as chosen above"
 
 
-def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
+def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
     """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none. seeds: of
     LIC_M, where a set is scored here."""
     files = photographs_of(engine.workspace, collection)
@@ -72,7 +71,7 @@ def laboratory(engine: Engine, collection: str, sets: dict[str, Item], attribute
     pixels = _pixels(str(files[image]), _changed(files[image]))
     with right:
         marks = _marks(engine, collection, image)
-    left, right = st.container(key="stacks_laboratory").columns([3, 2], gap="large")
+    left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
         hidden, reasons, how = _settings(engine, collection, attribute, marks, pixels)
         behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING

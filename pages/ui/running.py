@@ -24,10 +24,13 @@ def active_runs(engine: Engine, collection: str | None = None) -> list[RunRow]:
     return [run for run in engine.workspace.runs(collection) if run.status in ACTIVE]
 
 
-def progress(engine: Engine, collection: str | None = None) -> None:
-    """A progress bar over the runs under way; the page is drawn anew when the last one ends."""
-    if active_runs(engine, collection):
-        _poll(engine, collection)
+def progress(engine: Engine, collection: str | None = None, each: bool = False) -> None:
+    """A progress bar over the runs under way; the page is drawn anew when the last one ends.
+
+    each: when any of them ends, so that results appear as they arrive.
+    """
+    if active := active_runs(engine, collection):
+        _poll(engine, collection, len(active) if each else 1)
 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
@@ -65,9 +68,9 @@ def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
 
 
 @st.fragment(run_every=EVERY)
-def _poll(engine: Engine, collection: str | None) -> None:
+def _poll(engine: Engine, collection: str | None, least: int) -> None:
     active = active_runs(engine, collection)
-    if not active:
+    if len(active) < least:
         st.rerun()
     running = [run for run in active if run.status == "running"] or active
     first = running[-1]
