@@ -1,4 +1,5 @@
-# make app: install everything and open the dashboard. make test: install what tests need and run them all.
+# make app: install everything and open the dashboard. make check: quick tests. make test: all tests but the slow ones.
+# make help lists the rest.
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -6,35 +7,78 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 # A notebook or server user may set CAPBIAS_HOME; the default is ./workspace.
 
-.PHONY: app test slow lint lock demo
+# uv does in seconds what takes pip minutes. Where no wheel of uv can be had, pip does the same. Both check hashes.
+UV := $(BIN)/uv pip
+INSTALL = $$(test -x $(BIN)/uv && echo $(UV) install -q --python $(BIN)/python || echo $(BIN)/pip install -qq)
+COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-platform x86_64-unknown-linux-gnu \
+  --custom-compile-command "make lock" $(UPGRADE)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
+.PHONY: help app install check test slow format lint types wheel lock demo
+
+help:
+	@echo "make app     install everything and open the dashboard (PORT=8501)"
+	@echo "make check   format, lint, types, and the tests without browser and torch: a minute or two"
+	@echo "make test    format, lint and every test that is not slow: some minutes"
+	@echo "make slow    the tests that take longer than a minute each"
+	@echo "make format  format the code and sort its imports"
+	@echo "make wheel   build the wheel into dist/"
+	@echo "make lock    pin what pyproject.toml names (UPGRADE=--upgrade for the newest)"
+	@echo "make demo    make the demo data anew"
+
+# The page opens at once; where the workspace is empty it then loads the demo and measures it.
 app: $(VENV)/installed
-	$(BIN)/python -m capbias_core demo --if-empty
-	$(BIN)/streamlit run app.py --server.port $(PORT)
+	CAPBIAS_DEMO=1 $(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: $(VENV)/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+install: $(VENV)/installed
+
+check: lint types
+	@$(PYTEST) -m "not slow and not browser and not torch"
+
+test: lint
+	@$(PYTEST) -m "not slow"
 
 slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
 
-demo: $(VENV)/installed
-	$(BIN)/python -m capbias_core.load.demo assets/demo
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check -q --fix .
+	$(BIN)/ruff format -q .
 
-lock: $(VENV)/installed-dev
-	(echo "# Every package of a fresh install on Linux with Python 3.11, tests included; written by: make lock"; \
-	  $(BIN)/pip freeze) > requirements.lock
+lint: $(VENV)/installed-dev
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
+
+types: $(VENV)/installed-dev
+	@$(BIN)/basedpyright --threads 2
+
+wheel: $(VENV)/tools
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel
+	@ls -l dist/*.whl
+
+demo: $(VENV)/installed
+	$(BIN)/python -m scripts.demo assets/demo
+
+lock: $(VENV)/tools
+	$(COMPILE) --group build -o requirements-build.txt
+	$(COMPILE) pyproject.toml --extra all -o requirements.txt
+	$(COMPILE) --group dev -c requirements.txt -o requirements-dev.txt
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: requirements.txt requirements.lock | $(VENV)/bin/python
-	@echo "Installing capbias: about two minutes."
-	@$(BIN)/pip install -qq -r requirements.txt
+$(VENV)/tools: requirements-build.txt | $(VENV)/bin/python
+	@$(BIN)/pip install -qq --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-build.txt \
+	  || echo "uv cannot be had here; pip installs in its place."
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
-	@$(BIN)/pip install -qq -r requirements-dev.txt
+$(VENV)/installed: requirements.txt pyproject.toml $(VENV)/tools
+	@echo "Installing capbias and what it needs: 6.5 GB, most of it PyTorch."
+	@$(INSTALL) --require-hashes -r requirements.txt
+	@$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.txt $(VENV)/installed
+	@$(INSTALL) --require-hashes -r requirements-dev.txt
 	@touch $@

@@ -1,3 +1,34 @@
-"""Measures societal bias in image captions: captions in, scores and the words behind them out."""
+"""Measures societal bias in image captions: captions in, scores and the words behind them out.
+
+    import capbias_core as capbias
+
+    report = capbias.score(captions="sat.json", labels="attributes.csv", attribute="gender", metrics=["lic"])
+    capbias.compare({"sat": "sat.json", "updn": "updn.json"}, labels="attributes.csv", attribute="gender")
+    capbias.metrics.lic(probabilities, labels)
+
+These names are imported when they are first used, so that `import capbias_core` itself is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capbias_core import metrics
+    from capbias_core.api import compare, score
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "compare", "metrics", "score"]
+
+
+def __getattr__(name: str):
+    if name in ("compare", "score"):
+        return getattr(import_module("capbias_core.api"), name)
+    if name == "metrics":
+        return import_module("capbias_core.metrics")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
