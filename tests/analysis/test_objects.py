@@ -105,7 +105,7 @@ def test_real_instances_agree_with_an_independent_count(coco_bias):
         expected.setdefault(str(record["image_id"]), set()).add(names[record["category_id"]])
     table = read_objects(path)
     assert {image: set(text.split("|")) for image, text in as_dict(table).items()} == expected
-    assert report_objects(table, "").counts == Counter(name for own in expected.values() for name in own)
+    assert report_objects(table, "")["counts"] == Counter(name for own in expected.values() for name in own)
     assert table.crowds == sum(record["iscrowd"] for record in content["annotations"]) > 0
 
 
