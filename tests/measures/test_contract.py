@@ -1,0 +1,225 @@
+"""What every measure that the registry finds must keep: whoever adds one need not read the others."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import MISSING, Field, fields, replace
+
+import pytest
+
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Measure
+from capbias_core.measures.cost import CaptionCounts, Size
+from capbias_core.measures.options import Option, bounds_text
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, left_out, plan, useful
+from capbias_core.runs.run import estimates
+from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.store import Workspace
+
+SMALL = Size(1200, 1, 5, lambda: CaptionCounts(1200, 1120, 1200, 1190))
+# Measures that `score` and the pages ask for together, so that their choices share flags and controls; those that make
+# an item (boxes, masks, captions) have a command of their own each.
+TOGETHER = [own for own in MEASURES.values() if not own.makes]
+
+
+def named(measures) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("measure", measures, ids=lambda own: own.name)
+
+
+# what a measure says
+
+
+@named(MEASURES.values())
+def test_a_measure_says_what_it_is(measure: Measure):
+    assert MEASURES[measure.name] is measure and measure.title and measure.version >= 1
+    assert measure.cost(SMALL, measure.options()) > 0
+    assert measure.metrics or measure.makes or measure.estimates.__name__ == "no_estimates"
+    assert {name for group in measure.groups for name in group.metrics} <= {row.name for row in measure.metrics}
+
+
+@pytest.mark.parametrize("row", METRICS.values(), ids=lambda row: row.name)
+def test_a_metric_says_what_it_is(row):
+    assert row.title and row.source and row.explanation.endswith(".")
+    assert row.scale > 0 and row.range[0] < row.range[1] and row.better in ("lower", "higher", "neutral")
+    for values in (2, 3):
+        neutral = row.neutral(values)
+        assert math.isnan(neutral) or row.range[0] <= neutral <= row.range[1]
+    assert not row.of or row.of in {own.name for own in measure_of(row.name).metrics}
+
+
+def test_every_name_is_given_once():
+    names = [row.name for own in MEASURES.values() for row in own.metrics]
+    groups = [group.name for own in MEASURES.values() for group in own.groups]
+    assert len(set(names)) == len(names) and len(set(groups)) == len(groups)
+    # A group that is called as a metric must not hide it.
+    assert [name for name in groups if name in METRICS and name not in GROUPS[name].metrics] == []
+    assert [name for name in METRICS if name not in expand_metrics([name])] == []
+    assert any(group.default for group in GROUPS.values())
+
+
+# what a user may choose
+
+
+def field_of(measure: Measure, name: str) -> Field:
+    return next(own for own in fields(measure.options) if own.name == name)
+
+
+def test_a_choice_of_one_name_is_one_choice():
+    """The same Option and default wherever it stands, so that one flag and one control serve all measures."""
+    found = defaultdict(set)
+    for measure in TOGETHER:
+        for name, about in measure.options.about().items():
+            own = field_of(measure, name)
+            found[name].add((str(about), str(own.type), str(own.default)))
+    assert {name: own for name, own in found.items() if len(own) > 1} == {}
+
+
+def test_a_flag_belongs_to_one_choice():
+    found = defaultdict(set)
+    for measure in TOGETHER:
+        for name, about in measure.options.about().items():
+            found[about.flag or name].add(name)
+    assert {flag: names for flag, names in found.items() if len(names) > 1} == {}
+
+
+@named(MEASURES.values())
+def test_flags_are_unique_and_well_formed(measure: Measure):
+    flags = [about.flag for about in measure.options.about().values() if about.flag]
+    assert len(set(flags)) == len(flags)
+    assert [flag for flag in flags if not flag.startswith("--") or flag != flag.lower() or "_" in flag] == []
+
+
+@named(MEASURES.values())
+def test_every_choice_is_explained_and_has_a_default(measure: Measure):
+    for name, about in measure.options.about().items():
+        assert about.help and not about.help.endswith("."), name
+        assert field_of(measure, name).default is not MISSING, name
+
+
+def other_value(own: Field):
+    """A value that a choice allows and that is not its default."""
+    about: Option = own.metadata["option"]
+    if about.several or isinstance(own.default, tuple):
+        return ("one", "two")
+    if about.known:
+        return next(value for value in about.known if value != own.default)
+    if isinstance(own.default, bool):
+        return not own.default
+    if bounds_text(about) or isinstance(own.default, int | float):
+        return number_within(about, own.default)
+    return "another"
+
+
+def number_within(about: Option, default):
+    """A number that the bounds allow, of the kind of the default."""
+    low = next((bound for bound in (about.at_least, about.above) if bound is not None), None)
+    high = next((bound for bound in (about.at_most, about.below) if bound is not None), None)
+    ends = [end for end in (low, high) if end is not None]
+    middle = sum(ends) / len(ends) + (0 if len(ends) == 2 else 1 if low is not None else -1) if ends else 7
+    whole = isinstance(default, int) or (default is None and "int" in str(about))
+    found = round(middle) if whole or middle > 2 else middle
+    return found if found != default else found + (1 if whole else middle / 10)
+
+
+@named(MEASURES.values())
+def test_choices_can_be_written_down_and_read_again(measure: Measure):
+    usual = measure.options()
+    assert measure.options.read(usual.to_dict()) == usual
+    for own in fields(measure.options):
+        changed = measure.options.read({own.name: other_value(own)})
+        assert getattr(changed, own.name) != own.default, own.name
+        written = json.loads(json.dumps(changed.to_dict()))
+        assert own.name in written and measure.options.read(written) == changed, own.name
+
+
+@named(MEASURES.values())
+def test_choices_out_of_bounds_are_refused(measure: Measure):
+    for own in fields(measure.options):
+        about: Option = own.metadata["option"]
+        wrong = ["no such choice"] if about.known and not about.several else []
+        wrong += [about.above] if about.above is not None else []
+        wrong += [about.at_least - 1] if about.at_least is not None else []
+        wrong += [about.below] if about.below is not None else []
+        wrong += [about.at_most + 1] if about.at_most is not None else []
+        for value in wrong:
+            with pytest.raises(CapbiasError):
+                measure.options.read({own.name: value})
+
+
+# what a measure does
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    found = Workspace(tmp_path_factory.mktemp("home"))
+    load_demo(found)
+    return found
+
+
+def asked(*metrics: str, references: str = "human") -> Request:
+    return Request(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
+
+
+def speed(measure: Measure):
+    """Measures that are too heavy for the web server's process train networks or read photographs."""
+    return pytest.param(measure, marks=() if measure.in_process else pytest.mark.slow, id=measure.name)
+
+
+@pytest.mark.parametrize("measure", [speed(own) for own in TOGETHER if own.metrics])
+def test_every_metric_is_emitted_on_the_demo_or_refused_aloud(workspace, measure: Measure):
+    """Never silence: a row, or one line that says what is missing. And what is kept gives the same values again."""
+    names = {row.name for row in measure.metrics}
+    request = asked(*names)
+    try:
+        specs, reasons = useful(plan(workspace, request), request)
+    except CapbiasError as refusal:
+        assert refusal.got and refusal.expected and refusal.remedy
+        return
+    said = "\n".join(left_out(reasons))
+    emitted = set()
+    for spec in specs:
+        workspace.enqueue(spec, DEMO, "token")
+        execute(str(workspace.folder), spec.run_id, "token")
+        run = workspace.run(spec.run_id)
+        if run.status != "finished":
+            said += f"\n{run.message}"
+            continue
+        rows = workspace.results([spec.run_id])
+        emitted |= set(rows["metric"])
+        said += "\n".join(("", *run.notes))
+        assert list(rows.columns) == list(RESULT_COLUMNS) and set(rows["metric"]) <= names
+        again = {key: own.value for key, own in estimates(workspace, run).items()}
+        own = {(row.metric, row.direction): row.value for row in rows.itertuples() if not row.object and not row.group}
+        same = {key: value for key, value in again.items() if key in own}
+        assert same == pytest.approx({key: own[key] for key in same}, nan_ok=True)
+    assert [name for name in names - emitted if name not in said] == []
+
+
+@pytest.mark.parametrize("name", [name for name in METRICS if needs_references(name)])
+def test_what_needs_human_captions_says_so(workspace, name):
+    request = asked(name, references="")
+    try:
+        _, reasons = useful(plan(workspace, request), request)
+    except CapbiasError as refusal:
+        reasons = {refusal.got: [name]}
+    # A group that is called as the metric may give others without human captions.
+    assert [reason for reason, names in reasons.items() if name in names and "human captions" in str(reason)]
+
+
+def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(workspace, monkeypatch):
+    light = [own for own in TOGETHER if own.in_process and own.metrics and not own.needs.vectors]
+    request = replace(asked(*(own.metrics[0].name for own in light)), words=True)
+    before = plan(workspace, request)
+    assert {spec.measure for spec in before} >= {own.name for own in light}
+    for name in {spec.measure for spec in before}:
+        with monkeypatch.context() as patched:
+            patched.setitem(MEASURES, name, replace(MEASURES[name], version=MEASURES[name].version + 1))
+            after = plan(workspace, request)
+        changed = {old.measure for old, new in zip(before, after, strict=True) if old.run_id != new.run_id}
+        assert changed == {name}
+    assert [spec.run_id for spec in plan(workspace, request)] == [spec.run_id for spec in before]
