@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -134,8 +133,8 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     load_demo(workspace)
     name = workspace.items("captions", "demo")[0].name
     request = Request("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
-    spec = next(spec for spec in plan(workspace, request) if spec.family == "captions")
-    workspace.enqueue(spec.run_id, "demo", asdict(spec), "token")
+    spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
+    workspace.enqueue(spec, "demo", "token")
     execute(str(tmp_path), spec.run_id, "token")
     scores = caption_scores(workspace, workspace.run(spec.run_id))
     attackers = stored_attackers(workspace, scores.run)
@@ -216,7 +215,7 @@ def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     first = sorted((tmp_path / "images").iterdir())[0]
     first.unlink()
     page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/11_Masking.py").run()
+    page = page.switch_page("pages/7_Masking.py").run()
     assert not page.exception
     (box,) = [body for each in page.get("html") if 'role="alert"' in (body := each.proto.body)]
     assert first.name in box
@@ -230,7 +229,7 @@ def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch)
     load_demo(workspace)
     keep_images(workspace, DEMO_FOLDER / "images", "pictures")
     page = testing.AppTest.from_file(str(Path(__file__).resolve().parents[2] / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/11_Masking.py").run()
+    page = page.switch_page("pages/7_Masking.py").run()
     assert page.selectbox(key="collection").value == "pictures" and page.selectbox(key="captioner").value is None
     page = page.selectbox(key="collection").set_value("demo").run()
     assert not page.exception

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load import read_captions
 from capbias_core.load.photographs import read_photograph
+from capbias_core.measures.caption import CaptionOptions
 from capbias_core.runs.artifact_runs import apart
 from capbias_core.runs.caption_runs import coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
@@ -63,13 +63,19 @@ def workspace(tmp_path, folder) -> Workspace:
     return home
 
 
+def captioning(workspace: Workspace, captioner: str, photographs: str = "", name: str = "", **settings):
+    """The run that captions photographs of the collection."""
+    options = CaptionOptions(captioner=captioner, photographs=photographs, name=name, **settings)
+    return plan_captioning(workspace, "mine", options)
+
+
 def done(workspace: Workspace, spec, progress=lambda share, text: None):
     return run_one(workspace, spec, progress)
 
 
 def test_from_photographs_to_a_metric(workspace, blip):
     """Ten of eleven are captioned; ratio and error then rest on those of them that have a label."""
-    spec = plan_captioning(workspace, "mine", str(blip), **SETTINGS)
+    spec = captioning(workspace, str(blip), **SETTINGS)
     assert needs_workers(spec)
     outcome = done(workspace, spec)
     item = workspace.item("captions", "tiny-blip", "mine")
@@ -91,17 +97,22 @@ def test_from_photographs_to_a_metric(workspace, blip):
 
 
 def test_the_same_run_gives_the_same_captions_and_another_seed_of_weights_is_another_run(workspace, blip, tmp_path):
-    first = plan_captioning(workspace, "mine", str(blip), **SETTINGS)
+    first = captioning(workspace, str(blip), **SETTINGS)
     done(workspace, first)
     kept = workspace.item("captions", "tiny-blip", "mine")
     done(workspace, first)
     assert workspace.item("captions", "tiny-blip", "mine").hash == kept.hash
     ids = {first.run_id}
     for change in ({"beams": 3}, {"length": 7}, {"device": "cpu"}):
-        ids.add(plan_captioning(workspace, "mine", str(blip), **(SETTINGS | change)).run_id)
-    ids.add(plan_captioning(workspace, "mine", str(save_git(tmp_path / "tiny-blip")), **SETTINGS).run_id)
+        ids.add(captioning(workspace, str(blip), **(SETTINGS | change)).run_id)
+    ids.add(captioning(workspace, str(save_git(tmp_path / "tiny-blip")), **SETTINGS).run_id)
     assert len(ids) == 5
-    assert plan_captioning(workspace, "mine", str(blip), **SETTINGS, device="auto").run_id == first.run_id
+    assert captioning(workspace, str(blip), **SETTINGS, device="auto").run_id == first.run_id
+    usual = captioning(workspace, str(blip))
+    assert captioning(workspace, str(blip), beams=5, length=20, batch=8).run_id == usual.run_id
+    assert set(usual.options) == {"collection", "name", "photographs", "captioner"}
+    with pytest.raises(CapbiasError, match="--beams 0"):
+        captioning(workspace, str(blip), beams=0)
     assert len(first.options["captioner"]["digest"]) == 16 and len(first.options["photographs"]["digest"]) > 8
 
 
@@ -110,7 +121,7 @@ def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_pa
     masked.mkdir()
     Image.new("RGB", (40, 40), (128, 128, 128)).save(masked / "1.png")
     keep_images(workspace, masked, "mine", "photographs (segment masked)", {"condition": "segment"})
-    done(workspace, plan_captioning(workspace, "mine", str(blip), "photographs (segment masked)", **SETTINGS))
+    done(workspace, captioning(workspace, str(blip), "photographs (segment masked)", **SETTINGS))
     item = workspace.item("captions", "tiny-blip (segment masked)", "mine")
     assert condition_of(item) == ("tiny-blip", "segment")
     assert workspace.frame(item.hash)["image_id"].tolist() == ["1"]
@@ -121,40 +132,40 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
     few, many = SETTINGS | {"length": 2}, SETTINGS
     found = {}
     for settings in (few, many, few):
-        spec = plan_captioning(workspace, "mine", str(blip), **settings)
-        assert workspace.enqueue(spec.run_id, "mine", asdict(spec), "token"), "it is computed"
+        spec = captioning(workspace, str(blip), **settings)
+        assert workspace.enqueue(spec, "mine", "token"), "it is computed"
         workspace.claim(spec.run_id, "token")
         outcome = done(workspace, spec)
         workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
         found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
     assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
-    again = plan_captioning(workspace, "mine", str(blip), **few)
-    assert not workspace.enqueue(again.run_id, "mine", asdict(again), "token"), "it is there already"
+    again = captioning(workspace, str(blip), **few)
+    assert not workspace.enqueue(again, "mine", "token"), "it is there already"
 
 
 def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
     frame = pd.DataFrame({"image_id": ["1"], "caption_index": [0], "caption": ["a man"]})
     workspace.keep("captions", "tiny-blip", frame, "mine", "tiny.json", {})
     with pytest.raises(CapbiasError, match="loaded from tiny.json"):
-        plan_captioning(workspace, "mine", str(blip), **SETTINGS)
-    assert plan_captioning(workspace, "mine", str(blip), name="again", **SETTINGS).options["name"] == "again"
+        captioning(workspace, str(blip), **SETTINGS)
+    assert captioning(workspace, str(blip), name="again", **SETTINGS).options["name"] == "again"
 
 
 def test_who_wrote_a_set_is_who_made_what_is_kept(workspace, blip, tmp_path):
     """A later run of the same name that failed is not it."""
-    from capbias_core.runs.plan import _writer
+    from capbias_core.workspace.photographs import writer_of
 
-    specs = [plan_captioning(workspace, "mine", str(blip), **SETTINGS)]
-    specs.append(plan_captioning(workspace, "mine", str(save_git(tmp_path / "tiny-blip")), **SETTINGS))
+    specs = [captioning(workspace, str(blip), **SETTINGS)]
+    specs.append(captioning(workspace, str(save_git(tmp_path / "tiny-blip")), **SETTINGS))
     for spec in specs:
-        workspace.enqueue(spec.run_id, "mine", asdict(spec), "token")
+        workspace.enqueue(spec, "mine", "token")
     done(workspace, specs[0])
     workspace.end(specs[1].run_id, "failed", "no memory")
     item = workspace.item("captions", "tiny-blip", "mine")
-    assert _writer(item, "--judge") == specs[0].options["captioner"]
+    assert writer_of(item, "--judge") == specs[0].options["captioner"]
     loaded = workspace.keep("captions", "sat", workspace.frame(item.hash), "mine", "sat.json", {})
     with pytest.raises(CapbiasError, match="Name the captioner: --judge FOLDER"):
-        _writer(loaded, "--judge")
+        writer_of(loaded, "--judge")
 
 
 def coloured(place: Path, *images: str, colour: int = 0) -> Path:
@@ -174,14 +185,14 @@ def test_sets_of_several_masks_of_one_condition_stay_beside_one_another(workspac
     for number, name in enumerate(folders):
         place = coloured(tmp_path / str(number), "1", colour=number)
         keep_images(workspace, place, "mine", name, {"condition": "segment"})
-    specs = [plan_captioning(workspace, "mine", str(blip), name, **SETTINGS) for name in folders]
+    specs = [captioning(workspace, str(blip), name, **SETTINGS) for name in folders]
     assert apart(specs) == specs and apart([specs[0], specs[0]])
     for spec in specs:
         done(workspace, spec)
     kept = {item.name: item.details["made_by"]["photographs"]["name"] for item in workspace.items("captions", "mine")}
     names = ["tiny-blip (segment masked)", "tiny-blip (segment masked, blur)", "tiny-blip (segment masked, mean)"]
     assert kept == dict(zip(names, folders, strict=True))
-    same = [plan_captioning(workspace, "mine", str(blip), name, "same", **SETTINGS) for name in folders[:2]]
+    same = [captioning(workspace, str(blip), name, "same", **SETTINGS) for name in folders[:2]]
     with pytest.raises(CapbiasError, match="several runs that make 'same'"):
         apart(same)
 
@@ -200,7 +211,7 @@ def test_captions_are_read_with_the_photographs_that_they_were_made_from(workspa
         {"grey": {"condition": "segment"}, "blurred": {"condition": "segment"}, "others": {}}.items()
     ):
         keep_images(workspace, coloured(tmp_path / name, "1", "2", colour=number), "mine", name, details)
-        done(workspace, plan_captioning(workspace, "mine", str(blip), name, f"of {name}", **SETTINGS))
+        done(workspace, captioning(workspace, str(blip), name, f"of {name}", **SETTINGS))
     for name in ("grey", "blurred", "others"):
         assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
     coloured(tmp_path / "grey", "1", colour=99)
@@ -212,17 +223,17 @@ def test_a_set_knows_who_wrote_it_when_its_photographs_are_others(workspace, bli
     """A folder that grew makes the catalogue forget the runs that read it; the set still says who wrote it."""
     place = coloured(tmp_path / "own", "1")
     keep_images(workspace, place, "mine", "own")
-    spec = plan_captioning(workspace, "mine", str(blip), "own", "set", **SETTINGS)
-    workspace.enqueue(spec.run_id, "mine", asdict(spec), "token")
+    spec = captioning(workspace, str(blip), "own", "set", **SETTINGS)
+    workspace.enqueue(spec, "mine", "token")
     workspace.claim(spec.run_id, "token")
     outcome = done(workspace, spec)
     workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
     before = judged(workspace, "set").options["judge"]
     keep_images(workspace, coloured(place, "2"), "mine", "own")
     assert workspace.run(spec.run_id) is None
-    from capbias_core.runs.plan import _writer
+    from capbias_core.workspace.photographs import writer_of
 
-    wrote = _writer(workspace.item("captions", "set", "mine"), "--judge")
+    wrote = writer_of(workspace.item("captions", "set", "mine"), "--judge")
     assert wrote == spec.options["captioner"] and before["digest"] == wrote["digest"]
 
 
@@ -233,7 +244,7 @@ def test_a_run_that_stops_keeps_nothing(workspace, blip, stop):
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        done(workspace, plan_captioning(workspace, "mine", str(blip), **SETTINGS), progress)
+        done(workspace, captioning(workspace, str(blip), **SETTINGS), progress)
     assert workspace.items("captions", "mine") == []
 
 
@@ -248,7 +259,7 @@ def test_pictures_of_every_kind_in_a_batch(workspace, blip, tmp_path):
     frames[0].save(place / "4.webp", save_all=True, append_images=frames[1:], lossless=True)
     Image.new("1", (10_000, 10_000)).save(place / "5.png")
     keep_images(workspace, place, "mine", "kinds")
-    notes = done(workspace, plan_captioning(workspace, "mine", str(blip), "kinds", **SETTINGS)).notes
+    notes = done(workspace, captioning(workspace, str(blip), "kinds", **SETTINGS)).notes
     kept = workspace.frame(workspace.item("captions", "tiny-blip (kinds)", "mine").hash)
     assert kept["image_id"].tolist() == ["1", "3", "4"]
     assert notes[1].startswith("Left out 2 photographs: 2.jpg, which cannot be read")
@@ -261,13 +272,13 @@ def test_photographs_none_of_which_can_be_read(blip, tmp_path):
     (place / "1.jpg").write_text("no picture")
     keep_images(workspace, place, "mine")
     with pytest.raises(CapbiasError, match="1 photograph, 1 of which cannot be read"):
-        done(workspace, plan_captioning(workspace, "mine", str(blip)))
+        done(workspace, captioning(workspace, str(blip)))
     assert workspace.items("captions", "mine") == []
 
 
 def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
     copy = save_blip(tmp_path / "copy")
-    spec = plan_captioning(workspace, "mine", str(copy), **SETTINGS)
+    spec = captioning(workspace, str(copy), **SETTINGS)
     (copy / "config.json").write_text((copy / "config.json").read_text() + "\n")
     with pytest.raises(CapbiasError, match="or are others now"):
         done(workspace, spec)
@@ -339,9 +350,11 @@ def test_results_keep_what_is_no_number():
 
 def test_planning_a_run_loads_no_torch(workspace, blip):
     code = (
-        "import sys\nfrom capbias_core.runs.caption_runs import plan_captioning\n"
+        "import sys\nfrom capbias_core.measures.caption import CaptionOptions\n"
+        "from capbias_core.runs.caption_runs import plan_captioning\n"
         "from capbias_core.workspace.store import Workspace\n"
-        f"captioning(Workspace({str(workspace.folder)!r}), 'mine', {str(blip)!r})\n"
+        f"options = CaptionOptions(captioner={str(blip)!r})\n"
+        f"plan_captioning(Workspace({str(workspace.folder)!r}), 'mine', options)\n"
         "print(*{'torch', 'transformers'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,22 +12,24 @@ import pytest
 from PIL import Image
 
 from capbias_core import cli
-from capbias_core.aggregate.consistency import masks
 from capbias_core.analysis.anonymous_bench import proxy_alignment, proxy_scores
+from capbias_core.analysis.consistency import masks
 from capbias_core.analysis.published import beside_measured
-from capbias_core.attackers.base import probabilities, silent
+from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.image_judge import JudgeTrainer, names_of, photographs_condition
-from capbias_core.measures.lic import estimates_of
+from capbias_core.measures import vl_lic
+from capbias_core.measures.held_out import estimates_of
+from capbias_core.measures.image_judge import JudgeTrainer, photographs_shown
+from capbias_core.measures.imagecaptioner2 import METRICS
 from capbias_core.measures.training import caption_lists
-from capbias_core.metrics import METRICS, HeldOut
 from capbias_core.metrics.confidence import confidence
+from capbias_core.metrics.evidence import HeldOut
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.sentence_classification import sentence_classification
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
-from capbias_core.types import RESULT_COLUMNS, Attribute
+from capbias_core.types import RESULT_COLUMNS, Attribute, silent
 from capbias_core.vision.pictures import small_pictures
 from capbias_core.vision.prompts import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
@@ -69,34 +71,36 @@ def held_out(labels, probability_of_second) -> HeldOut:
     return HeldOut(images, np.zeros(n, int), np.arange(n), np.array(labels), shares)
 
 
-def value(parts) -> float:
-    return float(parts.numerator.sum() / parts.denominator.sum())
+def score(metric, evidence: HeldOut) -> float:
+    return metric(evidence.probabilities, evidence.label)
 
 
 def test_the_three_scores_of_one_judge_by_hand():
     # Truth: man, man, woman, woman; P(man) .9, .49, .2, .6. P of the truth: .9, .49, .8, .4; right: yes, no, yes, no.
     evidence = held_out([1, 1, 0, 0], [0.9, 0.49, 0.2, 0.6])
-    assert value(confidence(evidence)) == pytest.approx((0.9 + 0.49 + 0.8 + 0.4) / 4)
-    assert value(lic(evidence)) == pytest.approx((0.9 + 0.8) / 4)
-    assert value(sentence_classification(evidence)) == pytest.approx(2 / 4)
+    by_hand = {"": (0.9 + 0.49 + 0.8 + 0.4) / 4, "_lic": (0.9 + 0.8) / 4, "_leakage": 2 / 4}
+    for (end, expected), metric in zip(by_hand.items(), (confidence, lic, sentence_classification), strict=True):
+        assert score(metric, evidence) == pytest.approx(expected)
+        ratio = METRICS[f"imagecaptioner2{end}_M"].ratio(evidence)
+        assert ratio.numerator.sum() / ratio.denominator.sum() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("k", [2, 9])
 def test_chance_is_one_of_k(k):
     labels = np.arange(k * 4) % k
     evidence = HeldOut(tuple(map(str, labels)), labels * 0, np.arange(len(labels)), labels, np.full((k * 4, k), 1 / k))
-    assert 100 * value(confidence(evidence)) == pytest.approx(METRICS["imagecaptioner2_M"].neutral(k))
+    assert 100 * score(confidence, evidence) == pytest.approx(METRICS["imagecaptioner2_M"].neutral(k))
 
 
 def test_amplification_is_the_model_minus_the_humans():
     # B_M = (.9 + .7) / 2 = .8, B_D = (.6 + .5) / 2 = .55; all right, so leakage is 0 and LIC's difference the same.
     # A probability of .5 is right for the first value only, which label 0 is.
     model, human = held_out([1, 0], [0.9, 0.3]), held_out([1, 0], [0.6, 0.5])
-    found = {name: own.value for name, own in estimates_of(model, human, names_of("judge")).items()}
+    found = {name: own.value for name, own in estimates_of(METRICS.values(), model, human).items()}
     assert found["imagecaptioner2"] == pytest.approx(25.0)
     assert (found["imagecaptioner2_M"], found["imagecaptioner2_D"]) == pytest.approx((80.0, 55.0))
     assert found["imagecaptioner2_lic"] == pytest.approx(25.0) and found["imagecaptioner2_leakage"] == 0
-    assert set(names_of("vl_lic")) == {"vl_lic", "vl_lic_M", "vl_lic_D"}
+    assert set(vl_lic.METRICS) == {"vl_lic", "vl_lic_M", "vl_lic_D"}
 
 
 # prompts
@@ -148,7 +152,7 @@ def scratch(**other):
 
 
 def joint(**other):
-    from capbias_core.attackers.recurrent import RecurrentAttacker
+    from capbias_core.attackers.networks.recurrent import RecurrentAttacker
     from capbias_core.vision.joint import JointJudge
 
     text = RecurrentAttacker(embedding=16, hidden=16, layers=1, ways=1)
@@ -160,12 +164,12 @@ def joint(**other):
 )
 def test_confidence_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
     right = (1 + leak) / 2
-    assert value(confidence(judged(scratch(), leak, where))) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
+    assert score(confidence, judged(scratch(), leak, where)) == pytest.approx(right**2 + (1 - right) ** 2, abs=0.05)
 
 
 @pytest.mark.parametrize(("where", "leak"), [("caption", 0.0), ("caption", 0.5), ("picture", 0.9)])
 def test_vl_lic_is_at_chance_without_a_leak_and_rises_with_it(where, leak):
-    assert value(lic(judged(joint(), leak, where))) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
+    assert score(lic, judged(joint(), leak, where)) == pytest.approx((1 + leak) ** 2 / 4, abs=0.07)
 
 
 def test_attention_follows_show_attend_and_tell():
@@ -362,9 +366,10 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     (spec,) = plan(workspace, asked("imagecaptioner2"))
     outcome = run_one(workspace, spec, silent)
     rows = {row.metric: row for row in outcome.results}
-    assert set(rows) == set(names_of("judge"))
+    assert set(rows) == set(METRICS)
     for row in rows.values():
-        assert (row.encoder, row.condition, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
+        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
+        assert (row.condition, row.prompt, row.coverage, row.device) == ("", "", "", "cpu")
         assert row.ci_low <= row.value <= row.ci_high
     model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))
     assert both == pytest.approx(model - human)
@@ -376,10 +381,10 @@ def test_a_finished_run_gives_its_estimates_again(tmp_path):
 
     workspace = kept(tmp_path)
     (spec,) = plan(workspace, asked("vl_lic", judge_epochs=1, text_encoder="rnn"))
-    workspace.enqueue(spec.run_id, "set", asdict(spec), "token")
+    workspace.enqueue(spec, "set", "token")
     execute(str(workspace.folder), spec.run_id, "token")
     rows = workspace.results([spec.run_id]).set_index("metric")
-    assert set(rows.index) == set(names_of("vl_lic")), workspace.run(spec.run_id).message
+    assert set(rows.index) == set(vl_lic.METRICS), workspace.run(spec.run_id).message
     again = estimates(workspace, workspace.run(spec.run_id))
     assert {name: own.value for (name, _), own in again.items()} == pytest.approx(dict(rows["value"]))
     assert set(rows["encoder"]) == {"cnn + rnn"}
@@ -410,12 +415,14 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs(blip, tmp_pa
     outcome = run(workspace, asked("imagecaptioner2", "", judge=str(blip), judge_epochs=None, prompt=QUESTION))
     row = next(row for row in outcome.results if row.metric == "imagecaptioner2_M")
     # Photographs 0 to 8: five of women and four of men, so four of each.
-    assert row.n == 8 and row.encoder == blip.name and row.condition == "segment masked; question"
+    assert row.n == 8 and row.encoder == blip.name
+    assert (row.photographs, row.prompt, row.condition) == ("segment masked", "question", "")
     assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
 
 
 def test_a_captioner_judges_its_own_captions(blip, tmp_path):
+    from capbias_core.measures.caption import CaptionOptions
     from capbias_core.runs.caption_runs import plan_captioning
     from capbias_core.workspace.photographs import ORIGINALS
 
@@ -423,7 +430,7 @@ def test_a_captioner_judges_its_own_captions(blip, tmp_path):
     with pytest.raises(CapbiasError, match="not known here"):
         plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
-    making = plan_captioning(workspace, "set", str(blip), name="own")
+    making = plan_captioning(workspace, "set", CaptionOptions(captioner=str(blip), name="own"))
     captions = workspace.frame(workspace.item("captions", "one", "set").hash)
     workspace.keep("captions", "own", captions, "set", "made", {"made_by": making.options})
     request = replace(asked("imagecaptioner2", "", judge="self", judge_epochs=None), captions=("own",))
@@ -437,7 +444,7 @@ def test_photographs_that_show_the_person_are_said_to(tmp_path):
     workspace = kept(tmp_path)
     keep_images(workspace, tmp_path / "shown", "set")
     outcome = run(workspace, asked("imagecaptioner2", "", photographs=""))
-    assert {row.condition for row in outcome.results} == {"unmasked"}
+    assert {row.photographs for row in outcome.results} == {"unmasked"}
     assert any("not masked" in note for note in outcome.notes)
 
 
@@ -463,7 +470,7 @@ def test_photographs_of_other_images_and_unknown_prompts_are_refused(tmp_path):
 def test_what_numbers_depend_on_is_in_the_run(tmp_path):
     workspace = kept(tmp_path)
     (spec,) = plan(workspace, asked("imagecaptioner2"))
-    same = [{"prompt": STATEMENT}, {"judge": "scratch"}, {"device": "auto"}]
+    same = [{}, {"prompt": STATEMENT}, {"judge": "scratch"}, {"judge": None}, {"device": "auto"}, {"map": "grad_cam"}]
     other = [{"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}]
     assert {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in same} == {spec.run_id}
     assert spec.run_id not in {plan(workspace, asked("imagecaptioner2", **own))[0].run_id for own in other}
@@ -506,8 +513,8 @@ def test_what_a_backbone_makes_of_pictures_is_kept_in_their_place(tmp_path):
     [("gender", "photographs", "unmasked"), ("emotion", "photographs", ""), ("gender", "box masked", "box masked")],
 )
 def test_emotion_is_read_from_whole_pictures(attribute, photographs, said):
-    spec = SimpleNamespace(options={"photographs": {"name": photographs}})
-    assert photographs_condition(SimpleNamespace(spec=spec, attribute=SimpleNamespace(name=attribute))) == said
+    options = SimpleNamespace(photographs={"name": photographs})
+    assert photographs_shown(SimpleNamespace(options=options, attribute=SimpleNamespace(name=attribute))) == said
 
 
 # masks by people and by a detector: Table 6 of ImageCaptioner2
@@ -531,13 +538,14 @@ def test_masks_of_table_6():
     assert changed["imagecaptioner2; gt_masks and yolox"] == pytest.approx(7.1 - 6.6)
 
 
-def measured(metric: str, encoder: str, condition: str, value: float = 2.0) -> dict:
+def measured(metric: str, encoder: str, photographs: str, coverage: str = "", value: float = 2.0) -> dict:
     given = {
         "attribute": "gender",
         "model": "sat",
         "metric": metric,
         "encoder": encoder,
-        "condition": condition,
+        "photographs": photographs,
+        "coverage": coverage,
         "value": value,
         "spread": np.nan,
         "scale": 100.0,
@@ -551,12 +559,12 @@ def measured(metric: str, encoder: str, condition: str, value: float = 2.0) -> d
 
 
 def test_parts_of_the_images_are_no_other_masks():
-    both = [measured("imagecaptioner2_M", "sat", own) for own in ("segment masked", "segment masked; with_references")]
+    both = [measured("imagecaptioner2_M", "sat", "segment masked", own) for own in ("", "with_references")]
     assert masks(pd.DataFrame(both)).empty
 
 
 @pytest.mark.parametrize(
-    ("metric", "condition", "table", "printed_metric", "printed_condition", "beside"),
+    ("metric", "photographs", "table", "printed_metric", "printed_condition", "beside"),
     [
         ("imagecaptioner2", "segment masked", "3", "imagecaptioner2", "", True),
         ("imagecaptioner2", "segment masked; with_references", "6", "imagecaptioner2", "gt_masks", True),
@@ -569,13 +577,14 @@ def test_parts_of_the_images_are_no_other_masks():
     ],
 )
 def test_printed_values_stand_beside_and_decide_nothing(
-    metric, condition, table, printed_metric, printed_condition, beside
+    metric, photographs, table, printed_metric, printed_condition, beside
 ):
     printed = published_results()
     own = printed[(printed["paper"] == "imgcap2") & (printed["table"] == table) & (printed["model"] == "sat")]
     own = own[(own["metric"] == printed_metric) & (own["condition"] == printed_condition)]
     assert len(own) == 1
-    row = beside_measured(own, pd.DataFrame([measured(metric, "sat", condition)])).iloc[0]
+    masked, _, coverage = photographs.partition("; ")
+    row = beside_measured(own, pd.DataFrame([measured(metric, "sat", masked, coverage)])).iloc[0]
     assert row["holds"] == ("another protocol, decides nothing" if beside else "not measured")
 
 
@@ -604,7 +613,7 @@ def test_the_proxy_counts_captions_that_name_a_value():
 def test_metrics_are_compared_with_the_proxy_by_pearson():
     # Proxy 25, 75, 0 and LIC 1, 2, 0: deviations -8.33, 41.67, -33.33 and 0, 1, -1; r = 75 / sqrt(2916.67 * 2) = 0.982.
     results = pd.DataFrame(
-        [measured("LIC", "lstm", "", own) | {"model": m} for m, own in zip("abc", (1, 2, 0), strict=True)]
+        [measured("LIC", "lstm", "", value=own) | {"model": m} for m, own in zip("abc", (1, 2, 0), strict=True)]
     )
     (row,) = proxy_alignment(proxy_scores(SETS, GENDER), results).to_dict("records")
     assert row["value"] == pytest.approx(75 / np.sqrt(8750 / 3 * 2)) and row["metric"] == "proxy_alignment"

@@ -16,13 +16,13 @@ from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.segments import read_segments
+from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
-from capbias_core.runs import mask_runs as experiment
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.mask_runs import folder_name, plan_masking
 from capbias_core.runs.run import run_one
-from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
-from capbias_core.vision.mask_regions import Hiding, NothingToHide, hidden_pixels, regions_to_drop
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
+from capbias_core.vision.mask_regions import MaskRule, NothingToMask, hidden_pixels, regions_to_drop
 from capbias_core.vision.masking import (
     FILLS,
     box_mask,
@@ -35,6 +35,7 @@ from capbias_core.vision.masking import (
     part_of,
     region,
 )
+from capbias_core.workspace import masked_photographs
 from capbias_core.workspace.ingest import keep_attributes, keep_images, suggested_details
 from capbias_core.workspace.photographs import frozen_photographs, masked_so, photograph_files
 from capbias_core.workspace.store import Workspace
@@ -133,7 +134,7 @@ def test_a_part_is_the_first_pixels_in_reading_order(fraction, expected):
 
 
 def test_each_condition_by_hand():
-    of = {name: region(name, (5, 6), PERSON, (1, 1, 5, 4), RACKET) for name in experiment.MASKED}
+    of = {name: region(name, (5, 6), PERSON, (1, 1, 5, 4), RACKET) for name in MASKED}
     assert (of["part"] == drawn("...... ..##.. .##... ...... ......")).all()
     assert (of["segment"] == PERSON).all() and (of["object"] == RACKET).all()
     assert (of["box"] == drawn("...... .####. .####. .####. ......")).all()
@@ -174,7 +175,7 @@ def test_the_foreground_of_boxes_is_the_largest():
 
 def test_what_is_hidden_of_one_photograph():
     def hidden(condition, **further):
-        return hidden_pixels(SHOWN, (5, 6), Hiding(condition, departures=GOES, **further))
+        return hidden_pixels(SHOWN, (5, 6), MaskRule(condition, departures=GOES, **further))
 
     assert (hidden("segment") == PERSON).all()
     assert (hidden("segment", whose="all") == (PERSON | SMALL)).all()
@@ -185,14 +186,14 @@ def test_what_is_hidden_of_one_photograph():
 
 
 def test_the_labelled_person_is_hidden():
-    assert (hidden_pixels(SHOWN, (5, 6), Hiding("segment"), (0, 0, 1, 2)) == SMALL).all()
-    with pytest.raises(NothingToHide, match="without a person where the label says"):
-        hidden_pixels(SHOWN, (5, 6), Hiding("segment"), (5, 4, 6, 5))
+    assert (hidden_pixels(SHOWN, (5, 6), MaskRule("segment"), (0, 0, 1, 2)) == SMALL).all()
+    with pytest.raises(NothingToMask, match="without a person where the label says"):
+        hidden_pixels(SHOWN, (5, 6), MaskRule("segment"), (5, 4, 6, 5))
 
 
 def test_boxes_stand_for_outlines_under_object_and_both():
     found = boxes(("1", "person", 0.9, 1, 1, 3, 3), ("1", "tennis racket", 0.9, 3, 2, 6, 4))
-    hidden = {name: hidden_pixels(found, (5, 6), Hiding(name, departures=GOES)) for name in ("box", "object", "both")}
+    hidden = {name: hidden_pixels(found, (5, 6), MaskRule(name, departures=GOES)) for name in ("box", "object", "both")}
     assert (hidden["box"] == drawn("...... .##... .##... ...... ......")).all()
     assert (hidden["object"] == drawn("...... ...... ...### ...### ......")).all()
     assert (hidden["both"] == (hidden["box"] | hidden["object"])).all()
@@ -209,32 +210,32 @@ def test_boxes_stand_for_outlines_under_object_and_both():
     ],
 )
 def test_a_photograph_with_nothing_to_hide(rows, condition, said):
-    with pytest.raises(NothingToHide, match=said):
-        hidden_pixels(rows, (5, 6), Hiding(condition, departures=GOES))
+    with pytest.raises(NothingToMask, match=said):
+        hidden_pixels(rows, (5, 6), MaskRule(condition, departures=GOES))
 
 
 def test_both_hides_the_person_where_there_is_no_object():
     people = SHOWN[SHOWN["object"] == "person"]
-    assert (hidden_pixels(people, (5, 6), Hiding("both", departures=GOES)) == PERSON).all()
+    assert (hidden_pixels(people, (5, 6), MaskRule("both", departures=GOES)) == PERSON).all()
 
 
 @pytest.mark.parametrize("condition", ["object", "both"])
 def test_a_photograph_without_the_object_is_kept_or_left_out(condition):
     people = SHOWN[SHOWN["object"] == "person"]
-    kept = hidden_pixels(people, (5, 6), Hiding(condition, departures=GOES))
+    kept = hidden_pixels(people, (5, 6), MaskRule(condition, departures=GOES))
     assert (kept == (PERSON if condition == "both" else np.zeros((5, 6)))).all()
-    with pytest.raises(NothingToHide, match="without one of the correlated objects"):
-        hidden_pixels(people, (5, 6), Hiding(condition, departures=GOES, only_masked=True))
+    with pytest.raises(NothingToMask, match="without one of the correlated objects"):
+        hidden_pixels(people, (5, 6), MaskRule(condition, departures=GOES, only_masked=True))
     # One that shows the object is hidden alike.
-    hidden = hidden_pixels(SHOWN, (5, 6), Hiding(condition, departures=GOES, only_masked=True))
+    hidden = hidden_pixels(SHOWN, (5, 6), MaskRule(condition, departures=GOES, only_masked=True))
     assert (hidden == (RACKET | PERSON if condition == "both" else RACKET)).all()
 
 
 def test_marks_of_a_photograph_of_another_size_are_refused():
     with pytest.raises(CapbiasError, match="outlines on 6 x 5 pixels for a photograph of 12 x 10"):
-        hidden_pixels(SHOWN, (10, 12), Hiding("box"))
+        hidden_pixels(SHOWN, (10, 12), MaskRule("box"))
     with pytest.raises(CapbiasError, match="boxes that reach to x = 60"):
-        hidden_pixels(boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6), Hiding("box"))
+        hidden_pixels(boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6), MaskRule("box"))
 
 
 def test_real_outlines_lie_within_their_boxes(coco_bias):
@@ -324,17 +325,17 @@ def test_regions_are_compared_with_boxes():
     regions = pd.DataFrame([[1, 1, 3, 2], [5, 1, 6, 4], [0, 0, 1, 2]], columns=["x1", "y1", "x2", "y2"])
 
     def dropped(condition, **further):
-        return regions_to_drop(regions, SHOWN, Hiding(condition, departures=GOES, **further)).tolist()
+        return regions_to_drop(regions, SHOWN, MaskRule(condition, departures=GOES, **further)).tolist()
 
     assert dropped("box") == dropped("segment") == [True, False, False]
     assert dropped("object") == [False, True, False] and dropped("both") == [True, True, False]
     assert dropped("box", whose="all") == [True, False, True]
-    assert regions_to_drop(regions, SHOWN, Hiding("box"), (0, 0, 1, 2)).tolist() == [False, False, True]
+    assert regions_to_drop(regions, SHOWN, MaskRule("box"), (0, 0, 1, 2)).tolist() == [False, False, True]
     # The person's box and the racket's share the column 4: five columns and three rows are covered, of six and five.
     whole = pd.DataFrame([[0, 0, 6, 5], [0, 1, 6, 4], [0, 0, 1e12, 1e12]], columns=["x1", "y1", "x2", "y2"])
     assert covered(whole.to_numpy(), np.array([[1, 1, 5, 4], [4, 1, 6, 4]])) == pytest.approx([15 / 30, 15 / 18, 0])
-    assert regions_to_drop(whole, SHOWN, Hiding("both", departures=GOES)).tolist() == [False, True, False]
-    assert regions_to_drop(regions, SHOWN.iloc[2:], Hiding("box")).tolist() == [False] * 3
+    assert regions_to_drop(whole, SHOWN, MaskRule("both", departures=GOES)).tolist() == [False, True, False]
+    assert regions_to_drop(regions, SHOWN.iloc[2:], MaskRule("box")).tolist() == [False] * 3
 
 
 # the most correlated object
@@ -391,7 +392,7 @@ def test_departures_of_a_collection(tmp_path):
         departures_in(workspace, "c", "race")
 
 
-@pytest.mark.parametrize("name", ["vision.masking", "runs.mask_runs", "load.segments"])
+@pytest.mark.parametrize("name", ["vision.masking", "vision.mask_regions", "runs.mask_runs", "load.segments"])
 def test_examples_in_docstrings(name):
     done = doctest.testmod(import_module(f"capbias_core.{name}"))
     assert done.attempted and not done.failed
@@ -424,8 +425,9 @@ def scene(tmp_path, pixels) -> Workspace:
     return workspace
 
 
-def quiet(share: float, text: str) -> None:
-    """No progress."""
+def masking(workspace: Workspace, condition: str, **choices):
+    """The run that masks photographs of the collection."""
+    return plan_masking(workspace, "c", MaskOptions(condition=condition, **choices))
 
 
 def digests(workspace: Workspace) -> dict[str, str]:
@@ -435,8 +437,8 @@ def digests(workspace: Workspace) -> dict[str, str]:
 
 def test_a_folder_of_masked_photographs(scene, pixels):
     before = digests(scene)
-    spec = plan_masking(scene, "c", "segment", fill="mean")
-    outcome = run_one(scene, spec, quiet)
+    spec = masking(scene, "segment", fill="mean")
+    outcome = run_one(scene, spec, silent)
     item = scene.item("images", "photographs (segment masked, mean)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert sorted(files) == ["1", "2"]
@@ -453,10 +455,10 @@ def test_a_folder_of_masked_photographs(scene, pixels):
 
 
 def test_the_objects_of_a_run_are_said_in_it(scene):
-    spec = plan_masking(scene, "c", "both", departures=GOES)
-    outcome = run_one(scene, spec, quiet)
+    spec = masking(scene, "both", departures=GOES)
+    outcome = run_one(scene, spec, silent)
     assert "1 of them show none of the correlated objects" in outcome.notes[1]
-    assert spec.run_id != plan_masking(scene, "c", "both", departures={"tennis racket": 0.3}).run_id
+    assert spec.run_id != masking(scene, "both", departures={"tennis racket": 0.3}).run_id
 
 
 def files_of(scene: Workspace, name: str) -> dict:
@@ -465,8 +467,8 @@ def files_of(scene: Workspace, name: str) -> dict:
 
 def test_photographs_without_the_object_stay_as_they_are(scene, pixels):
     """1 shows a racket, 2 a person and 3 a dog; 4 has outlines of another size, 5 cannot be read."""
-    spec = plan_masking(scene, "c", "object", departures=GOES)
-    masked, unmasked, left_out = run_one(scene, spec, quiet).notes
+    spec = masking(scene, "object", departures=GOES)
+    masked, unmasked, left_out = run_one(scene, spec, silent).notes
     files = files_of(scene, "photographs (object masked)")
     assert sorted(files) == ["1", "2", "3"]
     assert (read_photograph(files["1"]) == filled(pixels, RACKET)).all()
@@ -480,9 +482,9 @@ def test_photographs_without_the_object_stay_as_they_are(scene, pixels):
 
 @pytest.mark.parametrize(("condition", "hidden"), [("object", RACKET), ("both", RACKET | PERSON)])
 def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, pixels, condition, hidden):
-    spec = plan_masking(scene, "c", condition, departures=GOES, only_masked=True)
-    assert spec.run_id != plan_masking(scene, "c", condition, departures=GOES).run_id
-    masked, left_out = run_one(scene, spec, quiet).notes
+    spec = masking(scene, condition, departures=GOES, only_masked=True)
+    assert spec.run_id != masking(scene, condition, departures=GOES).run_id
+    masked, left_out = run_one(scene, spec, silent).notes
     files = files_of(scene, f"photographs ({condition} masked, only masked)")
     assert list(files) == ["1"] and (read_photograph(files["1"]) == filled(pixels, hidden)).all()
     assert masked.startswith("1 photograph masked") and "2, 3: without one of the correlated objects" in left_out
@@ -492,19 +494,19 @@ def test_photographs_without_the_object_are_left_out_where_that_is_asked(scene, 
 def test_a_folder_in_which_nothing_would_be_masked_is_refused(scene):
     for only in (False, True):
         with pytest.raises(CapbiasError, match=r"5 photographs, none .* \(\d: without one of the corr"):
-            run_one(scene, plan_masking(scene, "c", "object", departures={"boat": 1.0}, only_masked=only), quiet)
+            run_one(scene, masking(scene, "object", departures={"boat": 1.0}, only_masked=only), silent)
     assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
-    run_one(scene, plan_masking(scene, "c", "segment", people="outlines", labelled="labels"), quiet)
+    run_one(scene, masking(scene, "segment", people="outlines", labelled="labels"), silent)
     item = scene.item("images", "photographs (segment masked, labelled people)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert (read_photograph(files["1"]) == filled(pixels, SMALL)).all()
     assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
     with pytest.raises(CapbiasError, match="labelled people where everybody"):
-        plan_masking(scene, "c", "segment", people="outlines", labelled="labels", whose="all")
+        masking(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
 def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
@@ -519,7 +521,7 @@ def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
     keep_images(scene, folder, "c")
     rows = pd.concat([SCENE["1"], SCENE["2"], SCENE["5"], SCENE["5"].assign(image_id="4")], ignore_index=True)
     scene.keep("segments", "outlines", rows, "c", "instances.json")
-    outcome = run_one(scene, plan_masking(scene, "c", "segment"), quiet)
+    outcome = run_one(scene, masking(scene, "segment"), silent)
     item = scene.item("images", "photographs (segment masked)", "c")
     files = photograph_files(scene, frozen_photographs(scene, "c", item.name))
     assert sorted(files) == ["2", "4", "5"]
@@ -530,17 +532,17 @@ def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
 
 
 def test_the_same_content_is_masked_once(scene, monkeypatch):
-    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
+    run_one(scene, masking(scene, "segment"), silent)
     drawings = []
-    monkeypatch.setattr(experiment, "_mask_one", lambda *given: drawings.append(given))
-    run_one(scene, plan_masking(scene, "c", "segment", name="again"), quiet)
+    monkeypatch.setattr(masked_photographs, "_mask_one", lambda *given: drawings.append(given))
+    run_one(scene, masking(scene, "segment", name="again"), silent)
     assert drawings == [] and scene.item("images", "again", "c").rows == 2
 
 
 def test_other_content_is_another_folder(scene):
-    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
-    run_one(scene, plan_masking(scene, "c", "segment", fill="blur"), quiet)
-    run_one(scene, plan_masking(scene, "c", "part", fraction=0.25), quiet)
+    run_one(scene, masking(scene, "segment"), silent)
+    run_one(scene, masking(scene, "segment", fill="blur"), silent)
+    run_one(scene, masking(scene, "part", fraction=0.25), silent)
     hashes = {item.hash for item in scene.items("images", "c")}
     assert len(hashes) == 4 and len(list((scene.folder / "pictures").iterdir())) == 3
 
@@ -550,29 +552,29 @@ def test_a_run_that_is_stopped_leaves_nothing(scene):
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        run_one(scene, plan_masking(scene, "c", "segment"), stop)
+        run_one(scene, masking(scene, "segment"), stop)
     assert list((scene.folder / "pictures").iterdir()) == [] and len(scene.items("images", "c")) == 1
 
 
 def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
     left = scene.folder / "pictures" / ".0123456789abcdef-half"
     left.mkdir(parents=True)
-    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
+    run_one(scene, masking(scene, "segment"), silent)
     assert left.exists()
-    monkeypatch.setattr(experiment, "FORGOTTEN", time.time() - left.stat().st_mtime - 1)
-    run_one(scene, plan_masking(scene, "c", "box"), quiet)
+    monkeypatch.setattr(masked_photographs, "FORGOTTEN", time.time() - left.stat().st_mtime - 1)
+    run_one(scene, masking(scene, "box"), silent)
     assert not left.exists()
 
 
 def test_where_nothing_can_be_masked_nothing_is_kept(scene):
     scene.keep("segments", "elsewhere", outlines(outline_row("77", "person", PERSON)), "c", "f")
     with pytest.raises(CapbiasError, match="5 photographs, none of which can be masked"):
-        run_one(scene, plan_masking(scene, "c", "segment", people="elsewhere"), quiet)
+        run_one(scene, masking(scene, "segment", people="elsewhere"), silent)
     assert list((scene.folder / "pictures").iterdir()) == []
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene):
-    run_one(scene, plan_masking(scene, "c", "segment"), quiet)
+    run_one(scene, masking(scene, "segment"), silent)
     item = scene.item("images", "photographs (segment masked)", "c")
     scene.delete(item)
     assert list((scene.folder / "pictures").iterdir()) == []
@@ -585,8 +587,8 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
     [
         ({"condition": "person"}, "condition 'person'"),
         ({"condition": "segment", "fill": "white"}, "fill 'white'"),
-        ({"condition": "segment", "whose": "most"}, "people 'most'"),
-        ({"condition": "part", "fraction": 1.5}, "the fraction 1.5"),
+        ({"condition": "segment", "whose": "most"}, "whose 'most'"),
+        ({"condition": "part", "fraction": 1.5}, "fraction 1.5"),
         ({"condition": "object"}, "without the objects that may be masked"),
         ({"condition": "segment", "people": "found"}, "boxes that hold no outline"),
         ({"condition": "segment", "name": "photographs"}, "the name 'photographs'"),
@@ -595,12 +597,12 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene):
 def test_what_does_not_go_together_is_refused(scene, asked, said):
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
     with pytest.raises(CapbiasError, match=said):
-        plan_masking(scene, "c", **asked)
+        masking(scene, **asked)
 
 
 def test_a_run_of_the_engine(scene):
     engine = Engine(scene.folder)
-    spec = plan_masking(scene, "c", "box")
+    spec = masking(scene, "box")
     engine.submit([spec], "c")
     (row,) = engine.wait([spec.run_id])
     engine.close()
@@ -610,8 +612,17 @@ def test_a_run_of_the_engine(scene):
 
 
 def test_names_say_what_is_unusual():
-    assert folder_name("p", {"condition": "box", "fill": "grey", "whose": "all"}) == "p (box masked, all people)"
-    assert folder_name("p", {"condition": "part", "fill": "grey", "fraction": 0.5}) == "p (part masked)"
+    assert folder_name("p", MaskOptions(condition="box", fill="grey", whose="all")) == "p (box masked, all people)"
+    assert folder_name("p", MaskOptions(condition="part", fill="grey", fraction=0.5)) == "p (part masked)"
+    assert folder_name("p", MaskOptions(condition="segment", fraction=0.25)) == "p (segment masked)"
+
+
+def test_choices_that_a_condition_does_not_read_make_no_other_run(scene):
+    again = masking(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
+    assert again.run_id == masking(scene, "segment").run_id == masking(scene, "segment").run_id
+    assert set(again.options) == {"collection", "name", "photographs", "people", "condition"}
+    others = [{"fill": "blur"}, {"whose": "all"}]
+    assert again.run_id not in {masking(scene, "segment", **own).run_id for own in others}
 
 
 # from a terminal
@@ -730,7 +741,7 @@ def test_real_photographs(coco_bias, tmp_path):
     keep_images(workspace, coco_bias / "images", "c")
     segments = read_segments(coco_bias / "annotations" / "instances_subset.json")
     workspace.keep("segments", "outlines", segments, "c", "instances.json")
-    run_one(workspace, plan_masking(workspace, "c", "segment"), quiet)
+    run_one(workspace, masking(workspace, "segment"), silent)
     item = workspace.item("images", "photographs (segment masked)", "c")
     assert item.rows == 24
     files = photograph_files(workspace, frozen_photographs(workspace, "c", item.name))

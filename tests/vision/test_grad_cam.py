@@ -23,7 +23,7 @@ from capbias_core.present.heatmap import RAMP, heat_over, heat_text
 from capbias_core.runs.cost import expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
-from capbias_core.types import SEGMENT_COLUMNS
+from capbias_core.types import SEGMENT_COLUMNS, silent
 from capbias_core.vision.captioners import load_captioner
 from capbias_core.vision.grad_cam import (
     GRAD_CAM,
@@ -278,7 +278,7 @@ def measured(workspace: Workspace, **options):
         "c", ("planted",), "labels", "gender", ("attribution",), options={"captioner": "planted"} | options
     )
     (spec,) = plan(workspace, request)
-    return spec, run_one(workspace, spec, lambda share, text: None)
+    return spec, run_one(workspace, spec, silent)
 
 
 def values(outcome, direction: str = "") -> dict[str, float]:
@@ -300,6 +300,7 @@ def test_from_photographs_to_rows(workspace):
     assert next(row.ci_low for row in outcome.results if row.direction == "Female") is None  # one image has no interval
     assert whole.method.startswith("HiResCAM of planted 00000000")
     assert "photographs photographs" in whole.method and "segments (people)" in whole.method
+    assert {(row.photographs, row.condition, row.coverage) for row in outcome.results} == {("", "", "")}
     assert outcome.notes[1] == (
         "Captions left out: 1 name no value, 1 have a photograph on which nobody is marked, 2 have a photograph or an "
         "outline that cannot be used."
@@ -321,7 +322,7 @@ def test_boxes_stand_for_outlines(workspace):
     )
     by_outlines = values(measured(workspace)[1], "Male")
     workspace.keep("boxes", "yolo", boxes, "c", "detector")
-    spec, outcome = measured(workspace, people="yolo", most_images=5)
+    spec, outcome = measured(workspace, people="yolo", max_images=5)
     assert spec.options["people"]["kind"] == "boxes"
     rows = [row for row in outcome.results if row.direction == "Male"]
     assert rows[0].n >= 2 and "people by boxes (yolo)" in rows[0].method
@@ -331,15 +332,15 @@ def test_boxes_stand_for_outlines(workspace):
 
 def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
     """Images 1 to 3 have maps; 6 and 7 turn out to be broken only when they are read."""
-    spec, first = measured(workspace, most_images=4)
+    spec, first = measured(workspace, max_images=4)
     assert expected(workspace, [spec]).seconds == pytest.approx(4 * 2.0)
     assert 2 <= first.results[0].n <= 3 and any("At most 4 images" in note for note in first.notes)
-    assert first.results == measured(workspace, most_images=4)[1].results
+    assert first.results == measured(workspace, max_images=4)[1].results
 
 
 def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
-    workspace.enqueue(spec.run_id, "c", spec.__dict__ | {"seeds": list(spec.seeds)}, "token")
+    workspace.enqueue(spec, "c", "token")
     workspace.claim(spec.run_id, "token")
     workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
     run = attribution_runs(workspace, "c", "gender")["planted"]

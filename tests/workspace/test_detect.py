@@ -10,7 +10,6 @@ import subprocess
 import sys
 import warnings
 import zlib
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -26,24 +25,17 @@ from capbias_core.cli.run_detector import keep_found
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
 from capbias_core.load.photographs import read_photograph
+from capbias_core.measures.detect import DetectOptions
 from capbias_core.prepare.variants import variants
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import BOX_COLUMNS
+from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.overlap import PERSON, iou, matched
 from capbias_core.vision.weights import find_weights
-from capbias_core.workspace.boxes import (
-    BOXES,
-    WEIGHTS,
-    agreement_of,
-    boxes_of,
-    keep_objects_of,
-    weights_of,
-    weights_option,
-)
+from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
@@ -87,13 +79,9 @@ def looked_at(yolo, coco_bias, tmp_path_factory) -> Workspace:
     return workspace
 
 
-def silent(share: float, text: str) -> None:
-    """Progress that nobody watches."""
-
-
 def spec_of(workspace: Workspace, yolo: Path, **options):
-    options = {WEIGHTS: weights_option(workspace, str(yolo)), **options}
-    return plan_artifact(workspace, "c", "detect", "yolo" + str(options.get("confidence", "")), options)
+    name = "yolo" + str(options.get("confidence", ""))
+    return plan_artifact(workspace, "c", "detect", DetectOptions(name=name, weights=str(yolo), **options))
 
 
 # overlap and agreement
@@ -474,7 +462,7 @@ def test_photographs_of_a_collection(looked_at, yolo, coco_bias, tmp_path, monke
 
     def here(workspace, specs, collection):
         for spec in specs:
-            if workspace.enqueue(spec.run_id, collection, asdict(spec), "token"):
+            if workspace.enqueue(spec, collection, "token"):
                 execute(str(workspace.folder), spec.run_id, "token")
         return list(workspace.runs_of([spec.run_id for spec in specs]).values())
 
@@ -505,9 +493,9 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
     """One name, three settings; the last finds nothing, so that no objects are left of it either."""
 
     def asked(confidence: float) -> int:
-        options = {WEIGHTS: weights_option(looked_at, str(yolo)), "confidence": confidence}
-        spec = plan_artifact(looked_at, "c", "detect", "one name", options)
-        if looked_at.enqueue(spec.run_id, "c", asdict(spec), "token"):
+        options = DetectOptions(name="one name", weights=str(yolo), confidence=confidence)
+        spec = plan_artifact(looked_at, "c", "detect", options)
+        if looked_at.enqueue(spec, "c", "token"):
             execute(str(looked_at.folder), spec.run_id, "token")
         assert looked_at.run(spec.run_id).status == "finished"
         return looked_at.item(BOXES, "one name", "c").rows
@@ -517,6 +505,8 @@ def test_an_earlier_setting_asked_for_again_gives_its_boxes_again(looked_at, yol
     assert "one name" in {item.name for item in looked_at.items("objects", "c")}
     assert asked(1.0) == 0
     assert "one name" not in {item.name for item in looked_at.items("objects", "c")}
+    ids = {spec_of(looked_at, yolo, **own).run_id for own in ({}, {}, {"confidence": 0.2})}
+    assert len(ids) == 2, "the same but for the name"
 
 
 def test_boxes_of_another_folder_do_not_replace_those_of_the_originals(looked_at, yolo, coco_bias, monkeypatch):
@@ -551,7 +541,7 @@ def test_reading_a_table_of_boxes(tmp_path):
     assert found.rows == 8 and found.problem_count == 4 and [problem.line for problem in found.problems] == [6, 7, 8, 9]
     objects = read_objects(file)
     assert objects.frame.to_numpy().tolist() == [["785", "cat:0.75"], ["872", "hot dog:1|dog:0.25"]]
-    assert report_objects(objects, "boxes.csv").counts == {"cat": 1, "dog": 1, "hot dog": 1}
+    assert report_objects(objects, "boxes.csv")["counts"] == {"cat": 1, "dog": 1, "hot dog": 1}
     file.write_text("image,class\n1,cat\n")
     with pytest.raises(CapbiasError, match="a table of boxes with the columns image, class, confidence"):
         read_boxes(file)
