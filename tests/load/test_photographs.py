@@ -12,10 +12,13 @@ from PIL import Image, ImageOps
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures import FAMILIES, Family
-from capbias_core.measures.base import Outcome
+from capbias_core.measures.base import Measure, Outcome
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.options import ArtifactOptions
+from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.run import run_one
+from capbias_core.types import silent
 from capbias_core.workspace.ingest import keep_images, picture_path
 from capbias_core.workspace.photographs import file_digests, frozen_photographs, photograph_files
 from capbias_core.workspace.store import Workspace
@@ -166,35 +169,31 @@ def test_masked_photographs_are_not_shown_as_the_originals(tmp_path, folder):
     assert picture_path(workspace, "mine", "785") == folder / "000000000785.png"
 
 
-class Copies:
-    """A family for the test: it keeps the list of the photographs as boxes."""
-
-    @staticmethod
-    def run(job):
-        files = job.photographs()
-        frame = job.frame.reindex(range(len(files))).assign(image_id=list(files))[["image_id"]]
-        options = job.spec.options
-        job.workspace.keep("boxes", options["name"], frame, options["collection"], "test", {})
-        return Outcome([], {}, ("kept",))
+def keep_list(job):
+    """What a measure of the test does: it keeps the list of the photographs as boxes."""
+    files = job.photographs()
+    frame = job.frame.reindex(range(len(files))).assign(image_id=list(files))[["image_id"]]
+    job.workspace.keep("boxes", job.options.name, frame, job.options.collection, "test", {})
+    return Outcome([], {}, ("kept",))
 
 
 def test_a_run_that_makes_an_item(tmp_path, folder, monkeypatch):
-    family = Family("copies", "copies", makes="boxes")
-    monkeypatch.setattr(Family, "module", property(lambda own: Copies))
-    monkeypatch.setitem(FAMILIES, "copies", family)
+    copies = Measure("copies", "copies", keep_list, per_image(1.0), options=ArtifactOptions, makes="boxes")
+    monkeypatch.setitem(MEASURES, "copies", copies)
     workspace = Workspace(tmp_path / "home")
     keep_images(workspace, folder, "mine")
-    spec = plan_artifact(workspace, "mine", "copies", "people", {})
-    assert workspace.enqueue(spec.run_id, "mine", vars(spec), "token")
+    options = ArtifactOptions(name="people")
+    spec = plan_artifact(workspace, "mine", "copies", options)
+    assert workspace.enqueue(spec, "mine", "token")
     assert workspace.claim(spec.run_id, "token")
-    outcome = run_one(workspace, spec, lambda share, text: None)
+    outcome = run_one(workspace, spec, silent)
     workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
     assert workspace.frame(workspace.item("boxes", "people", "mine").hash)["image_id"].tolist() == ["785", "872"]
-    assert plan_artifact(workspace, "mine", "copies", "people", {}).run_id == spec.run_id
-    assert not workspace.enqueue(spec.run_id, "mine", vars(spec), "other"), "it is not made twice"
+    assert plan_artifact(workspace, "mine", "copies", options).run_id == spec.run_id
+    assert not workspace.enqueue(spec, "mine", "other"), "it is not made twice"
     workspace.delete(workspace.item("boxes", "people", "mine"))
-    again = plan_artifact(workspace, "mine", "copies", "people", {})
-    assert workspace.enqueue(again.run_id, "mine", vars(again), "other"), "what was deleted can be made again"
+    again = plan_artifact(workspace, "mine", "copies", options)
+    assert workspace.enqueue(again, "mine", "other"), "what was deleted can be made again"
 
 
 def test_photographs_are_imported_in_the_terminal(tmp_path, folder, capsys):
