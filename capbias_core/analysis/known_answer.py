@@ -11,18 +11,22 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.base import PROTOCOL, Progress
 from capbias_core.measures.ratio_error import naming
-from capbias_core.metrics import HeldOut, Ratio
+from capbias_core.measures.registry import MEASURES, measure_of
+from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.metrics.ratio import named_alone
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.types import RESULT_COLUMNS, Progress, Result, silent
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
+# Raised when a change of this module changes its numbers, so that kept ones are made anew.
+VERSION = 1
+ATTACKED = ("LIC_M", "SC")
 SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 
 
@@ -35,7 +39,7 @@ def known_truth(name: str, metric: str) -> float:
 def known_answers(
     times: int = 100, seeds: int = 10, progress: Progress | None = None, sets: Sequence[str] = tuple(IMBALANCE)
 ) -> pd.DataFrame:
-    """Result rows of C1 to C4, one a metric: Q and LIC of the captions, b of BA, accuracy of DPA.
+    """Result rows of C1 to C4, one per metric: Q and LIC of the captions, b of BA, accuracy of DPA.
 
     times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
     """
@@ -48,8 +52,10 @@ def known_answers(
 
 
 def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
-    """`known_answers` of C1 to C4 and the control as kept in the workspace; computed where they are not, or None."""
-    key = f"known answers {PROTOCOL}"
+    """`known_answers` of C1 to C4 and the control as kept in the workspace; computed if they are not, or None."""
+    measures = {measure_of(name).name for name in ATTACKED}
+    versions = ", ".join(f"{name} {MEASURES[name].version}" for name in sorted(measures))
+    key = f"known answers {VERSION}: {versions}"
     if not compute and not workspace.has_derived(key):
         return None
     sets = (*IMBALANCE, CONTROL)
@@ -89,9 +95,8 @@ def _attacked(name: str, own: KnownSet, seeds: int) -> dict[str, Result]:
         details = {"attributes": {ATTRIBUTE: suggested_details(ATTRIBUTE, own.labels)}}
         workspace.keep("attributes", "labels", own.labels, "known", "made", details)
         workspace.keep("captions", name, own.captions, "known", "made")
-        request = Request("known", (name,), "labels", ATTRIBUTE, ("LIC_M", "SC"), seeds=seeds)
-        (spec,) = plan(workspace, request)
-        return {row.metric: row for row in run_one(workspace, spec, lambda share, text: None).results}
+        (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
+        return {row.metric: row for row in run_one(workspace, spec, silent).results}
 
 
 def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
@@ -128,7 +133,7 @@ def _commoner_value(own: KnownSet) -> Estimate:
     rows = [place[image] for image in evidence.images]
     objects = np.unique(own.labels["objects"], return_inverse=True)[1][rows][evidence.image]
     columns = np.zeros((len(evidence.images), len(SUBSETS), 2))
-    np.add.at(columns, (evidence.image, objects), evidence.only)
+    np.add.at(columns, (evidence.image, objects), named_alone(evidence.names))
     commoner = columns.sum(axis=0).argmax(axis=1)
 
     def share(sums: np.ndarray) -> np.ndarray:
@@ -140,7 +145,7 @@ def _commoner_value(own: KnownSet) -> Estimate:
 
 
 def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
-    """Accuracy of DPA, A->T: of three labels a caption, whether each object is there, those guessed from the value."""
+    """Accuracy of DPA, A->T: of three labels per caption (whether an object is there), those guessed from the value."""
     values, objects = (np.unique(own.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
     features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
     images, parts = tuple(own.labels["image_id"]), []

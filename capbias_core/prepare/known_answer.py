@@ -42,7 +42,7 @@ class KnownSet:
 
 
 def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
-    """The set called `name`, `times` as large as in the paper: 300 * times captions, one an image."""
+    """The set called `name`, `times` as large as in the paper: 300 * times captions, one per image."""
     rng = np.random.default_rng(seed)
     rows = []
     for subject, *deeds in SUBSETS:

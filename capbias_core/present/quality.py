@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.measures.base import ALL_IMAGES, WITH_REFERENCES
-from capbias_core.metrics import METRICS
+from capbias_core.measures.caption_quality import GAPS, METRICS
 from capbias_core.present.table import value_text
 
 GAP = "_gap"
 
 
 def of_groups(rows: pd.DataFrame) -> pd.Series:
-    """Which result rows are of one group's images: its value stands in the condition."""
-    quality = rows["metric"].map(lambda name: name in METRICS and METRICS[name].family == "quality")
-    return quality & ~rows["condition"].isin([ALL_IMAGES, WITH_REFERENCES])
+    """Which result rows are of one group's images."""
+    return rows["metric"].isin(METRICS) & (rows["group"] != "")
 
 
 def of_gaps(rows: pd.DataFrame) -> pd.Series:
     """Which result rows are a difference between groups."""
-    return rows["metric"].map(lambda name: name in METRICS and METRICS[name].family == "quality" and name.endswith(GAP))
+    return rows["metric"].isin(GAPS)
 
 
 def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a metric and captioner, largest difference first: the value in each group and the difference, as text.
+    """A row per metric and captioner, largest difference first: the value in each group and the difference, as text.
 
-    rows: results that hold rows of groups and of gaps; empty where they hold none.
+    rows: results that hold rows of groups and of gaps; empty if they hold none.
     """
     order = {name: place for place, name in enumerate(METRICS)}
     gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order))
+    groups = rows[of_groups(rows)]
+    difference = _difference(groups)
     found = []
     for row in gaps.sort_values(["order", "value"], ascending=[True, False]).to_dict("records"):
         metric = row["metric"].removesuffix(GAP)
-        own = rows[of_groups(rows) & (rows["run_id"] == row["run_id"]) & (rows["metric"] == metric)]
-        groups = {group["condition"]: value_text(group) for group in own.to_dict("records")}
+        own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric)]
+        values = {group["group"]: value_text(group) for group in own.to_dict("records")}
         what = {"metric": METRICS[metric].title.partition(",")[0], "captioner": row["model"]}
-        found.append(what | groups | {f"difference ({row['method'].partition(';')[0]})": value_text(row)})
+        found.append(what | values | {difference: value_text(row)})
     return pd.DataFrame(found).fillna("")
+
+
+def _difference(groups: pd.DataFrame) -> str:
+    """What the gap is called: which group is subtracted from which.
+
+    A run gives its groups in the order of the attribute, without those that have no image.
+    """
+    named = [list(dict.fromkeys(own["group"])) for _, own in groups.groupby("run_id", sort=False)]
+    most = max(named, key=len, default=[])
+    if len(most) == 2:
+        return f"difference ({most[1]} minus {most[0]})"
+    return "difference (largest minus smallest value of a group)" if most[2:] else "difference"
