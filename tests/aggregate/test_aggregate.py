@@ -10,9 +10,9 @@ from capbias_core.aggregate import Estimate, difference, estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.aggregate.ranking import holm
-from capbias_core.metrics import HeldOut, Naming, Ratio
-from capbias_core.metrics.lic import lic
-from capbias_core.metrics.ratio import ratio
+from capbias_core.measures.held_out import confidence_where_right
+from capbias_core.measures.ratio_error import second_over_first
+from capbias_core.metrics.evidence import HeldOut, Naming, Ratio
 
 
 def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
@@ -28,7 +28,7 @@ def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
 
 
 def lic_of(held: HeldOut) -> Estimate:
-    return estimate(lic(held), held, 100)
+    return estimate(confidence_where_right(held), held, 100)
 
 
 def confidences(n: int, share_right: float, seed: int) -> np.ndarray:
@@ -141,7 +141,7 @@ def test_one_seed_gives_one_interval():
 def test_no_interval_where_a_draw_is_not_defined():
     names = np.array([[True, False]] + [[False, True]] * 9)
     held = Naming(tuple("abcdefghij"), np.arange(10), np.zeros(10, int), names)
-    found = estimate(ratio(held), held, 1)
+    found = estimate(second_over_first(held), held, 1)
     assert found.value == 9 and found.interval() == (None, None)
 
 
@@ -167,7 +167,7 @@ def test_quotients():
 def test_a_difference_is_paired_on_images_and_seeds_by_hand():
     model = evidence([0.8, 0.6, 1.0, 0.0], seed=[0, 0, 1, 1], image=[0, 1, 1, 2])
     human = evidence([0.6, 0.0, 0.6, 0.8, 0.8, 0.7, 0.0, 0.0], [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 2, 1, 2])
-    found = difference(lic(model), model, lic(human), human, 100)
+    found = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
     # Seed 0: 70 - 50; seed 1: 50 - 37.5.
     assert found.seed_values == pytest.approx([20, 12.5])
     assert found.value == pytest.approx(16.25)
@@ -179,9 +179,9 @@ def test_a_difference_is_paired_on_images_and_seeds_by_hand():
 def test_pairing_narrows_the_interval_of_a_difference():
     scores = confidences(500, 0.6, seed=1)
     model, human = evidence(scores), evidence(np.where(scores > 0, 0.5 + 0.9 * (scores - 0.5), 0.0))
-    paired = difference(lic(model), model, lic(human), human, 100)
+    paired = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
     assert width(paired) < 0.2 * width(lic_of(model))
-    same = difference(lic(model), model, lic(model), model, 100)
+    same = difference(confidence_where_right(model), model, confidence_where_right(model), model, 100)
     assert same.value == 0 and same.interval() == (pytest.approx(0), pytest.approx(0))
 
 
@@ -189,7 +189,7 @@ def test_unpaired_sides_are_refused():
     model = evidence([0.8, 0.6], seed=[0, 1])
     for human in (evidence([0.8, 0.6], seed=[0, 2]), evidence([0.8, 0.6], seed=[0, 1], n_images=3)):
         with pytest.raises(ValueError, match="same images and seeds"):
-            difference(lic(model), model, lic(human), human, 100)
+            difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
 
 
 # ranking
@@ -276,7 +276,7 @@ def test_ranks_follow_the_order_of_values():
 def test_an_undefined_value_is_never_told_apart():
     def naming(names) -> Estimate:
         held = Naming(tuple(map(str, range(len(names)))), np.arange(len(names)), np.zeros(len(names), int), names)
-        return estimate(ratio(held), held, 1)
+        return estimate(second_over_first(held), held, 1)
 
     never, mixed = np.array([[False, True]] * 40), np.array([[False, True], [True, False]] * 20)
     found = rank({"never": naming(never), "mixed": naming(mixed)})
