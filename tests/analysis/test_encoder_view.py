@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,9 @@ import pytest
 import torch
 
 from capbias_core import cli
-from capbias_core.analysis.encoder_view import plan_reading, reading, readings
-from capbias_core.analysis.read import spec_of
+from capbias_core.analysis.encoder_view import encoder_view, encoder_views, plan_encoder_view
 from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker, transformer
-from capbias_core.attackers.base import silent
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
 from capbias_core.measures.encoder_view import attention_bytes, attention_from
 from capbias_core.prepare import child_seed, masked_captions, split_around
 from capbias_core.prepare.split import FIT
@@ -25,8 +22,9 @@ from capbias_core.present.attention import attention_chart, attention_text, firs
 from capbias_core.runs import engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import Attention
+from capbias_core.types import Attention, silent
 from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,12 +53,12 @@ def workspace(tmp_path_factory) -> Workspace:
 
 def scored_spec(workspace: Workspace) -> RunSpec:
     request = Request("c", ("cued",), "labels", "gender", ("ratio",), words=True)
-    return next(spec for spec in plan(workspace, request) if spec.family == "captions")
+    return next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
 
 
 def done(workspace: Workspace, spec: RunSpec):
     """The row of a run, computed here."""
-    workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    workspace.enqueue(spec, "c", "t")
     engine.execute(str(workspace.folder), spec.run_id, "t")
     return workspace.run(spec.run_id)
 
@@ -84,7 +82,7 @@ def small():
 
 @pytest.fixture(scope="module")
 def read_by_transformer(workspace, small):
-    return done(workspace, plan_reading(workspace, scored_spec(workspace), "transformer_5h", ASKED))
+    return done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "transformer_5h", ASKED))
 
 
 def test_what_is_tested_is_never_trained_on_and_training_is_balanced():
@@ -99,9 +97,9 @@ def test_what_is_tested_is_never_trained_on_and_training_is_balanced():
 
 def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(workspace):
     """ngram, fitted here by hand on the captions of the others."""
-    run = done(workspace, plan_reading(workspace, scored_spec(workspace), "ngram", ASKED))
-    found = reading(workspace, run)
-    captions = workspace.frame(run.spec["captions"])
+    run = done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ASKED))
+    found = encoder_view(workspace, run)
+    captions = workspace.frame(run.spec.captions)
     order = captions.sort_values("image_id").reset_index(drop=True)  # images are in the order of their ids, as text
     labels = (order["image_id"].astype(int) % 2).to_numpy()
     split = split_around(labels, 2, 0, np.flatnonzero(order["image_id"].isin(ASKED)))
@@ -118,7 +116,7 @@ def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(wo
 
 def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_by_transformer):
     assert read_by_transformer.status == "finished", read_by_transformer.message
-    found = reading(workspace, read_by_transformer)
+    found = encoder_view(workspace, read_by_transformer)
     for row, own in zip(found.scores.table.itertuples(), found.attention, strict=True):
         assert own.words == tuple(row.masked.split()) and own.weights.shape == (2, 5, row.tokens, row.tokens)
         assert own.weights.sum(axis=-1) == pytest.approx(np.ones((2, 5, row.tokens)), abs=1e-5)
@@ -129,24 +127,25 @@ def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_b
 
 
 def test_readings_are_those_of_this_caption_set_and_image(workspace, read_by_transformer):
-    run = next(run for run in workspace.runs() if run.spec["family"] == "captions")
-    assert readings(workspace, "c", run, "10")["transformer_5h"].run_id == read_by_transformer.run_id
-    assert "transformer_5h" not in readings(workspace, "c", run, "12")
-    merged = replace(spec_of(run), merge_masks=True)
-    assert readings(workspace, "c", replace(run, spec=asdict(merged)), "10") == {}
+    run = next(run for run in workspace.runs() if run.spec.measure == "caption_scores")
+    assert encoder_views(workspace, "c", run, "10")["transformer_5h"].run_id == read_by_transformer.run_id
+    assert "transformer_5h" not in encoder_views(workspace, "c", run, "12")
+    merged = replace(run.spec, options=run.spec.options | {"merge_masks": True})
+    assert encoder_views(workspace, "c", replace(run, spec=merged), "10") == {}
 
 
 def test_a_reading_is_planned_once_for_the_same_images(workspace):
     scored = scored_spec(workspace)
-    one, other = (plan_reading(workspace, scored, "lstm", images).run_id for images in (["1", "2"], ["2", "1", "1"]))
-    assert one == other != plan_reading(workspace, scored, "lstm", ["1"]).run_id
-    assert plan_reading(workspace, scored, "lstm", ["1"], {"device": "cuda"}).options["device"] == "cuda"
-    assert "device" not in plan_reading(workspace, scored, "ngram", ["1"], {"device": "cuda"}).options
+    asked = ["1", "2"], ["2", "1", "1"]
+    one, other = (plan_encoder_view(workspace, scored, "lstm", images).run_id for images in asked)
+    assert one == other != plan_encoder_view(workspace, scored, "lstm", ["1"]).run_id
+    assert plan_encoder_view(workspace, scored, "lstm", ["1"], {"device": "cuda"}).options["device"] == "cuda"
+    assert "device" not in plan_encoder_view(workspace, scored, "ngram", ["1"], {"device": "cuda"}).options
 
 
 def test_images_without_a_caption_are_bad_input(workspace):
     with pytest.raises(CapbiasError, match="images none of which has a caption of cued"):
-        run_one(workspace, plan_reading(workspace, scored_spec(workspace), "ngram", ["4711"]), lambda *_: None)
+        run_one(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ["4711"]), lambda *_: None)
 
 
 def test_who_has_attention():
@@ -240,7 +239,7 @@ def test_the_page_shows_what_another_encoder_reads_and_starts_it(workspace, smal
     assert not page.exception
     (run_id,) = {run.run_id for run in workspace.runs()} - before
     engine.engine_for(str(workspace.folder)).wait([run_id])
-    assert workspace.run(run_id).spec["options"]["images"] == sorted(workspace.run(run_id).spec["options"]["images"])
+    assert workspace.run(run_id).spec.options["images"] == sorted(workspace.run(run_id).spec.options["images"])
     page.run()
     shown = " ".join(element.body for element in page.get("html"))
     assert not page.exception and "<b>ngram</b>" in shown and "its own scale of colours" in shown

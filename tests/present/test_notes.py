@@ -7,7 +7,7 @@ import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.present import sentence
-from capbias_core.present.sentence import named_notes, readings_warning
+from capbias_core.present.sentence import named_notes, variants_warning
 
 
 def rows(*given) -> pd.DataFrame:
@@ -28,11 +28,12 @@ def test_seeds_that_differ_by_more_than_the_score_are_warned_of(spread, low, war
     own = pd.DataFrame(
         {
             "model": "updn",
-            "metric": ["LIC", "LIC_M", "LIC_D"],
-            "value": [4.4, 50.0, 45.6],
+            "metric": ["LIC", "LIC_M", "LIC_D", "SC", "SC_D"],
+            "value": [4.4, 50.0, 45.6, 70.0, 66.0],
             "spread": spread,
-            "ci_low": [low, 49, 44],
-            "ci_high": [6.5, 51, 47],
+            "ci_low": [low, 49, 44, 69, 65],
+            "ci_high": [6.5, 51, 47, 71, 67],
+            "scale": 100.0,
             "seeds": 2,
             "n": 316,
         }
@@ -42,7 +43,7 @@ def test_seeds_that_differ_by_more_than_the_score_are_warned_of(spread, low, war
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():
-    text = readings_warning(
+    text = variants_warning(
         rows(
             ("sat", "DBAC", "A->T", 5, 10),
             ("sat", "DBAC_code", "A->T", -9, -3),
@@ -55,6 +56,6 @@ def test_readings_that_disagree_clear_of_zero_are_named():
 
 
 def test_readings_that_agree_or_cannot_be_told_say_nothing():
-    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", 1, 3))) == ""
-    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -1, 3))) == ""
-    assert readings_warning(rows(("sat", "DBAC", "A->T", 5, 10))) == ""
+    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", 1, 3))) == ""
+    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -1, 3))) == ""
+    assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10))) == ""

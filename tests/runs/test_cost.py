@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.encoder_view import plan_reading
+from capbias_core.analysis.encoder_view import plan_encoder_view
 from capbias_core.attackers import ATTACKERS, Seconds
-from capbias_core.cli.running import _say_what_is_to_do
-from capbias_core.runs.cost import START, TRAINED, expected
+from capbias_core.measures.cost import START, TRAINED
+from capbias_core.present.sentence import cost_text
+from capbias_core.runs.cost import expected
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
@@ -71,7 +72,7 @@ def test_networks_train_two_at_a_time_on_as_many_images_of_either_value(workspac
 def test_human_captions_are_read_by_an_attacker_for_each_of_an_image(workspace, measured):
     """Two people wrote of 300 women and 100 men: 200 s a fit, and three fits a seed, one of them of the model's."""
     whole, part = specs(workspace, references="human", seeds=2)
-    assert (whole.condition, part.condition) == ("", "with_references")
+    assert (whole.coverage, part.coverage) == ("", "with_references")
     assert seconds(workspace, [part]) == pytest.approx(base(1200) + START + 200 * (2 * 3) / 2)
     assert seconds(workspace, [whole, part]) == pytest.approx(seconds(workspace, [whole]) + seconds(workspace, [part]))
 
@@ -84,15 +85,20 @@ def test_a_frozen_encoder_reads_different_captions_once_and_its_heads_one_after_
 
 def test_words_of_a_whole_set_and_of_a_few_captions(workspace, measured):
     """Five fits in three turns; captions that are the same in one fold are explained once: between 501 and 1,000."""
-    scored = next(spec for spec in specs(workspace, words=True) if spec.family == "captions")
+    scored = next(spec for spec in specs(workspace, words=True) if spec.measure == "caption_scores")
     assert seconds(workspace, [scored]) == pytest.approx(base(1200, 1.0) + START + 3 * 600 + 750.5)
-    few = plan_reading(workspace, scored, "lstm", ["1", "2", "3"])
+    few = plan_encoder_view(workspace, scored, "lstm", ["1", "2", "3"])
     assert seconds(workspace, [few]) == pytest.approx(base(1200) + START + 600 + 3)
+
+
+def chosen(spec, **options):
+    """A run with other options."""
+    return replace(spec, options=spec.options | options)
 
 
 def finish(workspace, spec, took: float) -> None:
     """A finished run of so many seconds."""
-    workspace.enqueue(spec.run_id, COLLECTION, asdict(spec), "t")
+    workspace.enqueue(spec, COLLECTION, "t")
     assert workspace.claim(spec.run_id, "t") and workspace.finish(spec.run_id, "t", [], {}, [])
     with sqlite3.connect(workspace.database) as db:
         db.execute("UPDATE runs SET started = finished - ? WHERE run_id = ?", (took, spec.run_id))
@@ -114,10 +120,10 @@ def test_earlier_runs_of_the_kind_correct_what_is_expected(workspace, measured):
 def test_runs_of_another_kind_correct_nothing(workspace, measured):
     """Another family, attacker or device; and a run that did not finish."""
     (spec,) = specs(workspace)
-    scored = next(own for own in specs(workspace, words=True) if own.family == "captions")
-    for own in (scored, replace(spec, attacker="lstm_bi"), replace(spec, options={"device": "cuda"})):
+    scored = next(own for own in specs(workspace, words=True) if own.measure == "caption_scores")
+    for own in (scored, chosen(spec, attacker="lstm_bi"), chosen(spec, device="cuda")):
         finish(workspace, own, 1e6)
-    workspace.enqueue(spec.run_id, COLLECTION, asdict(spec), "t")
+    workspace.enqueue(spec, COLLECTION, "t")
     workspace.claim(spec.run_id, "t"), workspace.end(spec.run_id, "failed", "broken")
     found = expected(workspace, [spec])
     assert not found.earlier and found.seconds == pytest.approx(base(1200) + START + 1200)
@@ -126,16 +132,16 @@ def test_runs_of_another_kind_correct_nothing(workspace, measured):
 
 def test_models_of_another_name_are_of_another_kind(workspace):
     (spec,) = specs(workspace, attacker="ngram")
-    judged = replace(spec, family="judge", attacker="", options={"judge": {"name": "small", "digest": "1"}})
+    judged = replace(spec, measure="imagecaptioner2", options={"seeds": 1, "judge": {"name": "small", "digest": "1"}})
     finish(workspace, judged, 1e6)
-    assert expected(workspace, [replace(judged, seeds=(1, 2))]).earlier
-    assert not expected(workspace, [replace(judged, options={"judge": {"name": "large", "digest": "2"}})]).earlier
+    assert expected(workspace, [chosen(judged, seeds=2)]).earlier
+    assert not expected(workspace, [chosen(judged, judge={"name": "large", "digest": "2"})]).earlier
 
 
-def test_the_terminal_says_what_it_rests_on(workspace, measured, capsys):
+def test_it_is_said_what_an_expectation_rests_on(workspace, measured):
     (spec,) = specs(workspace)
-    _say_what_is_to_do(workspace, [spec])
-    assert "1 run to do: about 20 min on two free cores, longer beside other work" in capsys.readouterr().err
-    finish(workspace, replace(spec, seeds=(0,)), 2 * (base(1200) + START + 600))
-    _say_what_is_to_do(workspace, [spec])
-    assert "1 run to do: about 40 min, going by earlier runs here" in capsys.readouterr().err
+    first = expected(workspace, [spec])
+    assert cost_text(first.seconds, first.earlier) == "about 20 min on two free cores, longer beside other work"
+    finish(workspace, chosen(spec, seeds=1), 2 * (base(1200) + START + 600))
+    after = expected(workspace, [spec])
+    assert cost_text(after.seconds, after.earlier) == "about 40 min, going by earlier runs here"

@@ -13,9 +13,10 @@ from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.measures.base import RunSpec
-from capbias_core.measures.lic import estimates_of, held_out_from
+from capbias_core.measures.held_out import estimates_of, held_out_from
+from capbias_core.measures.registry import MEASURES
 from capbias_core.measures.ratio_error import naming_from
-from capbias_core.metrics import HeldOut
+from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
@@ -152,9 +153,9 @@ def test_references_for_all_images_give_one_run_at_90_10(workspace):
     labels = labels_of(100, 130)
     request = fill(workspace, labels, {"m": hinting(labels, 0.9)}, hinting(labels, 0.6))
     (spec,) = plan(workspace, request)
-    assert (spec.condition, spec.references != "") == ("", True)
+    assert (spec.coverage, spec.references != "") == ("", True)
     outcome = run_one(workspace, spec, silent)
-    assert [row.metric for row in outcome.results] == ["LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"]
+    assert [row.metric for row in outcome.results] == ["LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D"]
     assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
     assert not any("references: LIC_D" in note for note in outcome.notes)
 
@@ -165,13 +166,13 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
     human = {image: own for image, own in hinting(labels, 0.6).items() if image in covered}
     request = replace(fill(workspace, labels, {"m": hinting(labels, 0.9)}, human), seeds=2)
     everything, subset = plan(workspace, request)
-    assert (everything.condition, everything.references) == ("", "")
-    assert subset.condition == "with_references" and subset.references
+    assert (everything.coverage, everything.references) == ("", "")
+    assert subset.coverage == "with_references" and subset.references
     results = results_of(workspace, request)
-    found = results.groupby("condition")["metric"].agg(set)
+    found = results.groupby("coverage")["metric"].agg(set)
     assert found[""] == {"LIC_M", "SC"}
     assert found["with_references"] == {"LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"}
-    part = results[results["condition"] == "with_references"].set_index("metric")["value"]
+    part = results[results["coverage"] == "with_references"].set_index("metric")["value"]
     assert part["LIC"] == pytest.approx(part["LIC_M"] - part["LIC_D"])
     assert part["leakage"] == pytest.approx(part["SC"] - part["SC_D"])
 
@@ -394,7 +395,7 @@ def test_a_missing_image_moves_few_others(workspace):
 
 def finished_runs(workspace: Workspace, request: Request):
     for number, spec in enumerate(plan(workspace, request)):
-        if workspace.enqueue(spec.run_id, request.collection, asdict(spec), f"t{number}"):
+        if workspace.enqueue(spec, request.collection, f"t{number}"):
             execute(str(workspace.folder), spec.run_id, f"t{number}")
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
     return read.current_runs(workspace, request.collection)
@@ -433,7 +434,8 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
         ).items()
     }
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
-    (row,) = [run for run in finished_runs(workspace, replace(request, words=True)) if run.spec["family"] == "captions"]
+    runs = finished_runs(workspace, replace(request, words=True))
+    (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
     scores = read.caption_scores(workspace, row)
     assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
     attackers = [read.stored_attackers(workspace, row, index) for index in (0, 1)]
@@ -459,12 +461,12 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
 
 
-def test_runs_of_an_earlier_protocol_are_no_longer_current(workspace):
+def test_runs_of_an_earlier_version_are_no_longer_current(workspace):
     labels = labels_of(40, 40)
     request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=1, words=True)
     for spec in plan(workspace, request):
-        old = replace(spec, protocol=1)
-        workspace.enqueue(old.run_id, "c", asdict(old), "t")
+        old = replace(spec, version=0)
+        workspace.enqueue(old, "c", "t")
         execute(str(workspace.folder), old.run_id, "t")
         assert workspace.run(old.run_id).status == "finished"
     assert read.current_runs(workspace, "c") == [] == read.comparisons(workspace, "c")
@@ -481,7 +483,7 @@ def test_runs_of_another_mapping_are_no_longer_current(workspace):
         workspace.keep("attributes", "labels", frame, "c", "test", details)
         runs = finished_runs(workspace, replace(request, seeds=1))
     (current,) = runs
-    assert current.spec["labels"]["mapping"]["C"] == "A"
+    assert current.spec.labels["mapping"]["C"] == "A"
 
 
 def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
@@ -523,18 +525,20 @@ def test_progress_goes_from_nothing_to_done(workspace):
 # the plan
 
 
-def test_a_plan_has_a_run_for_each_set_family_and_condition(workspace):
+def test_a_plan_has_a_run_for_each_set_measure_and_coverage(workspace):
     labels = labels_of(30, 30)
     request = fill(workspace, labels, {"a": plainly(labels), "b": plainly(labels)}, plainly(labels))
-    families = [spec.family for spec in plan(workspace, replace(request, metrics=("lic", "error"), words=True))]
-    assert families == ["attack", "counting", "captions"] * 2 + ["captions"]
-    assert [spec.family for spec in plan(workspace, replace(request, metrics=("sc",)))] == ["attack"] * 2
+    measures = [spec.measure for spec in plan(workspace, replace(request, metrics=("lic", "error"), words=True))]
+    assert measures == ["lic", "ratio_error", "caption_scores"] * 2 + ["caption_scores"]
+    assert [spec.measure for spec in plan(workspace, replace(request, metrics=("sc",)))] == ["lic"] * 2
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seeds": 0}, "0 seeds"),
+        ({"seeds": 0}, "--seeds 0"),
+        ({"seeds": 51}, "at most 50"),
+        ({"options": {"smallest": 3}}, "option 'smallest'"),
         ({"captions": ()}, "no caption set"),
         ({"captions": ("x",)}, "one of: m"),
         ({"attacker": "bert"}, "lstm_bi, minilm"),
@@ -554,33 +558,31 @@ def test_a_wrong_request_is_refused_in_words(workspace, change, message):
 
 
 SPEC = RunSpec(
-    family="attack",
+    measure="lic",
+    version=1,
     model="m",
     captions="c",
-    references="",
-    condition="",
-    attacker="ngram",
-    seeds=(0, 1),
     labels={"table": "t", "column": "l", "mapping": {"a": "A"}},
     attribute=asdict(get_attribute("gender")),
-    merge_masks=False,
+    options={"attacker": "ngram", "seeds": 2},
 )
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"family": "captions"},
+        {"measure": "caption_scores"},
         {"model": "n"},
         {"captions": "d"},
         {"references": "r"},
         {"labels": {"table": "t", "column": "l", "mapping": {"a": None}}},
         {"attribute": asdict(replace(get_attribute("gender"), mask_token="<g>"))},
-        {"attacker": "lstm_bi"},
-        {"seeds": (0, 1, 2)},
-        {"condition": "with_references"},
-        {"merge_masks": True},
-        {"protocol": 99},
+        {"options": {"attacker": "lstm_bi", "seeds": 2}},
+        {"options": {"attacker": "ngram", "seeds": 3}},
+        {"options": {"attacker": "ngram", "seeds": 2, "merge_masks": True}},
+        {"coverage": "with_references"},
+        {"shared_with": "d"},
+        {"version": 99},
     ],
 )
 def test_a_run_is_another_where_anything_that_counts_differs(change):
@@ -731,7 +733,7 @@ def test_sizes_are_those_of_the_paper(gender):
     rows = gender[gender["metric"] == "LIC_M"]
     assert rows[rows["condition"] == ""]["method"].str.startswith("5966/662 balanced images").all()
     # 788 women with references: 158 of each value in test.
-    assert rows[rows["condition"] == "with_references"]["method"].str.startswith("1260/316 balanced images").all()
+    assert rows[rows["coverage"] == "with_references"]["method"].str.startswith("1260/316 balanced images").all()
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -753,5 +755,5 @@ def test_race_sizes_are_those_of_the_paper(real):
 def test_estimates_of_the_same_evidence_agree(real):
     spec = plan(real, Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1))[0]
     outcome = run_one(real, spec, silent)
-    again = estimates_of(held_out_from(outcome.arrays["model"]), None)
+    again = estimates_of(MEASURES["lic"].metrics, held_out_from(outcome.arrays["model"]), None)
     assert again["LIC_M"].value == pytest.approx(outcome.results[0].value)

@@ -16,6 +16,7 @@ import pytest
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -27,8 +28,11 @@ def frame(*captions: str) -> pd.DataFrame:
     )
 
 
-def spec(captions: str = "c", references: str = "", table: str = "t") -> dict:
-    return {"captions": captions, "references": references, "labels": {"table": table}, "model": "m"}
+def spec(captions: str = "c", references: str = "", table: str = "t", run_id: str = "r1") -> RunSpec:
+    """A spec with an id of its own, whatever it holds."""
+    found = RunSpec("lic", 1, "m", captions, references, {"table": table})
+    found.__dict__["run_id"] = run_id
+    return found
 
 
 def result(value: float = 40.0, model: str = "m") -> Result:
@@ -40,8 +44,10 @@ def workspace(tmp_path) -> Workspace:
     return Workspace(tmp_path / "home")
 
 
-def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: dict | None = None) -> None:
-    assert workspace.enqueue(run_id, "c", own or spec(), token) and workspace.claim(run_id, token)
+def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: RunSpec | None = None) -> None:
+    own = own or spec(run_id=run_id)
+    own.__dict__["run_id"] = run_id
+    assert workspace.enqueue(own, "c", token) and workspace.claim(run_id, token)
     assert workspace.finish(run_id, token, [result()], {"model": b"bytes"}, ["a note"])
 
 
@@ -156,7 +162,7 @@ def test_a_file_that_two_items_share_stays_until_the_last(workspace):
 
 def test_what_a_run_is_reading_cannot_be_deleted(workspace):
     item = workspace.keep("captions", "m", frame("x"), "c", "s")
-    workspace.enqueue("r1", "c", spec(item.hash), "t")
+    workspace.enqueue(spec(item.hash), "c", "t")
     with pytest.raises(CapbiasError, match="Cancel the run"):
         workspace.delete(item)
     silence(workspace, SILENCE + 1)
@@ -224,28 +230,28 @@ def test_the_folder_comes_from_the_environment(tmp_path, monkeypatch):
 
 def test_a_finished_run_is_never_queued_again(workspace):
     finished(workspace)
-    assert not workspace.enqueue("r1", "c", spec(), "other")
+    assert not workspace.enqueue(spec(), "c", "other")
     assert workspace.run("r1").status == "finished" and len(workspace.results()) == 1
 
 
 def test_a_run_under_way_is_not_queued_twice(workspace):
-    assert workspace.enqueue("r1", "c", spec(), "one") and not workspace.enqueue("r1", "c", spec(), "two")
+    assert workspace.enqueue(spec(), "c", "one") and not workspace.enqueue(spec(), "c", "two")
     assert not workspace.claim("r1", "two") and workspace.claim("r1", "one")
-    assert not workspace.enqueue("r1", "c", spec(), "two")
+    assert not workspace.enqueue(spec(), "c", "two")
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled", "died"])
 def test_a_run_that_ended_badly_can_be_repeated(workspace, status):
-    workspace.enqueue("r1", "c", spec(), "one")
+    workspace.enqueue(spec(), "c", "one")
     workspace.claim("r1", "one")
     assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
-    assert workspace.enqueue("r1", "c", spec(), "two")
+    assert workspace.enqueue(spec(), "c", "two")
     assert workspace.run("r1").status == "queued" and len(workspace.log_of("r1")) == 1
     assert workspace.claim("r1", "two") and not workspace.claim("r1", "one")
 
 
 def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
-    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.enqueue(spec(), "c", "t")
     workspace.claim("r1", "t")
     assert workspace.progress("r1", "t", 0.5, "half")
     assert workspace.end("r1", "cancelled", "cancelled")
@@ -260,11 +266,11 @@ def test_a_finished_run_cannot_be_ended(workspace):
 
 
 def test_a_run_taken_over_cannot_write(workspace):
-    workspace.enqueue("r1", "c", spec(), "old")
+    workspace.enqueue(spec(), "c", "old")
     workspace.claim("r1", "old")
     silence(workspace, SILENCE + 1)
     assert workspace.run("r1").status == "died"
-    assert workspace.enqueue("r1", "c", spec(), "new") and workspace.claim("r1", "new")
+    assert workspace.enqueue(spec(), "c", "new") and workspace.claim("r1", "new")
     assert not workspace.progress("r1", "old", 0.9, "late")
     assert not workspace.finish("r1", "old", [result(1.0)], {"model": b"old"}, [])
     assert not workspace.end("r1", "failed", "late", "old")
@@ -274,7 +280,7 @@ def test_a_run_taken_over_cannot_write(workspace):
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_silence_is_shown_as_death_and_a_beat_as_life(workspace, state):
-    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.enqueue(spec(), "c", "t")
     if state == "running":
         workspace.claim("r1", "t")
     assert workspace.run("r1").status == state
@@ -288,7 +294,7 @@ def test_silence_is_shown_as_death_and_a_beat_as_life(workspace, state):
 
 def test_runs_are_listed_newest_first_by_collection(workspace):
     for number in range(3):
-        workspace.enqueue(f"r{number}", "even" if number % 2 == 0 else "odd", spec(), "t")
+        workspace.enqueue(spec(run_id=f"r{number}"), "even" if number % 2 == 0 else "odd", "t")
     assert [run.run_id for run in workspace.runs()] == ["r2", "r1", "r0"]
     assert [run.run_id for run in workspace.runs("even")] == ["r2", "r0"]
 
@@ -306,7 +312,7 @@ def test_the_version_changes_with_what_pages_show(workspace):
 
 def test_finishing_is_one_transaction(workspace, monkeypatch):
     """Results are written before arrays; an array that cannot be written must take the results with it."""
-    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.enqueue(spec(), "c", "t")
     workspace.claim("r1", "t")
     with pytest.raises((sqlite3.Error, TypeError)):
         workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
@@ -326,10 +332,10 @@ def meanwhile(other: threading.Thread) -> None:
 
 def test_two_that_queue_at_the_same_moment_get_one_run(workspace, monkeypatch):
     second, answers = Workspace(workspace.folder), []
-    other = threading.Thread(target=lambda: answers.append(second.enqueue("r1", "c", spec(), "two")))
+    other = threading.Thread(target=lambda: answers.append(second.enqueue(spec(), "c", "two")))
     forget = Workspace._forget
     monkeypatch.setattr(Workspace, "_forget", lambda *given: (meanwhile(other), forget(*given)))
-    answers.append(workspace.enqueue("r1", "c", spec(), "one"))
+    answers.append(workspace.enqueue(spec(), "c", "one"))
     other.join(30)
     assert sorted(answers) == [False, True]
 
@@ -352,10 +358,10 @@ def keep_many(folder: str, who: str, ready, start) -> None:
     for number in range(15):
         workspace.keep("captions", f"{who} {number}", frame(f"{who} {number}", "same"), "c", "s")
         workspace.keep("captions", f"{who} shared {number}", frame(f"shared {number}"), "c", "s")
-        workspace.enqueue(f"{who}{number}", "c", spec(), who)
+        workspace.enqueue(spec(run_id=f"{who}{number}"), "c", who)
         workspace.claim(f"{who}{number}", who)
         workspace.finish(f"{who}{number}", who, [result(number, who)], {"model": bytes(1000)}, [])
-        workspace.enqueue(f"contested{number}", "c", spec(), who)
+        workspace.enqueue(spec(run_id=f"contested{number}"), "c", who)
         if workspace.claim(f"contested{number}", who):
             workspace.finish(f"contested{number}", who, [result(number, who)], {"model": who.encode()}, [])
 
@@ -396,7 +402,7 @@ def finish_slowly(folder: str, ready) -> None:
 
 
 def test_a_process_killed_while_it_finishes_leaves_nothing_half(workspace):
-    workspace.enqueue("r1", "c", spec(), "t")
+    workspace.enqueue(spec(), "c", "t")
     ready = PROCESSES.Semaphore(0)
     process = PROCESSES.Process(target=finish_slowly, args=(str(workspace.folder), ready))
     process.start()
