@@ -27,7 +27,8 @@ def _sentence_head(setup: Setup) -> Attacker:
 
 def _class_token_head(setup: Setup) -> Attacker:
     """LIC's: two layers on the state of the class token."""
-    from capbias_core.attackers.networks.frozen import BERT_PRE, FIRST, FrozenAttacker
+    from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker
+    from capbias_core.language.encoder import FIRST
 
     return FrozenAttacker(setup.model.path, setup.model.digest, setup.cache, FIRST, BERT_PRE, device=setup.device)
 
