@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.runs.mask_runs import MASKED, plan_masking
+from capbias_core.measures.mask import MASKED, plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
 from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, preview_import

@@ -258,7 +258,7 @@ def _own_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """
     names = {name_key(model): model for model in rows["model"]}
     own = measured[(measured["metric"] == METRIC) & measured["attribute"].isin(rows["attribute"].unique())]
-    own = own[own["alignment"].isin(["", CONSTANT]) & own["ci_low"].notna()]
+    own = own[own["alignment"].isin(["", CONSTANT]) & (own["condition"] == "") & own["ci_low"].notna()]
     own = own.assign(model=[names.get(name_key(model), "") for model in own["model"]])
     own = own[own["model"] != ""].sort_values("coverage", kind="stable")
     return own.drop_duplicates(["model", "encoder"])

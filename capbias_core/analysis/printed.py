@@ -40,7 +40,7 @@ OF_ONE_JUDGE = {"LIC": "imagecaptioner2_lic", "leakage_score": "imagecaptioner2_
 # The Gender Score paper's all: other images (the Karpathy test split), objects by a classifier, other captioners.
 OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR", "BA", "DPA")}
 
-# Why nothing stands beside: paper, what column says it, how the cell begins, and the reason.
+# Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
 NO_COUNTERPART = (
     ("dbac", "metric", "CV_", "it compares encoders: the Encoders page gives it of measured scores"),
     ("dbac", "condition", "verb_imbalance", "captions made up for it: known-answer makes such sets and measures them"),

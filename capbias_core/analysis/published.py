@@ -127,6 +127,8 @@ def _of_judge(own: dict) -> bool:
 
 def _meet(row: dict, own: dict) -> bool:
     """Whether a measured row is of the same object, alignment and photographs as a printed one, as far as that says."""
+    if own["condition"] not in ("", ORIGINAL):
+        return False
     if _of_judge(own):
         wanted = MASKED_BY.get(row["condition"])
         return wanted is not None and wanted in own["photographs"] and own["photographs"] != UNMASKED

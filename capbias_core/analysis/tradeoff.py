@@ -28,7 +28,7 @@ def measured_points(measured: pd.DataFrame) -> pd.DataFrame:
     measured: results (`measured_rows`). LIC of the encoder with most captioners, `lstm_bi` first among equals: the
     points of one line come from one encoder.
     """
-    usual = measured["alignment"].isin(["", CONSTANT]) & (measured["group"] == "")
+    usual = measured["alignment"].isin(["", CONSTANT]) & (measured["group"] == "") & (measured["condition"] == "")
     rows = measured[(measured["attribute"] == ATTRIBUTE) & usual]
     counts = rows[(rows["metric"] == "LIC") & rows["value"].notna()].groupby("encoder")["model"].nunique()
     if counts.empty:

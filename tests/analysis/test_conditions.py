@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +18,7 @@ from capbias_core.analysis.printed import printed_conditions
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.lic import held_out_from
+from capbias_core.measures.held_out import held_out_from
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
@@ -29,7 +28,6 @@ from capbias_core.present.conditions import (
     missing_line,
 )
 from capbias_core.runs.condition_runs import plan_conditions
-from capbias_core.runs.shared_images import WITHIN
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import (
     all_sets,
@@ -169,7 +167,7 @@ def test_naming_a_set_anew_keeps_what_was_measured(measured):
 def test_what_cannot_be_measured_is_said(measured):
     workspace, _ = measured
     found = plan_conditions(workspace, COLLECTION, "m", "gender", seeds=4)
-    assert {spec.family for spec in found.specs} == {"attack"}
+    assert {spec.measure for spec in found.specs} == {"attack"}
     assert len(found.lacking) == 3 and all("human captions" in line for line in found.lacking)
     for wrong in ({"captioner": "n"}, {"attribute": "age"}, {"metrics": ("bleu",)}):
         with pytest.raises(CapbiasError):
@@ -247,7 +245,7 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
         "attribution score has no value for original, person, both: no run has made maps of its captions.",
     ]
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
-    two_ways.enqueue(spec.run_id, COLLECTION, asdict(spec), "token")
+    two_ways.enqueue(spec, COLLECTION, "token")
     assert "under way" in missing_line(without_value(two_ways, found, sets, rows)[0])
     two_ways.end(spec.run_id, "failed", "Got nothing.")
     assert missing_line(without_value(two_ways, found, sets, rows)[0]) == (
@@ -494,7 +492,7 @@ def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_pat
         "segment": right_of([1] * 20 + [0] * 20),
         "object": right_of([1] * 15 + [0] * 5),
     }
-    monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec["model"]]})
+    monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
     assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
@@ -550,8 +548,8 @@ def uneven(tmp_path_factory):
 def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_same(uneven):
     """One run of the originals serves both sets of 120 images; the set of all 400 is compared as it is."""
     workspace, rows = uneven
-    (twin,) = [run for run in workspace.runs() if WITHIN in run.spec["options"]]
-    assert twin.spec["model"] == "m" and twin.run_id not in set(rows["run_id"])
+    (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
+    assert twin.spec.model == "m" and twin.run_id not in set(rows["run_id"])
     there, images = worth(workspace, twin.run_id)
     assert {int(image) for image in images} <= set(range(120))
     for condition in ("person", "both"):
@@ -581,7 +579,7 @@ def test_a_run_on_shared_images_says_so(uneven, capsys):
 
 def test_without_the_run_on_shared_images_no_difference_is_claimed(uneven):
     workspace, rows = uneven
-    (twin,) = [run for run in workspace.runs() if WITHIN in run.spec["options"]]
+    (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
     workspace.forget(twin.run_id)
     again = condition_rows(workspace, COLLECTION, "m", "gender").set_index("masked")
     home = ["--workspace", str(workspace.folder), "--collection", COLLECTION]
@@ -644,7 +642,7 @@ def test_ba_of_the_captions_alone_is_no_choice(compared):
     workspace, _ = compared
     with pytest.raises(CapbiasError, match="dba"):
         plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("ba",))
-    assert {spec.family for spec in plan_conditions(workspace, COLLECTION, "m", "gender", seeds=2).specs} == {
+    assert {spec.measure for spec in plan_conditions(workspace, COLLECTION, "m", "gender", seeds=2).specs} == {
         "attack",
         "dbac",
         "predictability",

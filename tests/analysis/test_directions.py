@@ -23,7 +23,8 @@ def row(model, metric, direction, value, low, high, **more) -> dict:
         "metric": metric,
         "encoder": "ngram",
         "direction": direction,
-        "condition": "with_references",
+        "condition": "",
+        "coverage": "with_references",
         "value": value,
         "spread": None,
         "spread_kind": "",
@@ -132,7 +133,7 @@ def test_the_page_opens_and_measures(tmp_path, monkeypatch):
     engine = engine_for(str(tmp_path))
     load_demo(engine.workspace)
     page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    page = page.switch_page("pages/6_Directions.py").run()
+    page = page.switch_page("pages/5_Directions.py").run()
     assert not page.exception
     page.button(key="measure_now").click().run()
     assert not page.exception

@@ -13,7 +13,6 @@ import pytest
 
 from capbias_core import attackers, cli
 from capbias_core.aggregate import Pair, Ranking
-from capbias_core.aggregate.consistency import agreement, alignment, variation
 from capbias_core.aggregate.sensitivity import (
     ABOVE,
     BELOW,
@@ -26,24 +25,24 @@ from capbias_core.aggregate.sensitivity import (
     sign,
     swaps,
 )
+from capbias_core.analysis.consistency import agreement, alignment, variation
 from capbias_core.analysis.encoders import (
     PRINTED,
     answering,
     like_named,
     measured_alike,
-    measures_of,
     plan_sweep,
     printed_scores,
     printed_variation,
     rows_of,
     sensitivity_alike,
     sensitivity_of,
+    series_of,
 )
 from capbias_core.analysis.read import comparisons
 from capbias_core.attackers import load_attacker, ngram
-from capbias_core.attackers.base import silent
 from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
-from capbias_core.cli.score import ordered
+from capbias_core.api import ordered
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.present.colour import GREY
@@ -67,7 +66,7 @@ from capbias_core.runs.demo import demo_request
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.types import RESULT_COLUMNS, silent
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
@@ -86,6 +85,8 @@ def row(model, encoder, value, low=NAN, high=NAN, **more) -> dict:
         "encoder": encoder,
         "direction": "",
         "condition": "",
+        "coverage": "",
+        "alignment": "",
         "value": value,
         "spread": None,
         "spread_kind": "",
@@ -235,17 +236,17 @@ def test_captioners_match_by_name_whatever_the_case(published):
     assert set(like_named(rows, ["Att2In", "my own"])["model"]) == {"Att2In"}
 
 
-def test_measures_with_lic_and_dbac_first_and_the_fullest_condition_before_others():
+def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others():
     rows = frame(
         row("m", "a", 1, metric="LIC_M"),
-        row("m", "a", 1, condition="with_references"),
+        row("m", "a", 1, coverage="with_references"),
         row("m", "a", 1),
         row("k", "a", 1),
         row("m", "a", 1, metric="DBAC", direction="A->T"),
         row("m", "", 1, metric="ratio"),
         row("m", "a", 1, metric="DBAC", direction="T->A"),
     )
-    assert measures_of(rows) == [
+    assert series_of(rows) == [
         ("LIC", "", ""),
         ("LIC", "", "with_references"),
         ("DBAC", "T->A", ""),
@@ -455,7 +456,7 @@ def texts(page) -> str:
 
 
 def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monkeypatch):
-    shown = page.run().switch_page("pages/10_Encoders.py").run()
+    shown = page.run().switch_page("pages/6_Encoders.py").run()
     assert not shown.exception and "The sign of LIC changes with the encoder for" in texts(shown)
     table = next(item.value for item in shown.dataframe if "encoders" in item.value and "captioner" in item.value)
     assert list(table.columns) == ["captioner", "encoders", "ngram", second] and len(table) == 3
@@ -480,7 +481,7 @@ def test_a_comparison_starts_with_the_captions_of_photographs_as_they_are(page, 
     assert originals(sets) == own and {item.name for item in sets} > set(own)
     masked = [item for item in sets if item.name not in own]
     assert originals(masked) == [item.name for item in masked]
-    for place, key in (("pages/10_Encoders.py", "sweep_sets"), ("pages/2_Scores.py", "sets")):
+    for place, key in (("pages/6_Encoders.py", "sweep_sets"), ("pages/2_Scores.py", "sets")):
         box = page.run().switch_page(place).run().multiselect(key=key)
         assert box.value == own and set(box.options) == {item.name for item in sets}
 
@@ -510,7 +511,7 @@ def test_the_page_opens_where_nothing_is_loaded(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
     shown = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    shown = shown.switch_page("pages/10_Encoders.py").run()
+    shown = shown.switch_page("pages/6_Encoders.py").run()
     assert not shown.exception and "13 of 13 captioners" in texts(shown)
 
 

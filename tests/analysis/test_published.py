@@ -13,11 +13,11 @@ from capbias_core.analysis.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary,
 from capbias_core.analysis.printed import UNNAMED, as_measured, no_counterpart
 from capbias_core.analysis.published import PAPERS, beside_measured, measured_rows, of_originals
 from capbias_core.load.published import published_results
-from capbias_core.metrics import METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.published import HOLDS, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
-from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import suggested_details
@@ -120,10 +120,10 @@ def test_another_attribute_metric_condition_or_direction_is_not_the_same_thing(p
 
 
 def test_a_part_of_the_images_is_shown_and_decides_nothing_and_all_images_come_first(published):
-    part = {"condition": "with_references", "value": 42.0}
+    part = {"coverage": "with_references", "value": 42.0}
     assert only(beside_measured(sat(published), measured(part)))["holds"] == "part of the images, decides nothing"
     whole = only(beside_measured(sat(published), measured(part, {"encoder": "ngram"})))
-    assert whole["measured_condition"] == "with_references", "the printed encoder comes before other images"
+    assert whole["measured_coverage"] == "with_references", "the printed encoder comes before other images"
     assert only(beside_measured(sat(published), measured(part, {})))["holds"] == "yes"
 
 
@@ -188,7 +188,7 @@ def test_race_of_dbac_has_three_values_and_decides_nothing(published):
     rows = table_of(published, "dbac", "13", model="sat", encoder="lstm")
     own = {"attribute": "race", "metric": "DBAC", "direction": "T->A", "encoder": "lstm", "scale": 1.0}
     assert only(beside_measured(rows, measured(own)))["holds"] == "another alignment, decides nothing"
-    whole = measured(own | {"condition": "contextual_glove"})
+    whole = measured(own | {"alignment": "contextual_glove"})
     assert only(beside_measured(rows, whole))["holds"] == "another protocol, decides nothing"
     gender = table_of(published, "dbac", "10", model="sat", encoder="lstm")
     assert only(beside_measured(gender, whole.assign(attribute="gender")))["holds"] in ("yes", "no")
@@ -403,10 +403,10 @@ def test_another_encoder_or_attribute_decides_no_claim(published):
     assert own_verdict(published, "All amplify gender", lic(above, encoder="ngram")).measured == OPEN
     assert own_verdict(published, "All amplify gender", lic(above, attribute="race")).measured == OPEN
     assert own_verdict(published, "All amplify racial", lic(above, attribute="race")).measured == AGREE
-    part = own_verdict(published, "All amplify gender", lic(above, condition="with_references"))
+    part = own_verdict(published, "All amplify gender", lic(above, coverage="with_references"))
     assert part.measured == AGREE and part.measured_reason.endswith("(images with references)")
     assert own_verdict(published, "All amplify gender", lic(above, condition="masked_person")).measured == OPEN
-    below = lic(dict.fromkeys(NAMES, (-3.0, -1.0)), condition="with_references")
+    below = lic(dict.fromkeys(NAMES, (-3.0, -1.0)), coverage="with_references")
     both = own_verdict(published, "All amplify gender", pd.concat([below, lic(above)]))
     assert both.measured == AGREE and "images with references" not in both.measured_reason, "all images come first"
 
@@ -489,7 +489,7 @@ def home(tmp_path_factory) -> Path:
 
 def test_most_seeds_count_and_merged_masks_do_not(home):
     rows = measured_rows(Workspace(home), "demo")
-    assert not rows.duplicated(["model", "metric", "condition", "encoder"]).any()
+    assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()
     by_metric = rows.set_index("metric")["seeds"]
     assert by_metric["LIC"] == 3 and by_metric["ratio"] == 0
     assert measured_rows(Workspace(home), "no such collection").empty

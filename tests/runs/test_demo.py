@@ -266,7 +266,7 @@ def test_what_is_loaded_and_measured_first(made, tmp_path):
         "both": "amplifier_masked_both",
     }
     specs = ingest.demo_runs(workspace)
-    assert {spec.model for spec in specs if spec.family == "attack"} == set(made.captioners)
+    assert {spec.model for spec in specs if spec.measure == "lic"} == set(made.captioners)
     assert len({spec.run_id for spec in specs}) == len(specs)
 
 

@@ -108,7 +108,7 @@ def test_captions_that_say_nothing_give_chance(workspace):
     results = results_of(workspace, replace(request, seeds=2))
     expected = {"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}
     assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(expected, abs=0.01)
-    assert results["condition"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
+    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
 
 
 def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
@@ -724,14 +724,14 @@ def test_ratio_and_error_are_those_of_the_paper(gender, model):
 
 
 def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
-    found = {model: value_of(gender, model=model, metric="LIC_M", condition="") for model in MODELS}
+    found = {model: value_of(gender, model=model, metric="LIC_M", coverage="") for model in MODELS}
     assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
     assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
 
 
 def test_sizes_are_those_of_the_paper(gender):
     rows = gender[gender["metric"] == "LIC_M"]
-    assert rows[rows["condition"] == ""]["method"].str.startswith("5966/662 balanced images").all()
+    assert rows[rows["coverage"] == ""]["method"].str.startswith("5966/662 balanced images").all()
     # 788 women with references: 158 of each value in test.
     assert rows[rows["coverage"] == "with_references"]["method"].str.startswith("1260/316 balanced images").all()
 
