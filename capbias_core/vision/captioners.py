@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import torch
@@ -278,9 +279,11 @@ def _model(path: str, device: torch.device):
     import transformers
 
     kind = torch.float32 if device.type == "cpu" else "auto"
-    model, loaded = transformers.AutoModelForImageTextToText.from_pretrained(
+    # With output_loading_info it gives a pair, which its types do not say.
+    found: Any = transformers.AutoModelForImageTextToText.from_pretrained(
         path, local_files_only=True, trust_remote_code=False, dtype=kind, output_loading_info=True
     )
+    model, loaded = found
     # What is missing would be filled by chance.
     missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in NEVER_SAID))
     if missing:

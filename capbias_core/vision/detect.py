@@ -61,9 +61,10 @@ class Detector:
 
     def _found(self, pixels: Sequence[np.ndarray]) -> list:
         reversed_colours = [np.ascontiguousarray(own[..., ::-1]) for own in pixels]  # ultralytics reads BGR
-        return self._model.predict(
+        found = self._model.predict(
             reversed_colours, conf=FLOOR, max_det=MOST_BOXES, rect=False, verbose=False, save=False, **self._how
         )
+        return list(found)
 
 
 def _frame(found) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,8 +51,10 @@ class StackedConvolution(nn.Module):
         return found.unflatten(1, (seeds, -1)).transpose(0, 1)
 
 
-class Eyes(nn.Module):
+class ImageEncoder(nn.Module):
     """Convolutions with ReLU, each but the last halving the sides. channels: after each of them."""
+
+    layers: Any
 
     def __init__(self, channels: Sequence[int]):
         super().__init__()

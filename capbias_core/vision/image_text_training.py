@@ -179,7 +179,7 @@ class Rows:
         self.targets = self._filled(targets)
         self.present = self._filled([np.ones(len(own)) for own in rows]).bool()
         self.images = torch.from_numpy(corpus.image).to(device)
-        self.vectors = self.ids = None
+        self.ids: Tensor | None = None
         if corpus.vectors is not None:
             self.vectors = torch.from_numpy(corpus.vectors).to(device)
             return
@@ -200,12 +200,12 @@ class Rows:
         lengths = self._filled([own.lengths for own in encoded]).clamp(min=1)
         return torch.from_numpy(ids).to(self.device), lengths
 
-    def read(self, network: PairNetwork, places: Tensor, dropout=keep_all) -> Tensor:
+    def read(self, network: nn.Module, places: Tensor, dropout=keep_all) -> Tensor:
         """(S, B, C) logits of the captions at places (S, B)."""
         seeds = torch.arange(len(places), device=self.device)[:, None]
         rows = self.rows[seeds, places]
         sight = self.sight[self.images[rows]]
-        if self.vectors is not None:
+        if self.ids is None:
             return network(sight, self.vectors[rows], None, dropout)
         lengths = self.lengths[seeds, places]
         return network(sight, self.ids[seeds, places, : int(lengths.max())], lengths, dropout)
@@ -220,7 +220,7 @@ class PairProgram(SeedsProgram):
         words = [fit.vocabulary for fit in fits]
         self.counts = [len(fit.kept[0]) for fit in fits]
         self.kept, self.aside = (
-            Rows(corpus, sight, words, *zip(*own, strict=True), device)
+            Rows(corpus, sight, words, [rows for rows, _ in own], [targets for _, targets in own], device)
             for own in ([fit.kept for fit in fits], [fit.aside for fit in fits])
         )
         self.rngs = [fit.rng(ORDER) for fit in fits]

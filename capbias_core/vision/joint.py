@@ -18,30 +18,30 @@ from capbias_core.attackers.networks.batches import training_vocabulary
 from capbias_core.attackers.networks.recurrent import lstm_bi
 from capbias_core.attackers.networks.stacked import Head, Network, keep_all
 from capbias_core.attackers.networks.training import NetworkAttacker
-from capbias_core.vision.image_encoders import Eyes
+from capbias_core.vision.image_encoders import ImageEncoder
 from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 
 LEAK = 0.01
 
 
 class JointNetwork(PairNetwork):
-    """See the module's text. eyes: None where vectors of pictures are given. text: None where vectors of captions are.
+    """See the module's text. image_encoder: None where vectors of pictures are given. text: None where vectors of captions are.
 
     widths: of what stands for a picture and for a caption.
     """
 
-    def __init__(self, eyes: Eyes | None, text: Network | None, widths: tuple[int, int], hidden: int, n_values: int):
+    def __init__(self, image_encoder: ImageEncoder | None, text: Network | None, widths: tuple[int, int], hidden: int, n_values: int):
         super().__init__()
-        self.eyes, self.text = eyes, text
+        self.image_encoder, self.text = image_encoder, text
         self.head = Head((sum(widths), hidden, n_values), LEAK)
 
     def forward(self, sight: Tensor, text: Tensor, lengths: Tensor | None, dropout=keep_all) -> Tensor:
-        seen = self.eyes(sight).mean(dim=2) if self.eyes else sight
+        seen = self.image_encoder(sight).mean(dim=2) if self.image_encoder else sight
         read = self.text(text, lengths, dropout) if self.text else text
         return self.head(torch.cat([seen, read], dim=-1))
 
     def floats_a_pair(self, size: int, words: int) -> int:
-        looked = self.eyes.floats_a_picture(size) if self.eyes else size
+        looked = self.image_encoder.floats_a_picture(size) if self.image_encoder else size
         return looked + (words * self.text.floats_a_token() if self.text else 0)
 
 
@@ -57,13 +57,13 @@ class JointJudge(PairReader):
         return training_vocabulary(captions)
 
     def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> JointNetwork:
-        eyes, text = None, None
+        image_encoder, text = None, None
         widths = [corpus.sight.shape[1], corpus.vectors.shape[1] if corpus.vectors is not None else 0]
         if corpus.sight.ndim == 4:
-            eyes = Eyes(self.channels)
-            widths[0] = eyes.width
+            image_encoder = ImageEncoder(self.channels)
+            widths[0] = image_encoder.width
         if corpus.vectors is None:
             text = self.text.network(len(vocabulary) + 1, n_values)
             widths[1] = text.head.layers[0].weight.shape[2]
-            text.head = nn.Identity()
-        return JointNetwork(eyes, text, tuple(widths), self.hidden, n_values)
+            text.head = nn.Identity()  # pyright: ignore[reportAttributeAccessIssue]: the joint head reads instead
+        return JointNetwork(image_encoder, text, tuple(widths), self.hidden, n_values)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from capbias_core.attackers.networks.batches import PAD, UNKNOWN, training_vocabulary
 from capbias_core.attackers.networks.stacked import Network, StackedLinear, keep_all
-from capbias_core.vision.image_encoders import Eyes, begin_as_he
+from capbias_core.vision.image_encoders import ImageEncoder, begin_as_he
 from capbias_core.vision.image_text_training import PairCorpus, PairNetwork, PairReader
 
 FIRST_ANSWER = UNKNOWN + 1
@@ -35,10 +35,12 @@ class JudgeNetwork(Network, PairNetwork):
         self.shown, self.attended = StackedLinear(size, judge.embedding), StackedLinear(seen, judge.embedding)
         self.answer = StackedLinear(judge.embedding, words)
         begin_as_he(self)
-        self.eyes = Eyes(judge.channels)
+        self.image_encoder = ImageEncoder(judge.channels)
 
-    def forward(self, sight: Tensor, text: Tensor, lengths: Tensor | None, dropout=keep_all) -> Tensor:
-        places = self.eyes(sight)  # (S, B, L, seen)
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]: a pair's, not a caption's
+        self, sight: Tensor, text: Tensor, lengths: Tensor, dropout=keep_all
+    ) -> Tensor:
+        places = self.image_encoder(sight)  # (S, B, L, seen)
         known = self.of_place(places)
         state, cell = torch.tanh(self.begin(places.mean(dim=2))).chunk(2, dim=-1)
         words = self.embed(text)  # (S, B, T, E)
@@ -69,8 +71,8 @@ class JudgeNetwork(Network, PairNetwork):
 
     def floats_a_pair(self, size: int, words: int) -> int:
         hidden, seen = self.of_place.weight.shape[1:]
-        a_step = self.eyes.places(size) * (3 * hidden + 2 * seen) + 30 * hidden
-        return self.eyes.floats_a_picture(size) + 2 * words * a_step
+        a_step = self.image_encoder.places(size) * (3 * hidden + 2 * seen) + 30 * hidden
+        return self.image_encoder.floats_a_picture(size) + 2 * words * a_step
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
         found = json.loads(outline)
     except (ValueError, RecursionError):
         found = None
-    if fault := outline_fault(found, height, width):
+    fault = outline_fault(found, height, width)
+    if fault or not isinstance(found, list | dict):
         raise CapbiasError(
             fault,
             "an outline drawn on this very photograph, as COCO's instances have it",
@@ -145,7 +146,8 @@ def region(
         return box_mask(person_box, *size)
     for given in needs[condition]:
         _check_size(given, size)
-    return part_of(person_mask, fraction) if condition == "part" else np.logical_or.reduce(needs[condition])
+    found = np.logical_or.reduce(needs[condition])
+    return part_of(found, fraction) if condition == "part" else found
 
 
 def _check_size(found: np.ndarray, size: tuple[int, int]) -> None:

@@ -39,7 +39,7 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
     todo = [spec for spec in specs if not under_way(known.get(spec.run_id))]
     for run in known.values():
         if run.status in ("failed", "died"):
-            note(f"⚠ {run.spec.model} ({MEASURES[run.spec['family']].title}) {run.status}: {run.message}")
+            note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
         note(state_of(known, len(specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
