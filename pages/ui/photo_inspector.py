@@ -350,12 +350,12 @@ def _what_scores(judge, image: str) -> None:
     by = f"Bias score: the probability that {ATTACKER} attackers give their guess of the labelled value"
     if own.empty:
         note(
-            f"{by}: the mean of all that were trained on the captions of {scores.run.spec['model']}, since this image "
+            f"{by}: the mean of all that were trained on the captions of {scores.run.spec.model}, since this image "
             "has no label."
         )
         return
     label = scores.attribute.values[int(own.iloc[0]["label"])]
     note(
-        f"Labelled {label}. {by}; trained on the captions of {scores.run.spec['model']} without this image, and the "
+        f"Labelled {label}. {by}; trained on the captions of {scores.run.spec.model} without this image, and the "
         "same for every condition."
     )
