@@ -14,7 +14,7 @@ COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-plat
   --custom-compile-command "make lock" $(UPGRADE)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: help app install check test slow format lint types wheel lock demo
+.PHONY: help app install check test slow format lint types wheel lock demo docs
 
 help:
 	@echo "make app     install everything and open the dashboard (PORT=8501)"
@@ -25,6 +25,7 @@ help:
 	@echo "make wheel   build the wheel into dist/"
 	@echo "make lock    pin what pyproject.toml names (UPGRADE=--upgrade for the newest)"
 	@echo "make demo    make the demo data anew"
+	@echo "make docs    write docs/metrics.md from the measures"
 
 # The page opens at once; where the workspace is empty it then loads the demo and measures it.
 app: $(VENV)/installed
@@ -59,6 +60,9 @@ wheel: $(VENV)/tools
 
 demo: $(VENV)/installed
 	$(BIN)/python -m scripts.demo assets/demo
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python -m scripts.make_docs
 
 lock: $(VENV)/tools
 	$(COMPILE) --group build -o requirements-build.txt
