@@ -3,45 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from capbias_core.attributes import attribute_files, read_attribute
+from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.present.attribute import attribute_lines, examples_table, trial_row, words_text
 from capbias_core.present.table import to_text
 from capbias_core.types import Attribute
-from capbias_core.workspace.custom_attributes import check, trials
+from capbias_core.workspace.custom_attributes import check as check_text
+from capbias_core.workspace.custom_attributes import trials
 
-EXAMPLE = """\
-  python -m capbias_core attributes
-  python -m capbias_core attributes gender > "my gender.toml"
-  python -m capbias_core attributes --check "my gender.toml" --collection "my captions"
+app = command(
+    "attributes",
+    """\
+  capbias attributes
+  capbias attributes gender > "my gender.toml"
+  capbias attributes --check "my gender.toml" --collection "my captions"
 
-A TOML file in the folder `attributes` of the workspace is known by its name, beside those that ship with capbias."""
+A TOML file in the folder `attributes` of the workspace is known by its name, beside those that ship with capbias.""",
+)
 
 
-def attributes(args) -> int:
+@app.default
+def attributes(
+    name: Annotated[str | None, Parameter(help="print this one's TOML file", group=INPUTS)] = None,
+    /,
+    *,
+    check: Annotated[str | None, flag("a TOML file: what it holds, or what is wrong with it", "FILE", INPUTS)] = None,
+    collection: Annotated[str | None, flag("with --check: try it on these kept captions", "NAME", INPUTS)] = None,
+    workspace: WorkspaceFlag = None,
+) -> int:
     """List what is known; print one file as it is; or check a file, and try it on the captions of a collection."""
-    if args.name and args.check:
+    if name and check:
         raise CapbiasError("NAME with --check", "one or the other", "Leave one out.")
-    if args.collection and not args.check:
+    if collection and not check:
         raise CapbiasError("--collection without --check", "a file to try on its captions", "Add --check FILE.")
-    if args.check:
-        return _check(args)
-    files = attribute_files(own_folder(args))
+    if check:
+        return _check(check, collection, workspace)
+    files = attribute_files(own_folder(workspace))
     for one in files:
         if one.fault:
             say(f"warning: left out: {one.fault}")
     known = {one.name: one for one in files if one.attribute}
-    if not args.name:
-        print(to_text(pd.DataFrame([_row(one) for one in known.values()])), end="")
+    if not name:
+        show(to_text(pd.DataFrame([_row(one) for one in known.values()])).rstrip("\n"))
         return DONE
-    if args.name not in known:
-        raise unknown_name("attribute", args.name, known)
-    show(known[args.name].path.read_text(encoding="utf-8").rstrip("\n"))
+    if name not in known:
+        raise unknown_name("attribute", name, known)
+    show(known[name].path.read_text(encoding="utf-8").rstrip("\n"))
     return DONE
 
 
@@ -56,32 +71,25 @@ def _row(one) -> dict[str, str]:
     }
 
 
-def _check(args) -> int:
-    attribute = read_attribute(Path(args.check))
+def _check(file: str, collection: str | None, folder: str | None) -> int:
+    attribute = read_attribute(Path(file))
     show(to_text(pd.DataFrame(attribute_lines(attribute), columns=["", ""])).strip("\n"))
     try:
-        check(Path(args.check).read_text(encoding="utf-8"))
+        check_text(Path(file).read_text(encoding="utf-8"))
     except CapbiasError as error:
         say(f"note: it can be used as a file, and cannot be kept in a workspace: {error}")
-    if args.collection:
-        _try(args, attribute)
+    if collection:
+        _try(attribute, collection, folder)
     return DONE
 
 
-def _try(args, attribute: Attribute) -> None:
+def _try(attribute: Attribute, name: str, folder: str | None) -> None:
     """What its words find in the captions of a collection."""
-    with opened(args) as workspace:
-        collection = known_collection(workspace, args.collection)
+    with opened(folder) as workspace:
+        collection = known_collection(workspace, name)
         found = [(item, trial) for item, trial in trials(workspace, attribute) if item.collection == collection]
     for item, trial in found:
         show(f"\n{item.kind} {item.name}: words found: {words_text(trial)}")
         show(to_text(pd.DataFrame([trial_row(trial)])).rstrip("\n"))
         if trial.examples:
             show(to_text(examples_table(trial)).rstrip("\n"))
-
-
-def add_arguments(command) -> None:
-    """The options of the command."""
-    command.add_argument("name", metavar="NAME", nargs="?", help="print this one's TOML file")
-    command.add_argument("--check", metavar="FILE", help="a TOML file: what it holds, or what is wrong with it")
-    command.add_argument("--collection", metavar="NAME", help="with --check: try it on these kept captions")

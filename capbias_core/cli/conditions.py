@@ -2,68 +2,115 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import pandas as pd
 
 from capbias_core.analysis.conditions import COLUMNS, condition_rows
-from capbias_core.attackers import attacker_entry
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.flags import (
+    INPUTS,
+    WHAT,
+    Flags,
+    OutputFlag,
+    SeedsFlag,
+    WorkspaceFlag,
+    choices_of,
+    command,
+    drawn,
+    flag,
+    given,
+)
 from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.runs.condition_runs import ASKED, plan_conditions
+from capbias_core.measures.options import Attacked
+from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
+from capbias_core.workspace.store import Workspace
 
-EXAMPLE = """\
-  python -m capbias_core import sat_masked_person.json --kind captions --captioner sat --condition person
-  python -m capbias_core conditions --collection "my captions" --captioner sat --attribute gender race
+app = command(
+    "conditions",
+    """\
+  capbias import sat_masked_person.json --kind captions --captioner sat --condition person
+  capbias conditions --collection "my captions" --captioner sat --attribute gender race
 
-One row a metric and condition. masked: what was masked on the photographs; model: the set whose value it is.
+One row per metric and condition. masked: what was masked on the photographs; model: the set whose value it is.
 to_original: the value minus that on the originals, paired over the images that both have; original_there: the
 originals' value on those; to_neutral: the value minus the metric's neutral point (chance, for LIC_M); differences with
 their 95% interval (_low, _high). dba gives DBA_G, which is BA→ from T to A. What is not measured yet is measured
-first."""
+first.""",
+)
+Training = choices_of(Attacked, "attacker", "device", "deterministic", group=ATTACKER_FLAGS)
+NO_TRAINING = Training()
 
 
-def add_arguments(command) -> None:
-    """The options of `conditions`."""
-    command.add_argument("--collection", required=True, metavar="NAME")
-    several = "captioners (default: all with captions under two conditions or more)"
-    command.add_argument("--captioner", nargs="+", metavar="NAME", help=several)
-    command.add_argument("--attribute", nargs="+", required=True, metavar="NAME", help="protected attributes")
-    asked = f"one or more of: {', '.join(ASKED)} (default: all that the collection allows)"
-    command.add_argument("--metric", nargs="+", metavar="NAME", default=ASKED, help=asked)
-    command.add_argument("--references", metavar="NAME", default="", help="human captions (default: the first)")
-    sets = "of several sets of one captioner and condition, those to measure (default: the newest; it is said which)"
-    command.add_argument("--set", nargs="+", metavar="NAME", default=(), help=sets)
-    command.add_argument("--measured", action="store_true", help="print what is measured already, and run nothing")
-    command.add_argument("--output", metavar="FILE", help="where to write the CSV (default: stdout)")
-
-
-def conditions(args) -> int:
-    """Measure what is missing, then print the rows."""
-    output = checked_output(args.output)
-    with opened(args) as workspace:
-        collection = known_collection(workspace, args.collection)
-        captioners = args.captioner or _masked(workspace, collection)
-        for captioner in captioners:
-            for line in taken_of_several(workspace, collection, captioner, args.set):
-                say(f"note: of several sets of {captioner}, {line}; choose with --set")
-        code = DONE if args.measured else _measure(workspace, collection, captioners, args)
-        attacker = attacker_entry(args.attacker).name
-        found = [
-            condition_rows(workspace, collection, captioner, attribute, attacker, args.set)
-            for captioner in captioners
-            for attribute in args.attribute
-        ]
-    frame = pd.concat(found, ignore_index=True)
+@app.default
+def conditions(
+    *,
+    collection: Annotated[str, flag("the collection", "NAME", INPUTS)],
+    captioner: Annotated[
+        list[str] | None, flag("captioners (default: all with captions under two conditions or more)", "NAME", INPUTS)
+    ] = None,
+    attribute: Annotated[list[str], flag("protected attributes", "NAME", INPUTS)],
+    references: Annotated[str, flag("human captions (default: the first)", "NAME", INPUTS)] = "",
+    set: Annotated[
+        list[str] | None,
+        flag(
+            "of several sets of one captioner and condition, those to measure (default: the newest; it is said which)",
+            "NAME",
+            INPUTS,
+        ),
+    ] = None,
+    workspace: WorkspaceFlag = None,
+    metric: Annotated[
+        list[str] | None,
+        flag(f"one or more of: {', '.join(AGAINST_CONDITION)} (default: all that the collection allows)", "NAME", WHAT),
+    ] = None,
+    measured: Annotated[bool, flag("print what is measured already, and run nothing", group=WHAT)] = False,
+    training: Annotated[Training, Flags] = NO_TRAINING,
+    seeds: SeedsFlag = None,
+    output: OutputFlag = None,
+) -> int:
+    """Put a captioner's metrics against what was masked on the photographs, as CSV."""
+    path, chosen, sets = checked_output(output), given(training, Attacked), tuple(set or ())
+    attacker = chosen.pop("attacker", DEFAULT_ATTACKER)
+    with opened(workspace) as place:
+        known_collection(place, collection)
+        captioners = captioner or _masked(place, collection)
+        for name in captioners:
+            for line in taken_of_several(place, collection, name, sets):
+                say(f"note: of several sets of {name}, {line}; choose with --set")
+        pairs = [(name, own) for name in captioners for own in attribute]
+        code = DONE
+        if not measured:
+            specs = {}
+            for name, own in pairs:
+                asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), references, chosen, sets)
+                found = plan_conditions(place, collection, name, own, *asked)
+                specs |= {spec.run_id: spec for spec in found.specs}
+                for line in found.lacking:
+                    say(f"note: {line}")
+            code = outcome(run_all(place, list(specs.values()), collection))
+        judge = attacker_entry(attacker).name
+        frame = pd.concat(
+            [condition_rows(place, collection, name, own, judge, sets) for name, own in pairs], ignore_index=True
+        )
     if len(frame):
-        write_output(frame[list(COLUMNS)].to_csv(index=False, lineterminator="\n"), output)
-    else:
-        say("nothing is measured yet; leave --measured out to measure it")
-    return code
+        write_output(frame[list(COLUMNS)].to_csv(index=False, lineterminator="\n"), path)
+        return code
+    if code != DONE:
+        return code
+    raise CapbiasError(
+        "no number that is measured already" if measured else "no number",
+        "sets of a captioner with labels, measured under two conditions",
+        "Leave --measured out to measure it." if measured else "See above what is missing.",
+    )
 
 
-def _masked(workspace, collection: str) -> list[str]:
+def _masked(workspace: Workspace, collection: str) -> list[str]:
     found = [name for name, sets in condition_sets(workspace, collection).items() if len(sets) > 1]
     if not found:
         raise CapbiasError(
@@ -72,25 +119,3 @@ def _masked(workspace, collection: str) -> list[str]:
             "Import them with --captioner NAME --condition NAME.",
         )
     return found
-
-
-def _measure(workspace, collection: str, captioners: list[str], args) -> int:
-    specs = {}
-    for captioner in captioners:
-        for attribute in args.attribute:
-            found = plan_conditions(
-                workspace,
-                collection,
-                captioner,
-                attribute,
-                args.attacker,
-                args.seeds,
-                args.metric,
-                args.references,
-                {"device": args.device},
-                args.set,
-            )
-            specs |= {spec.run_id: spec for spec in found.specs}
-            for line in found.lacking:
-                say(f"note: {line}")
-    return outcome(run_all(workspace, list(specs.values()), collection))

@@ -3,66 +3,143 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Annotated
 
 from capbias_core.analysis.caption_filters import caption_rows
 from capbias_core.analysis.edits import edit_effect, scored_image, scored_text, strongest_words
-from capbias_core.analysis.encoder_view import plan_reading, reading
+from capbias_core.analysis.encoder_view import encoder_view, plan_encoder_view
 from capbias_core.analysis.read import caption_scores, stored_attackers, words_table
-from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.attackers.device import DETERMINISTIC
+from capbias_core.api import Asked
+from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
-from capbias_core.cli.inputs import inputs
+from capbias_core.cli.flags import ANSWER, WHAT, Flags, Positive, choices_of, command, flag, given
+from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
-from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import normalise_image_id
+from capbias_core.measures.options import Attacked
 from capbias_core.present.attention import attention_data, attention_text
 from capbias_core.present.table import caption_text, corpus_text, edit_text
-from capbias_core.runs.plan import plan
-from capbias_core.workspace.labels import attribute_from, labels_for
+from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.workspace.labels import labels_for
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace
 
+FORMATS = ("table", "json")
 
-def explain(args) -> int:
-    """Words and contributions: of a whole set, of an image, of any caption, or of edits."""
-    edits = _edits(args)
-    with inputs(args, ["error"]) as (workspace, request):
-        if len(request.captions) != 1:
-            raise CapbiasError(f"{len(request.captions)} caption sets", "one", "Name one after --captions.")
-        specs = [spec for spec in plan(workspace, replace(request, words=True)) if spec.family == "captions"]
-        _check_image(args.image, workspace, specs[0])
+app = command(
+    "explain",
+    """\
+  capbias explain --captions sat.json --labels attributes.csv --attribute gender --top 20
+  capbias explain --captions sat.json --labels attributes.csv --attribute gender \\
+    --words "man -> person" "umbrella -> bat | ball"
+  capbias explain --captions sat.json --labels attributes.csv --attribute gender --image 785 \\
+    --attacker minilm --attention --layer 4 --head 2
+
+Every caption is scored by an attacker that did not train on its image; what the words add sums, with the intercept,
+to the logit.""",
+)
+Training = choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)
+NO_TRAINING = Training()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: of the whole set, of one image or of any caption."""
+
+    image: Annotated[str | None, flag("the words of one image's caption", "ID", WHAT)] = None
+    text: Annotated[str | None, flag("the words of any caption", "CAPTION", WHAT, allow_leading_hyphen=True)] = None
+    words: Annotated[list[str] | None, flag('edits of the whole set, such as "man -> person"', "EDIT", WHAT)] = None
+    attention: Annotated[
+        bool,
+        flag(
+            "with --image and a Transformer or pretrained encoder: one trains on the other images and reads this one's "
+            "captions; what each word reads of each",
+            group=WHAT,
+        ),
+    ] = False
+    layer: Annotated[
+        Positive | None,
+        flag("the layer shown by --attention, from 1 (default: the reproducibility paper's, or the last)", "N", WHAT),
+    ] = None
+    head: Annotated[
+        Positive | None,
+        flag("the head shown by --attention, from 1 (default: the reproducibility paper's, or the last)", "N", WHAT),
+    ] = None
+    top: Annotated[Positive, flag("words each way (default: 20)", "N", ANSWER)] = 20
+    min_count: Annotated[Positive, flag("captions with the word, at least (default: 20)", "N", ANSWER)] = 20
+    format: Annotated[str, flag("json has every digit (default: table)", "|".join(FORMATS), ANSWER)] = "table"
+
+
+NOTHING_MORE = Question()
+
+
+@app.default
+def explain(
+    *,
+    flags: Annotated[InputFlags, Flags],
+    question: Annotated[Question, Flags] = NOTHING_MORE,
+    training: Annotated[Training, Flags] = NO_TRAINING,
+) -> int:
+    """Show which words carry the bias, and what edits do."""
+    chosen = given(training, Attacked)
+    attacker = chosen.get("attacker", DEFAULT_ATTACKER)
+    edits = _edits(question, attacker)
+    with inputs(flags) as (workspace, kept):
+        if len(kept.captions) != 1:
+            raise CapbiasError(f"{len(kept.captions)} caption sets", "one", "Name one after --captions.")
+        asked = Asked(("error",), (attacker,), 1, {name: own for name, own in chosen.items() if name != "attacker"})
+        specs = [spec for spec in plan(workspace, asked.of(kept, words=True)) if spec.measure == PER_CAPTION][:1]
+        image = None if question.image is None else _image_id(question.image)
+        _check_image(image, workspace, specs[0])
         _check_words(edits, workspace, specs[0])
-        if args.attention:
-            options = {"device": args.device, DETERMINISTIC: args.deterministic}
-            specs = [plan_reading(workspace, specs[0], args.attacker, [args.image], options)]
-        rows = run_all(workspace, specs, request.collection)
+        if question.attention:
+            specs = [plan_encoder_view(workspace, specs[0], attacker, [image], chosen)]
+        rows = run_all(workspace, specs, kept.collection)
         code = outcome(rows)
+        if code == DONE and question.attention:
+            found, text = _attended(question, image, workspace, rows[0])
+        elif code == DONE:
+            found, text = _explained(question, image, edits, workspace, rows[0])
         if code == DONE:
-            answer = _attended if args.attention else _explained
-            found, text = answer(args, edits, workspace, rows[0])
-            show(json.dumps(found, indent=2) if args.format == "json" else text.rstrip("\n"))
+            show(json.dumps(found, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
 
-def _edits(args) -> list[tuple[str, str]]:
+def _image_id(text: str) -> str:
+    try:
+        return normalise_image_id(text)
+    except ValueError as error:
+        raise CapbiasError(f"--image {text!r}: {error}", "an image id such as 785", "Check the id.") from None
+
+
+def _edits(question: Question, attacker: str) -> list[tuple[str, str]]:
     """Word and replacement of each edit. Raises for a wrong question, before an attacker is trained for it."""
-    if args.attacker != "ngram" and (args.words or args.text is not None):
+    if question.format not in FORMATS:
+        raise unknown_name("--format", question.format, FORMATS)
+    asked = {"--image": question.image, "--text": question.text, "--words": question.words}
+    if len(both := [name for name, own in asked.items() if own is not None]) > 1:
+        raise CapbiasError(" and ".join(both), "one question", "Leave one out.")
+    if not attacker_entry(attacker).rescores and (question.words or question.text is not None):
+        able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
         raise CapbiasError(
-            f"{'--words' if args.words else '--text'} with {args.attacker}",
-            "the attacker ngram, whose weights are kept to score other captions",
-            "Add --attacker ngram.",
+            f"{'--words' if question.words else '--text'} with {attacker}",
+            f"the attacker {able}, whose weights are kept to score other captions",
+            f"Add --attacker {DEFAULT_ATTACKER}.",
         )
-    if (args.layer or args.head) and not args.attention:
-        got = f"--{'layer' if args.layer else 'head'} without --attention"
+    if (question.layer or question.head) and not question.attention:
+        got = f"--{'layer' if question.layer else 'head'} without --attention"
         raise CapbiasError(got, "--attention, of which it chooses a part", "Add --attention, or leave it out.")
-    if args.attention and args.image is None:
+    if question.attention and question.image is None:
         raise CapbiasError("--attention without --image", "the image whose captions are read", "Add --image ID.")
-    if args.attention and not attacker_entry(args.attacker).attends:
+    if question.attention and not attacker_entry(attacker).attends:
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.attends)
-        got = f"--attention with {args.attacker}, which has none"
+        got = f"--attention with {attacker}, which has none"
         raise CapbiasError(got, f"one of: {able}; or another pretrained encoder", "Choose one with --attacker.")
-    return [(word, new) for word, replacements in map(parse_edit, args.words or ()) for new in replacements]
+    return [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
 
 
 def _check_words(edits: list[tuple[str, str]], workspace: Workspace, spec: RunSpec) -> None:
@@ -97,32 +174,34 @@ def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None
         )
 
 
-def _attended(args, _edits, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
+def _attended(question: Question, image: str, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
     """How an attacker that trained on other images reads the captions of one: words and attention."""
-    found = reading(workspace, run)
-    written = caption_rows(found.scores, workspace.frame(run.spec["captions"]))["caption"]
-    captions = scored_image(found.scores, written, args.image)
-    head = {"captioner": run.spec["model"], "attribute": found.scores.attribute.name, "attacker": run.spec["attacker"]}
-    shown = [attention_text(own, args.layer, args.head) for own in found.attention]
+    found = encoder_view(workspace, run)
+    written = caption_rows(found.scores, workspace.frame(run.spec.captions))["caption"]
+    captions = scored_image(found.scores, written, image)
+    head = {"captioner": run.spec.model, "attribute": found.scores.attribute.name, "attacker": run.spec.attacker}
+    shown = [attention_text(own, question.layer, question.head) for own in found.attention]
     texts = [f"{caption_text(caption)}\n{own}" for caption, own in zip(captions, shown, strict=True)]
     data = [caption | attention_data(own) for caption, own in zip(captions, found.attention, strict=True)]
     return head | {"captions": data}, "\n".join(texts)
 
 
-def _explained(args, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow) -> tuple[dict, str]:
+def _explained(
+    question: Question, image: str | None, edits: list[tuple[str, str]], workspace: Workspace, run: RunRow
+) -> tuple[dict, str]:
     """The answer with every digit, and as text."""
     scores = caption_scores(workspace, run)
-    head = {"captioner": run.spec["model"], "attribute": scores.attribute.name, "attacker": run.spec["attacker"]}
-    if args.text is not None:
-        found = scored_text(scores, stored_attackers(workspace, run), args.text)
+    head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
+    if question.text is not None:
+        found = scored_text(scores, stored_attackers(workspace, run), question.text)
         return head | found, caption_text(found)
-    written = caption_rows(scores, workspace.frame(run.spec["captions"]))["caption"]
-    if args.image is not None:
-        captions = scored_image(scores, written, args.image)
+    written = caption_rows(scores, workspace.frame(run.spec.captions))["caption"]
+    if image is not None:
+        captions = scored_image(scores, written, image)
         return head | {"captions": captions}, "\n".join(map(caption_text, captions))
     if edits:
         attackers = stored_attackers(workspace, run)
         effects = [edit_effect(scores, written, attackers, *edit) for edit in edits]
         return head | {"edits": effects}, "\n".join(map(edit_text, effects))
-    found = strongest_words(scores, words_table(workspace, run), args.smallest_count, args.top)
+    found = strongest_words(scores, words_table(workspace, run), question.min_count, question.top)
     return head | found, corpus_text(found)

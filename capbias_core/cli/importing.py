@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
 from capbias_core.attributes import known_attributes
+from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened, own_folder
-from capbias_core.cli.labels import derivable, dropped_line, holds, mapped
-from capbias_core.cli.terminal import DONE, say, show, warn
+from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.photographs import find_pictures
 from capbias_core.present.table import to_text
-from capbias_core.types import Attribute
+from capbias_core.types import CONDITIONS, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
+from capbias_core.workspace.inputs import checked_path, derivable, dropped_line, holds, mapped, warn
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Item, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
+KINDS = ("captions", "references", "attributes", "objects", ingest.SEGMENTS, VECTORS, IMAGES)
 OF_KIND = {
     "trained_on_references": "captions",
     "captioner": "captions",
@@ -30,45 +35,120 @@ OF_KIND = {
     "map": "attributes",
     "from_references": "attributes",
 }
+TRAINED = {"yes": True, "no": False}
+
+app = command(
+    "import",
+    """\
+  capbias import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
+  capbias import sat.json --kind captions --trained-on-references yes
+  capbias import instances_val2014.json --kind objects
+  capbias import instances_val2014.json --kind segments
+  capbias import glove.6B.300d.txt --kind vectors
+  capbias import val2014/ --kind images""",
+)
 
 
-def import_file(args) -> int:
-    """Report on a file, then keep it (unless --dry-run)."""
-    _check_kind(args)
-    if args.from_references:
-        return _import_derived(args)
-    if not args.file:
+@dataclass(frozen=True, kw_only=True)
+class ImportFlags:
+    """What is said of a file."""
+
+    kind: Annotated[str, flag("what the file holds", "|".join(KINDS), INPUTS)]
+    name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
+    collection: Annotated[str, flag(f"(default: {ingest.DEFAULT_COLLECTION})", "NAME", INPUTS)] = (
+        ingest.DEFAULT_COLLECTION
+    )
+    workspace: WorkspaceFlag = None
+    image_id_column: Annotated[str, flag("the column of image ids, if not found", "COLUMN", INPUTS)] = ""
+    caption_column: Annotated[str, flag("the column of captions, if not found", "COLUMN", INPUTS)] = ""
+    dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
+    attribute: Annotated[
+        list[str] | None,
+        flag("attributes of a table (default: the shipped ones that have a column)", "NAME[=COLUMN]", HOW),
+    ] = None
+    map: Annotated[
+        list[str] | None, flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", HOW)
+    ] = None
+    from_references: Annotated[
+        str | None,
+        flag("instead of FILE: derive the labels of --attribute from these kept human captions", "NAME", HOW),
+    ] = None
+    trained_on_references: Annotated[
+        str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
+    ] = None
+    captioner: Annotated[str, flag("who wrote the captions (default: as the name suggests)", "NAME", HOW)] = ""
+    condition: Annotated[
+        str,
+        flag(
+            f"what was masked on the photographs, one of: {', '.join(CONDITIONS)} (default: as the name suggests, such "
+            "as person in sat_masked_person)",
+            "CONDITION",
+            HOW,
+        ),
+    ] = ""
+
+
+@app.default
+def import_file(
+    file: Annotated[
+        str | None, Parameter(help="captions, labels, objects, outlines, word vectors, or a folder", group=INPUTS)
+    ] = None,
+    /,
+    *,
+    flags: Annotated[ImportFlags, Flags],
+) -> int:
+    """Read a file, report on it, and keep it in the workspace."""
+    _check(flags)
+    if flags.from_references:
+        return _import_derived(file, flags)
+    if not file:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
-    path, overrides = Path(args.file), _overrides(args.map or ())
-    name, collection = checked_name(args.name or suggested_name(path.stem)), checked_name(args.collection)
-    if args.kind == VECTORS:
-        return _import_vectors(args, path, name, collection)
-    if args.kind == IMAGES:
-        return _import_photographs(args, path, collection)
-    with opened(args, make=not args.dry_run) as workspace:
-        columns = {"image_id": args.image_id_column, "caption": args.caption_column}
-        offered = ingest.preview_import(workspace, path, args.kind, collection, columns)
+    path = checked_path(file)
+    name, collection = checked_name(flags.name or suggested_name(path.stem)), checked_name(flags.collection)
+    if flags.kind == VECTORS:
+        return _import_vectors(flags, path, name, collection)
+    if flags.kind == IMAGES:
+        return _import_photographs(flags, path, collection)
+    overrides = _overrides(flags.map or ())
+    with opened(flags.workspace, make=not flags.dry_run) as workspace:
+        columns = {"image_id": flags.image_id_column or None, "caption": flags.caption_column or None}
+        offered = ingest.preview_import(workspace, path, flags.kind, collection, columns)
         show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
-        warn([offered.report])
-        attributes = _mapped_attributes(offered.frame, args, overrides) if args.kind == "attributes" else {}
+        warn([offered.report], say)
+        attributes = _mapped_attributes(offered.frame, flags, overrides) if flags.kind == "attributes" else {}
         for attribute, details in attributes.items():
             show(f"{attribute} (column {details['column']}): {_mapping_line(details)}")
             show(dropped_line(offered.frame, details))
-        if args.dry_run:
-            print("nothing was kept (--dry-run)")
-        elif args.kind == "attributes":
+        if flags.dry_run:
+            return _nothing_kept()
+        if flags.kind == "attributes":
             ingest.keep_attributes(workspace, offered.frame, name, collection, path.name, attributes)
-        elif args.kind == "objects":
+        elif flags.kind == "objects":
             ingest.keep_objects(workspace, offered, name, collection, path.name)
-        elif args.kind == ingest.SEGMENTS:
+        elif flags.kind == ingest.SEGMENTS:
             ingest.keep_segments(workspace, offered, name, collection, path.name)
         else:
-            trained = {"yes": True, "no": False}.get(args.trained_on_references)
-            own = {"captioner": args.captioner or "", "condition": args.condition or ""}
+            trained = TRAINED.get(flags.trained_on_references or "")
+            own = {"captioner": flags.captioner, "condition": flags.condition}
             item = ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **own)
             _say_condition(item)
-    if not args.dry_run:
-        print(f"kept: {args.kind} {name} in the collection {collection}")
+    show(f"kept: {flags.kind} {name} in the collection {collection}")
+    return DONE
+
+
+def _check(flags: ImportFlags) -> None:
+    for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
+        value = getattr(flags, name)
+        if value and value not in known:
+            raise unknown_name("--" + name.replace("_", "-"), value, known)
+    for name, kind in OF_KIND.items():
+        if getattr(flags, name) and kind != flags.kind:
+            shown = "--" + name.replace("_", "-")
+            raise CapbiasError(f"{shown} with {flags.kind}", f"{shown} with {kind}", "Leave it out.")
+
+
+def _nothing_kept() -> int:
+    show("nothing was kept (--dry-run)")
     return DONE
 
 
@@ -78,60 +158,59 @@ def _say_condition(item: Item) -> None:
         show(f"captions of {captioner} on photographs of the condition: {condition}")
 
 
-def _import_vectors(args, path: Path, name: str, collection: str) -> int:
+def _import_vectors(flags: ImportFlags, path: Path, name: str, collection: str) -> int:
     """How many words of the captions have a vector, then the file's place and those vectors (unless --dry-run)."""
-    with opened(args, make=not args.dry_run) as workspace:
+    with opened(flags.workspace, make=not flags.dry_run) as workspace:
         offered = offer_vectors(workspace, path, collection)
         show(to_text(pd.DataFrame(offered.lines(), columns=["", ""])).strip("\n"))
-        if args.dry_run:
-            print("nothing was kept (--dry-run)")
-            return DONE
+        if flags.dry_run:
+            return _nothing_kept()
         keep_vectors(workspace, offered, name, collection)
-    print(f"kept: the place of the vectors {name} in the collection {collection}")
+    show(f"kept: the place of the vectors {name} in the collection {collection}")
     return DONE
 
 
-def _import_photographs(args, folder: Path, collection: str) -> int:
+def _import_photographs(flags: ImportFlags, folder: Path, collection: str) -> int:
     """How many photographs a folder holds, then its place (unless --dry-run)."""
-    with opened(args, make=not args.dry_run) as workspace:
-        print(f"{len(find_pictures(folder)):,} photographs")
-        if args.dry_run:
-            print("nothing was kept (--dry-run)")
-            return DONE
-        name = checked_name(args.name or ORIGINALS)
+    with opened(flags.workspace, make=not flags.dry_run) as workspace:
+        show(f"{len(find_pictures(folder)):,} photographs")
+        if flags.dry_run:
+            return _nothing_kept()
+        name = checked_name(flags.name or ORIGINALS)
         twins = ingest.twins_text(ingest.keep_images(workspace, folder, collection, name))
         if twins:
             say(f"note: {twins}")
-    print(f"kept: the place of the photographs {name} in the collection {collection}")
+    show(f"kept: the place of the photographs {name} in the collection {collection}")
     return DONE
 
 
-def _import_derived(args) -> int:
+def _import_derived(file: str | None, flags: ImportFlags) -> int:
     """Labels from the words of kept human captions: their counts, then the table (unless --dry-run)."""
-    attribute = _asked_rule(args)
-    with opened(args) as workspace:
-        collection = known_collection(workspace, args.collection)
-        references = ingest.references_in(workspace, collection, args.from_references)
+    attribute = _asked_rule(file, flags)
+    with opened(flags.workspace) as workspace:
+        collection = known_collection(workspace, flags.collection)
+        references = ingest.references_in(workspace, collection, flags.from_references or "")
         derived = ingest.derive(workspace, references, attribute)
         show(derived.line(references.name))
-        if args.dry_run:
-            print("nothing was kept (--dry-run)")
-            return DONE
-        item = ingest.keep_derived(workspace, derived, args.name or "")
-    print(f"kept: attributes {item.name} in the collection {collection}")
+        if flags.dry_run:
+            return _nothing_kept()
+        item = ingest.keep_derived(workspace, derived, flags.name)
+    show(f"kept: attributes {item.name} in the collection {collection}")
     return DONE
 
 
-def _asked_rule(args) -> Attribute:
+def _asked_rule(file: str | None, flags: ImportFlags) -> Attribute:
     """The one attribute whose labels are to be derived. Raises CapbiasError for options of files."""
-    stray = [name for name in ("file", "map", "image_id_column", "caption_column") if getattr(args, name)]
+    stray = ["FILE"] if file else []
+    stray += [
+        "--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)
+    ]
     if stray:
-        options = ", ".join("FILE" if name == "file" else "--" + name.replace("_", "-") for name in stray)
-        raise CapbiasError(f"{options} with --from-references", "one or the other", "Leave one out.")
-    asked = args.attribute or []
-    rule = derivable(asked[0], own_folder(args)) if len(asked) == 1 else None
+        raise CapbiasError(f"{', '.join(stray)} with --from-references", "one or the other", "Leave one out.")
+    asked, folder = flags.attribute or [], own_folder(flags.workspace)
+    rule = derivable(asked[0], folder) if len(asked) == 1 else None
     if rule is None:
-        known = ", ".join(name for name, own in known_attributes(own_folder(args)).items() if own.derived)
+        known = ", ".join(name for name, own in known_attributes(folder).items() if own.derived)
         raise CapbiasError(
             f"--from-references with --attribute {' '.join(asked) or 'left out'}",
             f"one attribute with a rule for it: {known}, or a TOML file with [derived]",
@@ -140,18 +219,11 @@ def _asked_rule(args) -> Attribute:
     return rule
 
 
-def _check_kind(args) -> None:
-    for option, kind in OF_KIND.items():
-        if getattr(args, option) and kind != args.kind:
-            name = "--" + option.replace("_", "-")
-            raise CapbiasError(f"{name} with {args.kind}", f"{name} with {kind}", "Leave it out.")
-
-
-def _mapped_attributes(frame: pd.DataFrame, args, overrides: dict) -> dict[str, dict]:
+def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> dict[str, dict]:
     """The attributes asked for (NAME or NAME=COLUMN) with their mappings; else the shipped ones with a column."""
-    pairs = [item.partition("=")[::2] for item in args.attribute or _columns_present(frame)]
-    own = {"overrides": overrides, "folder": own_folder(args)}
-    details = dict(mapped(frame, name, column, **own) for name, column in pairs)
+    pairs = [item.partition("=")[::2] for item in flags.attribute or _columns_present(frame)]
+    folder = own_folder(flags.workspace)
+    details = dict(mapped(frame, name, column, overrides=overrides, folder=folder) for name, column in pairs)
     for name in set(overrides) - set(details):
         raise unknown_name("attribute in --map", name, details)
     return details

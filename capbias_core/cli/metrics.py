@@ -3,57 +3,64 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import pandas as pd
+from cyclopts import Parameter
 
+from capbias_core.cli.flags import command
 from capbias_core.cli.terminal import DONE, show
-from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures import FAMILIES as RUNS
-from capbias_core.metrics import FAMILIES, METRICS, run_family
-from capbias_core.metrics.base import Metric
+from capbias_core.errors import unknown_name
+from capbias_core.measures.base import Group, Metric
+from capbias_core.measures.registry import GROUPS, METRICS, measure_of, needs_references
 from capbias_core.present.sentence import BETTER
 from capbias_core.present.table import to_text
-from capbias_core.runs.plan import compares
 
 SHOWN = 3
 
-EXAMPLE = """\
-  python -m capbias_core metrics
-  python -m capbias_core metrics dbac
+app = command(
+    "metrics",
+    """\
+  capbias metrics
+  capbias metrics dbac
 
-Ask for one with `score --metric`: by the name in the column `ask for`, which may give several, or by its own."""
+Ask for one with `capbias score --metric`: by the name in the column `ask for`, which may give several, or by its
+own.""",
+)
 
 
-def metrics(args) -> int:
+@app.default
+def metrics(name: Annotated[str | None, Parameter(help="say all about this one")] = None, /) -> int:
     """List what `score --metric` takes; or say all about one of them."""
-    if args.workspace:
-        raise CapbiasError("--workspace", "no workspace: the list is always the same", "Leave --workspace out.")
-    if not args.name:
-        show(to_text(pd.DataFrame([_group(word, names) for word, names in FAMILIES.items()])).rstrip("\n"))
+    if not name:
+        show(to_text(pd.DataFrame([_group(group) for group in GROUPS.values()])).rstrip("\n"))
         return DONE
-    names = FAMILIES.get(args.name) or ((args.name,) if args.name in METRICS else None)
+    names = GROUPS[name].metrics if name in GROUPS else (name,) if name in METRICS else None
     if names is None:
-        raise unknown_name("metric", args.name, {**FAMILIES, **METRICS})
-    show("\n\n".join(_one(METRICS[name]) for name in names))
+        raise unknown_name("metric", name, {**GROUPS, **METRICS})
+    show("\n\n".join(_one(METRICS[own]) for own in names))
     return DONE
 
 
-def _group(word: str, names: tuple[str, ...]) -> dict[str, str]:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return {"ask for": word, "gives": ", ".join(names[:SHOWN]) + more, "reads also": _needs(METRICS[names[0]])}
+def _group(group: Group) -> dict[str, str]:
+    more = f" and {len(group.metrics) - SHOWN} more" if len(group.metrics) > SHOWN else ""
+    needs = _needs(METRICS[group.metrics[0]])
+    return {"ask for": group.name, "gives": ", ".join(group.metrics[:SHOWN]) + more, "reads also": needs}
 
 
 def _needs(row: Metric) -> str:
     """What its runs read beside captions and labels."""
-    family = RUNS[run_family(row.name)]
-    needs = ["references"] if compares(row.name) else []
-    if family.photographs:
+    measure = measure_of(row.name)
+    needs = ["references"] if needs_references(row.name) else []
+    if measure.needs.photographs:
         needs.append("photographs")
-    if family.people:
+    if measure.needs.people:
         needs.append("where people are on them")
-    if family.objects:
+    if measure.needs.objects:
         needs.append("objects, if there are any")
-    if not family.in_process:
+    if measure.needs.vectors:
+        needs.append("word vectors")
+    if not measure.in_process:
         needs.append("worker process")
     return ", ".join(needs)
 
@@ -70,8 +77,3 @@ def _one(row: Metric) -> str:
         "source": row.source,
     }
     return "\n".join([row.name, *(f"  {name + ':':9} {text}" for name, text in lines.items())])
-
-
-def add_arguments(command) -> None:
-    """The options of the command."""
-    command.add_argument("name", nargs="?", metavar="NAME", help="say all about this one")

@@ -2,86 +2,99 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
+from collections.abc import Sequence
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Column
+
+from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
-from capbias_core.measures.base import RunSpec
-from capbias_core.present.sentence import cost_text
+from capbias_core.present.sentence import cost_text, duration, named_notes
 from capbias_core.present.table import counted
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
+# Before so much is done, what is expected says more of the time left than what has passed.
+SURE_SHARE = 0.1
 
 
-def run_all(workspace: Workspace, specs: list[RunSpec], collection: str) -> list[RunRow]:
+def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
     """Run what is not finished yet, and wait for all. On Ctrl-C the runs that were started here are cancelled.
 
     Afterwards nothing of this process uses the workspace, so that its folder may go.
     """
     engine = Engine(workspace.folder)
     started: list[str] = []
-    progress = Progress()
     try:
-        started += engine.submit(specs, collection)
-        _say_what_is_to_do(workspace, [spec for spec in specs if spec.run_id in started])
-        return engine.wait([spec.run_id for spec in specs], progress)
+        started += engine.submit(list(specs), collection)
+        todo = {spec.run_id: expected(workspace, [spec]) for spec in specs if spec.run_id in started}
+        if todo:
+            seconds, earlier = sum(own.seconds for own in todo.values()), all(own.earlier for own in todo.values())
+            say(f"{counted(len(todo), 'run')} to do: {cost_text(seconds, earlier)}")
+        with Shown({run_id: own.seconds for run_id, own in todo.items()}) as shown:
+            return engine.wait([spec.run_id for spec in specs], shown)
     except KeyboardInterrupt:
         for run_id in started:
             engine.cancel(run_id)
         raise
     finally:
-        progress.clear()
         engine.close()
 
 
-def _say_what_is_to_do(workspace: Workspace, todo: list[RunSpec]) -> None:
-    if todo:
-        found = expected(workspace, todo)
-        say(f"{counted(len(todo), 'run')} to do: {cost_text(found.seconds, found.earlier)}")
+class Shown:
+    """A bar with the time left on a terminal; elsewhere a line now and then, for runs that take long.
+
+    seconds: what each run that is to do is expected to take, by id.
+    """
+
+    def __init__(self, seconds: dict[str, float]):
+        self.seconds = seconds
+        self.began = self.last = time.monotonic()
+        text = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+        columns = BarColumn(20), TaskProgressColumn(), text
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True) if sys.stderr.isatty() else None
+        self.task = self.bar.add_task("Running", total=1.0) if self.bar else None
+
+    def __enter__(self) -> Shown:
+        if self.bar and self.seconds:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def __call__(self, rows: Sequence[RunRow]) -> None:
+        share, text = self.state(rows, time.monotonic() - self.began)
+        if self.bar:
+            self.bar.update(self.task, completed=share, description=text)
+        elif time.monotonic() - self.last > BETWEEN_LINES:
+            self.last = time.monotonic()
+            say(f"{text} ({share:.0%})")
+
+    def state(self, rows: Sequence[RunRow], passed: float) -> tuple[float, str]:
+        """The share that is done, and `Running: 3 of 9 done, about 12 s left`."""
+        own = [row for row in rows if row.run_id in self.seconds]
+        total = sum(self.seconds.values()) or 1.0
+        done = sum(self.seconds[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in own) / total
+        left = passed / done * (1 - done) if done > SURE_SHARE else total * (1 - done)
+        over = sum(row.status not in ACTIVE for row in own)
+        running = next((f": {row.spec.model}, {row.message}" for row in own if row.status == "running"), "")
+        text = f"Running: {over} of {len(own)} done, about {duration(left)} left{running}"
+        return done, text
 
 
-class Progress:
-    """One line that is rewritten on a terminal; elsewhere a line now and then, for runs that take long."""
-
-    def __init__(self):
-        self.live = sys.stderr.isatty()
-        self.last = time.monotonic()
-
-    def __call__(self, rows: list[RunRow]) -> None:
-        now = time.monotonic()
-        if self.live:
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r\x1b[K{_state(rows)[:width]}", end="", file=sys.stderr, flush=True)
-        elif now - self.last > BETWEEN_LINES:
-            self.last = now
-            say(_state(rows))
-
-    def clear(self) -> None:
-        if self.live:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def _state(rows: list[RunRow]) -> str:
-    over = [row for row in rows if row.status not in ACTIVE]
-    share = (len(over) + sum(row.progress for row in rows if row.status in ACTIVE)) / len(rows)
-    running = next((row for row in rows if row.status == "running"), None)
-    doing = f": {running.spec['model']}, {running.message}" if running else ""
-    return f"{len(over)} of {counted(len(rows), 'run')} done, {share:.0%}{doing}"
-
-
-def outcome(rows: list[RunRow]) -> int:
+def outcome(rows: Sequence[RunRow]) -> int:
     """Say each note once, and what did not finish; returns the exit code."""
-    finished = [row for row in rows if row.status == "finished"]
-    models = {row.spec["model"] for row in finished}
-    for note in dict.fromkeys(note for row in finished for note in row.notes):
-        own = dict.fromkeys(row.spec["model"] for row in finished if note in row.notes)
-        say(f"note{'' if len(own) == len(models) else ' (' + ', '.join(own) + ')'}: {note}")
-    for row in rows:
-        if row.status != "finished":
-            by = row.spec["attacker"] or row.spec["family"]
-            say(f"error: {row.spec['model']} ({by}) {row.status}: {row.message}")
-    return DONE if len(finished) == len(rows) else RUN_FAILED
+    for note in named_notes([(row.spec.model, row.notes) for row in rows if row.status == "finished"]):
+        say(f"note: {note}")
+    failed = failures(rows)
+    for line in failed:
+        say(f"error: {line}")
+    return RUN_FAILED if failed else DONE

@@ -1,99 +1,197 @@
-"""`score`: metrics of captions as rows of CSV."""
+"""`score`: metrics of captions: rows as CSV or JSON, or in a terminal the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
 
-import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from capbias_core.analysis.encoders import plan_sweep
-from capbias_core.cli.inputs import inputs
-from capbias_core.cli.objects import lacking, with_objects
-from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import checked_output, say, write_output
-from capbias_core.errors import CapbiasError
-from capbias_core.measures import FAMILIES
-from capbias_core.measures.base import RunSpec
-from capbias_core.metrics import expand_metrics, run_family
-from capbias_core.present.table import to_csv
-from capbias_core.runs.plan import Request, compares
-from capbias_core.workspace.labels import attribute_from
+from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
+from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
+from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
+from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
+from capbias_core.cli.inputs import InputFlags, inputs
+from capbias_core.cli.running import run_all
+from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
+from capbias_core.errors import unknown_name
+from capbias_core.measures.registry import GROUPS, MEASURES
+from capbias_core.prepare.align import DELTA
+from capbias_core.present.sentence import ties
+from capbias_core.present.table import scores_table, to_csv, to_json, to_text
+from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
-DEFAULT_METRICS = ("lic", "ratio", "error")
+FORMATS = {"csv": to_csv, "json": to_json, "table": lambda frame: to_text(scores_table(frame))}
+SEEDS = 10
 
+app = command(
+    "score",
+    """\
+  capbias score --captions nic.json sat.json --labels attributes.csv --attribute gender \\
+    --references captions.json --metric lic ratio error --output scores.csv
+  capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
-def score(args) -> int:
-    """Score captions of files, or of a collection; CSV to --output or stdout."""
-    wanted = expand_metrics(args.metric or DEFAULT_METRICS)
-    output = checked_output(args.output)
-    with inputs(args, wanted) as (workspace, request):
-        sweep = plan_sweep(workspace, request, args.attackers)
-        for name, error in sweep.refused.items():
-            say(f"warning: {name} left out: {error}")
-        specs = _worth_running(sweep.specs, request)
-        rows = run_all(workspace, specs, request.collection)
-        frame = workspace.results([spec.run_id for spec in specs])
-        if args.per_object:
-            frame = with_objects(frame, workspace, specs)
-        code = outcome(rows)
-        if len(frame):
-            encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
-            write_output(to_csv(ordered(frame, request.captions, wanted, encoders)), output)
-    return code
-
-
-def _worth_running(specs: list[RunSpec], request: Request) -> list[RunSpec]:
-    """The runs that give a wanted metric. Says what cannot be had and why; raises where that is everything."""
-    kept: set[str] = set()
-    reasons: dict[str, dict[str, None]] = {}
-    for name in request.metrics:
-        if compares(name) and not request.references:
-            reasons.setdefault("human captions are needed (--references)", {})[name] = None
-            continue
-        family = run_family(name)
-        able = [spec for spec in specs if spec.family == family]
-        giving = [spec for spec in able if not _lacks(name, spec)]
-        kept |= {spec.run_id for spec in giving}
-        had = {spec.model for spec in giving}
-        for lack in (_lacks(name, spec) for spec in able if spec.model not in had):
-            reasons.setdefault(lack, {})[name] = None
-        if family in FAMILIES and FAMILIES[family].compares and len(had) < len(request.captions):
-            planned = {spec.model for spec in able}
-            lost = ", ".join(model for model in request.captions if model not in planned)
-            if lost:
-                reasons.setdefault(f"no labelled image of {lost} has references", {})[name] = None
-    lines = [f"{', '.join(names)} left out: {reason}" for reason, names in reasons.items()]
-    if not kept:
-        raise CapbiasError("; ".join(lines), "a metric that can be had from these inputs", "Ask for another metric.")
-    for line in lines:
-        say(f"warning: {line}")
-    return [spec for spec in specs if spec.run_id in kept]
+With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
+named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the numbers of
+the others are written and the exit code is 1. Models are folders or names in the local cache of Hugging Face; nothing
+is fetched.""",
+)
 
 
-def _lacks(name: str, spec: RunSpec) -> str:
-    """What a run would need to give a metric, or ''."""
-    attribute = attribute_from(spec.attribute)
-    if (spec.family == "counting" or name in ("BA", "DBA_G")) and not attribute.words:
-        return f"{attribute.name} has no words that captions could name"
-    if name == "ratio" and len(attribute.values) != 2:
-        return f"{attribute.name} has {len(attribute.values)} values, and a ratio is of two"
-    if spec.family == "alignment" and not spec.options:
-        return "word vectors are needed (--alignment contextual --vectors FILE)"
-    if name == "DBA_G" and not spec.objects:
-        return "the objects of the images are not known (--objects, or a column objects in the table of attributes)"
-    if lack := lacking(name, spec, attribute):
-        return lack
-    return "" if not compares(name) or spec.references else f"no labelled image of {spec.model} has references"
+@dataclass(frozen=True, kw_only=True)
+class FurtherInputs:
+    """Inputs of `score` besides captions and labels."""
+
+    references: Annotated[str | None, flag("human captions; with --collection, their name", "FILE", HUMAN)] = None
+    alignment: Annotated[
+        str,
+        flag(
+            "what replaces human words that the captioner never uses: <unk>, or the nearest word; default: constant",
+            "|".join(ALIGNMENTS),
+            HUMAN,
+        ),
+    ] = CONSTANT
+    vectors: Annotated[
+        str | None, flag("GloVe, word2vec or fastText, for contextual alignment; or a name", "FILE", HUMAN)
+    ] = None
+    delta: Annotated[
+        float | None, flag(f"cosine distance below which a word is near (default: {DELTA})", "DISTANCE", HUMAN)
+    ] = None
+    objects: Annotated[
+        str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
+    ] = None
+    weights: Annotated[
+        str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
+    ] = None
 
 
-def ordered(
-    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
-    judges = list(dict.fromkeys([*encoders, *frame["encoder"]]))
-    places = {"model": list(models), "metric": list(wanted), "encoder": judges}
-    return frame[frame["metric"].isin(places["metric"])].sort_values(
-        ["model", "metric", "condition", "encoder"],
-        kind="stable",
-        key=lambda column: column.map(places[column.name].index) if column.name in places else column,
+OF_INPUTS = ("photographs", "people")
+Choices = measure_choices([own for own in MEASURES.values() if own.groups], OF_INPUTS, left_out=("attacker",))
+NO_FURTHER, NO_CHOICES = FurtherInputs(), Choices()
+
+
+@app.default
+def score(
+    *,
+    flags: Annotated[InputFlags, Flags],
+    metric: Annotated[
+        list[str] | None,
+        flag(
+            f"one or more of: {', '.join(GROUPS)}; or a metric's own name (`capbias metrics` lists them; default: "
+            f"{' '.join(DEFAULT_METRICS)})",
+            "NAME",
+            WHAT,
+        ),
+    ] = None,
+    per_object: Annotated[bool, flag("also a row for each object", group=WHAT)] = False,
+    further: Annotated[FurtherInputs, Flags] = NO_FURTHER,
+    attacker: Annotated[
+        list[str] | None,
+        flag(
+            f"one or more of: {', '.join(ATTACKERS)}; or any text encoder (folder or name), frozen; or bert_ft=FOLDER "
+            f"and the like (default: {DEFAULT_ATTACKER})",
+            "NAME",
+            ATTACKER_FLAGS,
+        ),
+    ] = None,
+    choices: Annotated[Choices, Flags] = NO_CHOICES,
+    format: Annotated[
+        str | None,
+        flag("default: table on a terminal; else csv, or json if --output ends so", "|".join(FORMATS), ANSWER),
+    ] = None,
+    output: Annotated[str | None, flag("where to write the rows (default: stdout)", "FILE", ANSWER)] = None,
+) -> int:
+    """Score captions: LIC, leakage, ratio, error and more, with intervals."""
+    chosen = given(choices)
+    asked = Asked(
+        metrics=tuple(metric or DEFAULT_METRICS),
+        attackers=tuple(attacker or (DEFAULT_ATTACKER,)),
+        seeds=chosen.pop("seeds", SEEDS),
+        choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
+        per_object=per_object,
     )
+    asked.check()
+    path, written = checked_output(output), _format(format, output)
+    more = {name: own for name, own in chosen.items() if name in OF_INPUTS}
+    more |= {own.name: getattr(further, own.name) for own in fields(further)}
+    said = Said(held=on_terminal())
+    try:
+        with inputs(flags, said.tell, **more) as (workspace, kept):
+            report = measured(workspace, kept, asked, run_all, said.tell)
+        for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
+            said.tell(line)
+        if answered := on_terminal() and len(report.table) and (path or written == "table"):
+            _show(report)
+    finally:
+        said.end()
+    if len(report.table) and not (answered and not path):
+        write_output(FORMATS[written](report.table), path)
+    if answered and (further_command := _next_command(flags, report)):
+        show(f"Next: {further_command}")
+    return RUN_FAILED if report.failed or report.table.empty else DONE
+
+
+def _format(format: str | None, output: str | None) -> str:
+    if format and format not in FORMATS:
+        raise unknown_name("--format", format, FORMATS)
+    if format:
+        return format
+    if output:
+        return "json" if Path(output).suffix.lower() == ".json" else "csv"
+    return "table" if on_terminal() else "csv"
+
+
+class Said:
+    """What is said of results: at once, or held until the answer was shown, so that all of it is in one place."""
+
+    def __init__(self, held: bool):
+        self.lines: list[str] = []
+        self.held = held
+
+    def tell(self, line: str) -> None:
+        if self.held:
+            self.lines.append(line)
+        else:
+            say(line)
+
+    def end(self) -> None:
+        """Say what was held, warnings first."""
+        for line in sorted(dict.fromkeys(self.lines), key=lambda line: line.startswith(("note", "dropped"))):
+            say(line)
+
+
+def _show(report: Report) -> None:
+    """The answer for a person: a sentence, and the captioners with their ties."""
+    console = Console(highlight=False, markup=False)
+    if report.sentence:
+        console.print(Text(readable(report.sentence)), end="\n\n")
+    console.print(_table(report))
+    if report.ranks:
+        console.print(ties(report.ranks))
+    console.file.flush()
+
+
+def _table(report: Report) -> Table:
+    frame = scores_table(report.table, report.ranks or None)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in frame.columns:
+        table.add_column(readable(str(name)), overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(readable(str(cell))) for cell in row))
+    return table
+
+
+def _next_command(flags: InputFlags, report: Report) -> str:
+    """The command that shows which words carry the bias of the captioner that the answer is about."""
+    if not (flags.collection or flags.labels):
+        return ""
+    model = next(iter(reversed(list(report.ranks))), report.models[0])
+    files = {Path(file).stem: file for file in flags.captions or ()}
+    parts = ["capbias", "explain", "--captions", model if flags.collection else files.get(model, model)]
+    parts += ["--collection", flags.collection] if flags.collection else ["--labels", flags.labels]
+    parts += ["--attribute", flags.attribute]
+    return shlex.join(parts)

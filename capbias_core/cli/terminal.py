@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError
+
+if TYPE_CHECKING:
+    from capbias_core.types import Progress
 
 DONE, RUN_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
 
 def say(line: str) -> None:
     """A line of what is said about results, to stderr."""
-    print(_readable(line), file=sys.stderr, flush=True)
+    print(readable(line), file=sys.stderr, flush=True)
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Text from files without control characters, which a terminal would obey."""
     return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
 
 def show(text: str) -> None:
     """Text that may come from files, to stdout."""
-    print(_readable(text))
+    print(readable(text))
 
 
-def share(text: str) -> float:
-    """An argument above 0, and 1 at most."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number above 0, and 1 at most")
-    return value
-
-
-def warn(reports: Iterable) -> None:
-    """Each warning of some reports once, with the files that it is about."""
-    files: dict[str, list[str]] = {}
-    for report in reports:
-        for warning in report.warnings:
-            files.setdefault(warning, []).append(report.file)
-    for warning, names in files.items():
-        say(f"warning: {', '.join(names)}: {warning}")
+def on_terminal() -> bool:
+    """Whether a person reads stdout as it is."""
+    return sys.stdout.isatty()
 
 
 def checked_output(name: str | None) -> Path | None:
@@ -87,3 +75,19 @@ def _write(text: str, target: Path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     say(f"written: {target}")
+
+
+@contextmanager
+def ticking() -> Iterator[Progress]:
+    """A Progress that rewrites one line of stderr on a terminal, and says nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda share, text: None
+        return
+
+    def tick(share: float, text: str) -> None:
+        print(f"\r\x1b[K{readable(text)}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tick
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

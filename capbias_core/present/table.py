@@ -193,7 +193,7 @@ def _is_number(cell: str) -> bool:
 def corpus_text(found: dict) -> str:
     """The words that push most each way, as columns. found: as `explain --format json` prints it."""
     if not found["words"]:
-        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --smallest-count.\n"
+        return f"No word pushes either way in {found['smallest_count']} captions or more; lower --min-count.\n"
     rows = [
         {
             "word": item["word"],

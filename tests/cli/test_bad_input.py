@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 import time
+from dataclasses import asdict
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from capbias_core import cli
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace import ingest
 from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 LABELS = ["Female", "Male"] * 20
@@ -50,14 +52,14 @@ def files(tmp_path, monkeypatch):
 
 
 def asked(*more: str, labels: str = "labels.csv", attribute: str = "gender") -> list[str]:
-    return ["score", "--captions", "model.json", "--attributes", labels, "--attribute", attribute, *more]
+    return ["score", "--captions", "model.json", "--labels", labels, "--attribute", attribute, *more]
 
 
 DBA = ("--references", "human.json", "--metric", "dba")
 BAD = {
     "references of other images": (
         asked("--references", "elsewhere.json"),
-        "elsewhere.json, none of whose images is in the table of attributes",
+        "elsewhere.json, none of whose images is in the table of labels",
         "ids of the same data set",
         "together",
     ),
@@ -182,10 +184,11 @@ def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     thread = threading.Thread(target=delete)
     thread.start()
     time.sleep(0.3)  # it has come as far as it can while the other writes
-    spec = json.dumps({"captions": "", "references": "", "labels": {"table": table.hash}})
+    spec = json.dumps(asdict(RunSpec("lic", 1, "m", labels={"table": table.hash})))
     now = time.time()
     row = ("r", "c", spec, "queued", "token", 0, "waiting", "[]", now, None, None, now)
-    other.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(row))})", row)
+    columns = "run_id, collection, spec, status, token, progress, message, notes, created, started, finished, heartbeat"
+    other.execute(f"INSERT INTO runs ({columns}) VALUES ({', '.join('?' * len(row))})", row)
     other.execute("COMMIT")
     other.close()
     thread.join()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -18,10 +19,13 @@ from capbias_core import cli
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
+from capbias_core.measures.registry import MEASURES
 from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
+from capbias_core.resources import DEMO_FOLDER
+from capbias_core.runs import demo
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS, Result
-from capbias_core.workspace import ingest
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace
 
 # A thread that still reads a workspace after it was removed.
@@ -81,7 +85,7 @@ def here(small, tmp_path, monkeypatch) -> Path:
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-SMALL = ["--attributes", "attributes.csv", "--attribute", "gender"]
+SMALL = ["--labels", "attributes.csv", "--attribute", "gender"]
 
 
 def scored(text: str) -> pd.DataFrame:
@@ -126,7 +130,7 @@ def test_ba_and_dba_with_objects_of_the_table(here, capsys):
     table = pd.read_csv("attributes.csv").assign(objects=lambda rows: ["person|cake", "tie"] * (len(rows) // 2))
     table.to_csv("objects.csv", index=False)
     inputs = ["--captions", "strong.json", "--references", "human.json", "--attribute", "gender"]
-    assert cli.main(["score", *inputs, "--attributes", "objects.csv", "--metric", "ba", "dba"]) == 0
+    assert cli.main(["score", *inputs, "--labels", "objects.csv", "--metric", "ba", "dba"]) == 0
     rows = scored(capsys.readouterr().out)
     assert rows["metric"].tolist() == ["BA", "DBA_G", "DBA_O"]
     assert (rows["encoder"] == "").all() and (rows["scale"].astype(float) == 100).all()
@@ -178,7 +182,7 @@ def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
 
 
 def test_a_column_of_three_labels(here, capsys):
-    argv = ["score", "--captions", "strong.json", "--attributes", "attributes.csv", "--attribute", "height"]
+    argv = ["score", "--captions", "strong.json", "--labels", "attributes.csv", "--attribute", "height"]
     assert cli.main([*argv, "--metric", "sc", "ratio", "--seeds", "1"]) == 0
     printed = capsys.readouterr()
     assert "warning: ratio left out: height has no words that captions could name" in printed.err
@@ -200,7 +204,7 @@ def test_columns_by_name(here, capsys):
 def test_an_attribute_from_a_file_and_a_column_by_name(here, capsys):
     own = here / "own.toml"
     own.write_text('values = ["Female", "Male"]\n[words]\nFemale = ["woman"]\nMale = ["man"]\n')
-    argv = ["score", "--captions", "strong.json", "--attributes", "attributes.csv", "--metric", "ratio"]
+    argv = ["score", "--captions", "strong.json", "--labels", "attributes.csv", "--metric", "ratio"]
     assert cli.main([*argv, "--attribute", str(own), "--attribute-column", "gender"]) == 0
     row = scored(capsys.readouterr().out).iloc[0]
     assert row["attribute"] == "own" and float(row["value"]) == pytest.approx(40 / 35)
@@ -240,12 +244,12 @@ EXPLAIN = ["explain", *SMALL, *STRONG]
 BAD = {
     "missing file": (["score", *SMALL, "--captions", "nowhere.json"], "nowhere.json, which does not exist"),
     "missing labels": (
-        ["score", *STRONG, "--attributes", "no.csv", "--attribute", "gender"],
+        ["score", *STRONG, "--labels", "no.csv", "--attribute", "gender"],
         "no.csv, which does not exist",
     ),
     "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
     "wrong attribute": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "gendr"],
+        ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "gendr"],
         "a known attribute (age",
     ),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
@@ -255,7 +259,7 @@ BAD = {
         [
             "score",
             *STRONG,
-            "--attributes",
+            "--labels",
             "attributes.csv",
             "--attribute",
             "x",
@@ -276,17 +280,17 @@ BAD = {
         "LIC_D left out: human captions are needed (--references)",
     ),
     "ratio without words": (
-        ["score", *STRONG, "--attributes", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
+        ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
         "height has no words",
     ),
     "unknown metric": (["score", *SMALL, *STRONG, "--metric", "bleu"], "metric 'bleu'"),
     "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "attacker 'gpt'"),
-    "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several --captions files called strong"),
+    "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several files of captions called strong"),
     "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "none of whose images is in the table"),
-    "neither files nor names": (["score", "--attribute", "gender", *STRONG], "neither --attributes nor --collection"),
-    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "both --attributes and --collection"),
+    "neither files nor names": (["score", "--attribute", "gender", *STRONG], "neither --labels nor --collection"),
+    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "both --labels and --collection"),
     "files and a workspace": (["score", *SMALL, *STRONG, "--workspace", "x"], "--workspace with files"),
-    "no captions": (["score", *SMALL], "no --captions"),
+    "no captions": (["score", *SMALL], "no captions"),
     "unknown collection": (["score", "--collection", "x", "--attribute", "gender"], "collection 'x'"),
     "not an edit": ([*EXPLAIN, "--words", "man woman"], "the edit 'man woman'"),
     "edits of an LSTM": ([*EXPLAIN, "--attacker", "lstm_bi", "--words", "man -> dog"], "the attacker ngram"),
@@ -323,21 +327,67 @@ def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert printed.out == "" or argv[0] == "import", "only an import may have reported on its file before"
 
 
-@pytest.mark.parametrize("argv", [[], ["nonsense"], ["score"], [*EXPLAIN, "--top", "0"]])
-def test_wrong_usage_is_code_2(argv, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main(argv)
-    assert left.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ") and line.endswith(" --help.")
+WRONG = {
+    "nothing": ([], "Got no command"),
+    "an unknown command": (["scroe"], "Got the command 'scroe'. Did you mean score?"),
+    "no attribute": (["score", *STRONG], "Got no --attribute"),
+    "an unknown flag": (
+        ["score", *SMALL, "--refrences", "human.json"],
+        "Got --refrences, which is not one of its flags",
+    ),
+    "no value": (["score", *STRONG, "--attribute"], "Got no --attribute"),
+    "no word": ([*EXPLAIN, "--top", "0"], "Expected a whole number of 1 or more"),
+    "no number": ([*EXPLAIN, "--top", "many"], "--top"),
+    "a stray word": (["list", "everything"], "everything"),
+}
 
 
-@pytest.mark.parametrize("command", ["import", "list", "score", "explain", "export", "demo"])
-def test_help_has_an_example(command, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main([command, "--help"])
-    assert left.value.code == 0
-    assert f"python -m capbias_core {command}" in capsys.readouterr().out.split("Example:")[1]
+@pytest.mark.parametrize(("argv", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_one_line_and_code_2(argv, message, capsys):
+    assert cli.main(argv) == 2
+    printed = capsys.readouterr()
+    (line,) = printed.err.splitlines()
+    assert line.startswith("error: ") and line.endswith(" --help.") and message in line
+    assert printed.out == ""
+
+
+def test_a_typo_names_the_nearest_flag(capsys):
+    assert cli.main(["score", *SMALL, *STRONG, "--refrences", "human.json"]) == 2
+    assert "Did you mean --references?" in capsys.readouterr().err
+
+
+def lines_of_help(command: list[str], capsys, monkeypatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert cli.main([*command, "--help"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("command", cli.NAMES)
+def test_help_has_an_example(command, capsys, monkeypatch):
+    text = "\n".join(lines_of_help([command], capsys, monkeypatch))
+    example = text.split("Example:")[1]
+    assert f"capbias {command}" in example and "Exit codes" in example
+
+
+def test_help_of_score_fits_on_two_screens_and_hides_no_flag(capsys, monkeypatch):
+    lines = lines_of_help(["score"], capsys, monkeypatch)
+    assert len(lines) <= 115 and max(map(len, lines)) <= 100
+    for measure in MEASURES.values():
+        for about in measure.options.about().values():
+            if measure.groups and about.flag:
+                assert any(line.strip().startswith(about.flag) for line in lines), about.flag
+    assert any(line.startswith("  --workspace FOLDER") for line in lines)
+
+
+def test_help_of_all_commands_is_quick_and_light():
+    heavy = "pandas", "numpy", "torch", "sklearn", "streamlit", "capbias_core.measures", "capbias_core.workspace"
+    code = (
+        "import sys\nfrom capbias_core.cli import main\nassert main(['--help']) == 0\n"
+        f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr.strip() == "[]"
+    assert all(f"  {name} " in done.stdout for name in cli.NAMES)
 
 
 # score, on the real captions
@@ -367,7 +417,7 @@ def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp
         "--captions",
         "results/nic.json",
         "results/oscar.json",
-        "--attributes",
+        "--labels",
         "annotations/attributes.csv",
         "--attribute",
         "gender",
@@ -396,18 +446,24 @@ def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp
 
 def test_lic_m_of_sat_is_near_the_published_one(coco_bias, here, monkeypatch, capsys):
     monkeypatch.chdir(coco_bias)
-    labels = ["--attributes", "annotations/attributes.csv", "--attribute", "gender"]
+    labels = ["--labels", "annotations/attributes.csv", "--attribute", "gender"]
     assert cli.main(["score", "--captions", "results/sat.json", *labels, "--metric", "LIC_M", "--seeds", "2"]) == 0
     row = scored(capsys.readouterr().out).iloc[0]
     assert float(row["value"]) == pytest.approx(44.4, abs=2.5)
     assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
 
 
-def test_ctrl_c_cancels_and_cleans_up(small, tmp_path):
+def test_ctrl_c_cancels_and_cleans_up(tmp_path):
     (tmp_path / "temporary").mkdir()
-    out = tmp_path / "out.csv"
-    argv = ["score", *SMALL, *STRONG, "--metric", "sc", "--seeds", "4000", "--output", str(out)]
-    running = command(*argv, cwd=small, temporary=tmp_path / "temporary")
+    out, rng = tmp_path / "out.csv", random.Random(1)
+    words = [f"word{number}" for number in range(3000)]
+    many = [{"image_id": n, "caption": " ".join(["a man", *rng.choices(words, k=40)])} for n in range(6000)]
+    (tmp_path / "many.json").write_text(json.dumps(many))
+    rows = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(6000)]
+    (tmp_path / "many.csv").write_text("\n".join(["image_id,gender", *rows]))
+    argv = ["score", "--captions", "many.json", "--labels", "many.csv", "--attribute", "gender", "--metric", "sc"]
+    argv += ["--seeds", "50", "--output", str(out)]
+    running = command(*argv, cwd=tmp_path, temporary=tmp_path / "temporary")
     said = ""
     while "to do" not in said:
         line = running.stderr.readline()
@@ -531,7 +587,7 @@ def test_names_that_are_not_kept(here, kept, capsys):
 
 
 def test_words_push_toward_the_label_that_they_go_with(here, kept, capsys):
-    found = explained(kept, capsys, "--smallest-count", "5", "--top", "3")
+    found = explained(kept, capsys, "--min-count", "5", "--top", "3")
     pushes = {item["word"]: item["pushes_toward"] for item in found["words"]}
     assert {"umbrella", "cake", "horse"} & set(pushes) and {"skateboard", "tie", "motorcycle"} & set(pushes)
     things = {thing.split()[-1]: value for value, own in THINGS.items() for thing in own}
@@ -545,12 +601,12 @@ def test_words_push_toward_the_label_that_they_go_with(here, kept, capsys):
 
 
 def test_words_as_a_table(here, kept, capsys):
-    assert in_workspace(kept, "explain", *OF_KEPT, "--smallest-count", "5") == 0
+    assert in_workspace(kept, "explain", *OF_KEPT, "--min-count", "5") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split("  ")[0] == "word" and "share of Female" in lines[0]
     assert lines[-1] == "Largest convergence delta: 0."
-    assert in_workspace(kept, "explain", *OF_KEPT, "--smallest-count", "5000") == 0
-    assert "lower --smallest-count" in capsys.readouterr().out
+    assert in_workspace(kept, "explain", *OF_KEPT, "--min-count", "5000") == 0
+    assert "lower --min-count" in capsys.readouterr().out
 
 
 def adds_up(found: dict) -> None:
@@ -619,14 +675,14 @@ def test_edits_as_text(here, kept, capsys):
 
 
 def test_three_values_push_each_on_its_own(here, capsys):
-    argv = ["explain", *STRONG, "--attributes", "attributes.csv", "--attribute", "height", "--format", "json"]
+    argv = ["explain", *STRONG, "--labels", "attributes.csv", "--attribute", "height", "--format", "json"]
     assert cli.main([*argv, "--image", "7"]) == 0
     (caption,) = json.loads(capsys.readouterr().out)["captions"]
     assert set(caption["logit"]) == {"low", "mid", "high"}
     for value, logit in caption["logit"].items():
         total = caption["intercept"][value] + sum(token["adds"][value] for token in caption["tokens"])
         assert total == pytest.approx(logit, abs=1e-6)
-    assert cli.main([*argv, "--smallest-count", "3", "--top", "2"]) == 0
+    assert cli.main([*argv, "--min-count", "3", "--top", "2"]) == 0
     words = json.loads(capsys.readouterr().out)["words"]
     assert {item["pushes_toward"] for item in words} == {"low", "mid", "high"}
     assert all(item["mean"] > 0 for item in words)
@@ -636,14 +692,12 @@ def test_three_values_push_each_on_its_own(here, capsys):
 
 
 def test_demo_beside_the_truth(here, capsys, monkeypatch):
-    if not (ingest.DEMO_FOLDER / "truth.json").is_file():
-        pytest.skip("the demo data are not here")
-    whole = ingest.demo_request()
+    whole = demo.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}
-    monkeypatch.setattr(ingest, "demo_runs", lambda workspace: plan(workspace, type(whole)(**changed)))
+    monkeypatch.setattr(demo, "demo_runs", lambda workspace: plan(workspace, type(whole)(**changed)))
     assert in_workspace(here / "home", "demo", "--if-empty") == 0
     header, row = capsys.readouterr().out.splitlines()
-    truth = json.loads((ingest.DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
+    truth = json.loads((DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
     assert header.split() == ["captioner", "LIC", "true", "LIC"]
     assert row.split()[0] == "amplifier" and row.split()[-1] == f"{truth:.2f}"
     assert float(row.split()[1]) == pytest.approx(truth, abs=6)
@@ -652,20 +706,21 @@ def test_demo_beside_the_truth(here, capsys, monkeypatch):
     assert printed.out == "" and "already holds something" in printed.err
 
 
-class Screen(io.StringIO):
-    def isatty(self):
-        return True
+def row_of(run_id: str, status: str, progress: float) -> RunRow:
+    known = {"spec": RunSpec("lic", 1, "sat"), "status": status, "progress": progress, "message": "attacker 2 of 4"}
+    other = {own.name: 0.0 for own in fields(RunRow) if own.name not in known}
+    return RunRow(**{**other, **known, "run_id": run_id, "notes": ()})
 
 
-def test_progress_rewrites_one_line_on_a_terminal(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    spec = {"model": "sat", "attacker": "ngram", "family": "attack"}
-    row = RunRow("1", "c", spec, "running", 0.5, "attacker 2 of 4", (), 0.0, 0.0, None, 0.0)
-    progress = running.Progress()
-    progress([row])
-    progress.clear()
-    assert screen.getvalue() == "\r\x1b[K0 of 1 run done, 50%: sat, attacker 2 of 4\r\x1b[K"
+def test_progress_says_the_time_left():
+    shown = running.Shown({"1": 30.0, "2": 10.0})
+    rows = [row_of("1", "running", 0.5), row_of("2", "finished", 1.0), row_of("earlier", "finished", 1.0)]
+    share, text = shown.state(rows, passed=50.0)
+    assert share == pytest.approx(25 / 40)
+    assert text == "Running: 1 of 2 done, about 30 s left: sat, attacker 2 of 4", "25 of 40 took 50 s, so 15 take 30"
+    assert shown.state([row_of("1", "running", 0.0), row_of("2", "queued", 0.0)], 3.0)[1].startswith(
+        "Running: 0 of 2 done, about 40 s left"
+    ), "before anything is done, what is expected"
 
 
 # tables

@@ -1,0 +1,634 @@
+"""The public functions: captions in, a report of scores out; and captioners compared in pairs."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import Ranking
+from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.analysis.encoders import plan_sweep
+from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.options import Option, checked
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.present.sentence import answer, interval, named_notes, rank_text, ties
+from capbias_core.present.table import scores_table, to_text
+from capbias_core.runs.engine import Engine, execute
+from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
+from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
+from capbias_core.workspace.inputs import (
+    CONSTANT,
+    Inputs,
+    Kept,
+    Source,
+    Tell,
+    captioners,
+    keep_inputs,
+    temporary_workspace,
+)
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Item, RunRow, Workspace
+
+DEFAULT_METRICS = ("lic", "ratio", "error")
+# The metrics that answer, and by which captioners are ranked, the first that is there.
+ANSWERING = ("LIC", "LIC_M")
+# What tells rows of one metric and captioner apart, in the order in which they stand.
+PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
+FINISHED = "finished"
+FEW = 20  # captions: words of fewer stand last
+
+# Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
+Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
+
+
+# what comes back
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number of a report. interval: 95%, over images; None if it has none. spread: standard deviation over seeds,
+    None without seeds. n: captions or images that it rests on. row: everything that is known about it, by column."""
+
+    metric: str
+    model: str
+    value: float
+    interval: tuple[float, float] | None
+    n: int
+    seeds: int
+    spread: float | None
+    method: str
+    row: dict[str, Any] = field(repr=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.model}: {interval(pd.Series(self.row))}"
+
+
+def _value(row: dict[str, Any]) -> Value:
+    low, high, spread = (None if pd.isna(row[name]) else float(row[name]) for name in ("ci_low", "ci_high", "spread"))
+    bounds = None if low is None or high is None else (low, high)
+    named = {name: row[name] for name in ("metric", "model", "value", "n", "seeds", "method")}
+    return Value(**named, interval=bounds, spread=spread, row=row)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Scores of captions.
+
+    table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
+    value, by metric. failed: what went wrong with single runs. notes: what the numbers rest on. sentence: the answer in
+    words. ranking: the captioners by `ranked_by`, a metric and its direction; None for a single captioner.
+
+    `report["LIC"]` is one number. With several captioners name one too: `report["LIC", "sat"]` or
+    `report["sat"]["LIC"]`. Further parts of the key choose among encoders, directions, groups and objects, such as
+    `report["DBAC", "A->T"]`.
+    """
+
+    table: pd.DataFrame
+    left_out: dict[str, str] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    sentence: str = ""
+    ranking: Ranking | None = None
+    ranked_by: tuple[str, str] = ("", "")
+    compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+
+    @cached_property
+    def words(self) -> pd.DataFrame:
+        """What each word adds: `mean` on the attacker's logit per caption that has it, toward the value `toward`, in
+        `count` captions. The strongest first, and words of fewer than 20 captions last. Computed when it is first asked
+        for."""
+        return self.compute_words()
+
+    @property
+    def models(self) -> list[str]:
+        """The captioners, in order."""
+        return list(dict.fromkeys(self.table["model"]))
+
+    @property
+    def ranks(self) -> dict[str, tuple[int, int]]:
+        """Best and worst rank of each captioner that the data allow, lowest value first."""
+        return self.ranking.ranks if self.ranking else {}
+
+    def __getitem__(self, key: str | tuple[str, ...]) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        rows = self.table
+        for part in parts:
+            rows = self._having(rows, part)
+        if rows["metric"].nunique() > 1:
+            return replace(self, table=rows, sentence="", ranking=None)
+        return _value(_single(rows, parts))
+
+    def _having(self, rows: pd.DataFrame, part: str) -> pd.DataFrame:
+        columns = ("metric", "model", *PARTS)
+        for column in columns:
+            if part and part in set(rows[column]):
+                return rows[rows[column] == part]
+        if part in self.left_out:
+            raise CapbiasError(f"{part}, which was left out", "a metric that has a value", f"{self.left_out[part]}.")
+        known = {own for column in ("metric", "model", "direction", "encoder", "group") for own in rows[column] if own}
+        raise unknown_name("metric" if part in METRICS else "key", part, known)
+
+    def __str__(self) -> str:
+        table = to_text(scores_table(self.table, self.ranks or None)).rstrip("\n")
+        lines = [self.sentence, table, ties(self.ranks), *left_out_lines(self.left_out), *self.failed]
+        return "\n".join(filter(None, lines))
+
+
+def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
+    """The only row; of one on all images and one on those with references, the former."""
+    if len(rows) > 1 and (whole := rows[rows["coverage"] == ""]).shape[0] == 1:
+        rows = whole
+    if len(rows) == 1:
+        return rows.iloc[0].to_dict()
+    differ = [name for name in ("model", *PARTS) if rows[name].nunique() > 1]
+    which = ", ".join(map(repr, [*parts, *(rows[name].iloc[-1] for name in differ[:1])]))
+    raise CapbiasError(
+        f"{' '.join(parts)}, which has {len(rows):,} values",
+        f"one of them, by {' and '.join(differ) or 'its row in report.table'}",
+        f"For example report[{which}]." if differ else "Read report.table.",
+    )
+
+
+def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
+    """A line for each reason, with all the metrics that it concerns.
+
+    >>> left_out_lines({"LIC": "no references", "ratio": "no words", "LIC_D": "no references"})
+    ['LIC, LIC_D left out: no references', 'ratio left out: no words']
+    """
+    names: dict[str, list[str]] = {}
+    for metric, reason in left_out.items():
+        names.setdefault(reason, []).append(metric)
+    return [f"{', '.join(metrics)} left out: {reason}" for reason, metrics in names.items()]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Captioners compared in pairs on the images that they share.
+
+    metric: what they are compared by. table: captioner, value, 95% interval (low, high), and rank, `1–2` for a tie.
+    pairs: first minus second with its 95% interval, p (Holm-corrected over all pairs) and whether they differ. report:
+    all scores.
+    """
+
+    metric: str
+    table: pd.DataFrame
+    pairs: pd.DataFrame
+    report: Report
+
+    @property
+    def ranks(self) -> dict[str, tuple[int, int]]:
+        """Best and worst rank of each captioner that the data allow, lowest value first."""
+        return self.report.ranks
+
+    def __str__(self) -> str:
+        tables = "\n".join(to_text(_rounded(frame)) for frame in (self.table, self.pairs))
+        return f"{self.metric}. {ties(self.ranks)}\n{tables}".rstrip("\n")
+
+
+def _rounded(frame: pd.DataFrame) -> pd.DataFrame:
+    shown = frame.copy()
+    for name in shown.select_dtypes("float"):
+        shown[name] = [f"{value:.{3 if name == 'p' else 2}f}" for value in shown[name]]
+    return shown
+
+
+# what is asked
+
+
+def score(
+    captions: Source | Sequence[str | os.PathLike] | Mapping[str, Source] | None = None,
+    labels: Source | None = None,
+    attribute: str = "",
+    references: Source | None = None,
+    metrics: Sequence[str] | str = DEFAULT_METRICS,
+    attacker: str | Sequence[str] = DEFAULT_ATTACKER,
+    seeds: int = 10,
+    *,
+    words: bool = False,
+    rank_by: str | tuple[str, str] = "",
+    objects: Source | None = None,
+    photographs: str | os.PathLike | None = None,
+    people: Source | None = None,
+    alignment: str = CONSTANT,
+    vectors: str | os.PathLike | None = None,
+    delta: float | None = None,
+    attribute_column: str = "",
+    values: Sequence[str] = (),
+    image_id_column: str = "",
+    caption_column: str = "",
+    per_object: bool = False,
+    workspace: str | os.PathLike | None = None,
+    collection: str = "",
+    workers: bool = False,
+    **choices: Any,
+) -> Report:
+    """Score captions.
+
+    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
+    COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
+    file, or a column of the labels. references: human captions of the same images. metrics: groups such as lic, or
+    names such as LIC_M. attacker: one, or several. words: compute `report.words` now, not when it is asked for.
+    rank_by: the metric by which captioners are ranked, or a metric and its direction. objects: of the images.
+    photographs: a folder, named by image id. people: outlines or boxes on them. vectors, delta: of contextual
+    alignment. values: the labels of a column to compare. per_object: also a row for each object. choices: any field of
+    a measure's options by name, such as `max_images=500`.
+
+    Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
+    instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
+    whatever is given are names of what that collection holds. workers: runs that need torch go to worker processes; a
+    script that asks for them needs `if __name__ == "__main__":`.
+
+    Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
+    """
+    names = labels is None and bool(collection)
+    asked = Asked(
+        metrics=_several(metrics),
+        attackers=_several(attacker),
+        seeds=seeds,
+        choices=choices,
+        per_object=per_object,
+        rank_by=(rank_by, "") if isinstance(rank_by, str) else rank_by,
+    )
+    with _in_python():
+        given = Inputs(
+            captions=dict.fromkeys(_several(captions or ()), "") if names else captioners(captions),
+            attribute=_named(attribute),
+            labels=labels,
+            references=references,
+            objects=objects,
+            photographs=photographs,
+            people=people,
+            alignment=alignment,
+            vectors=vectors,
+            delta=delta,
+            attribute_column=attribute_column,
+            values=tuple(values),
+            columns={role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own},
+            own_attributes=attribute_folder(Path(workspace)) if workspace else None,
+            names=names,
+        )
+        place = str(collection or DEFAULT_COLLECTION)
+        return _reported(given, asked, place, workspace, run_on_workers if workers else run_here, words)
+
+
+def compare(
+    captions: Mapping[str, Source] | Sequence[str | os.PathLike],
+    labels: Source | None = None,
+    attribute: str = "",
+    references: Source | None = None,
+    metric: str = "",
+    direction: str = "",
+    **further: Any,
+) -> Comparison:
+    """Compare captioners in pairs on the images that they share, with ties.
+
+    metric, direction: by which; LIC with references, else LIC_M. further: as `score` takes it.
+    """
+    metric = metric or ("LIC" if references is not None else "LIC_M")
+    further = {"metrics": [metric], "rank_by": (metric, direction)} | further
+    report = score(captions, labels, attribute, references, **further)
+    if report.ranking is None:
+        missing = "; ".join((*left_out_lines(report.left_out), *report.failed))
+        raise CapbiasError(
+            f"{metric} of {len(report.models)} captioner{'' if len(report.models) == 1 else 's'}"
+            + (f" ({missing})" if missing else ""),
+            "two captioners or more that have a value",
+            "Give several, by name.",
+        )
+    return _comparison(report)
+
+
+def _comparison(report: Report) -> Comparison:
+    metric, direction = report.ranked_by
+    rows = _ranked_rows(report.table, metric, direction)
+    own = pd.DataFrame(
+        {
+            "captioner": rows["model"],
+            "value": rows["value"],
+            "low": rows["ci_low"],
+            "high": rows["ci_high"],
+            "rank": [rank_text(*report.ranks[model]) for model in rows["model"]],
+        }
+    )
+    columns = {"first": "first", "second": "second", "difference": "difference", "ci_low": "low", "ci_high": "high"}
+    pairs = pd.DataFrame([vars(pair) for pair in report.ranking.pairs]).rename(columns=columns)
+    pairs["differ"] = pairs["p"] < ALPHA
+    name = f"{metric} {direction}".strip()
+    return Comparison(name, own.sort_values("value", kind="stable", ignore_index=True), pairs, report)
+
+
+def _several(given: str | os.PathLike | Sequence) -> tuple:
+    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
+def _named(attribute: str) -> str:
+    if not attribute:
+        raise CapbiasError("no attribute", "the protected attribute that is measured, such as gender", "Name it.")
+    return attribute
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Errors that name flags of the command line name the arguments in their place."""
+    try:
+        yield
+    except CapbiasError as error:
+        parts = [as_argument(part) for part in (error.got, error.expected, error.remedy)]
+        if parts == [error.got, error.expected, error.remedy]:
+            raise
+        raise CapbiasError(*parts) from None
+
+
+def as_argument(text: str) -> str:
+    """A text for a terminal as one for Python.
+
+    >>> as_argument("human captions are needed (--references)")
+    'human captions are needed (references=)'
+    """
+    return re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_") + "=", text)
+
+
+# how it is measured; the command line comes here too
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of inputs, whatever they are. choices: fields of measures' options. rank_by: metric and direction,
+    ('', '') for the one that answers."""
+
+    metrics: tuple[str, ...]
+    attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
+    seeds: int = 10
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    per_object: bool = False
+    rank_by: tuple[str, str] = ("", "")
+
+    def check(self) -> None:
+        """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
+        expand_metrics(self.metrics)
+        about = known_options()
+        for name, value in {"seeds": self.seeds, **self.choices}.items():
+            if name not in about:
+                raise unknown_name("option", name, about)
+            checked(name, value, about[name])
+
+    def of(self, kept: Kept, words: bool = False) -> Request:
+        """The request to plan. Human captions are left out if no metric needs them."""
+        names = expand_metrics(self.metrics)
+        choices = {name: own for name, own in self.choices.items() if name != "merge_masks"}
+        return Request(
+            collection=kept.collection,
+            captions=kept.captions,
+            table=kept.table,
+            attribute=kept.attribute,
+            metrics=names,
+            references=kept.references if any(map(needs_references, names)) else "",
+            attacker=self.attackers[0],
+            seeds=self.seeds,
+            merge_masks=bool(self.choices.get("merge_masks")),
+            words=words,
+            objects=kept.objects,
+            options=choices | kept.options,
+        )
+
+
+def known_options() -> dict[str, Option]:
+    """Every choice of every measure that gives metrics, by name."""
+    return {
+        name: about
+        for measure in MEASURES.values()
+        if measure.metrics
+        for name, about in measure.options.about().items()
+    }
+
+
+def measured(
+    workspace: Workspace, kept: Kept, asked: Asked, compute: Compute, tell: Tell = lambda line: None
+) -> Report:
+    """Plan what was asked for, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
+    request = asked.of(kept)
+    sweep = plan_sweep(workspace, request, asked.attackers)
+    refused = [f"{name} left out: {error}" for name, error in sweep.refused.items()]
+    specs, reasons = useful(sweep.specs, request)
+    left_out = {name: _reason(lack) for lack, names in reasons.items() for name in names}
+    for line in (*refused, *left_out_lines(left_out)):
+        tell(f"warning: {line}")
+    rows = compute(workspace, specs, kept.collection)
+    frame = workspace.results([spec.run_id for spec in specs])
+    whole = pd.concat([frame, *_objects(workspace, rows)], ignore_index=True) if asked.per_object else frame
+    encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
+    table = ordered(whole, request.captions, request.metrics, encoders)
+    lost = _without_value(table, request.metrics, left_out, rows)
+    failed = failures(rows)
+    for line in left_out_lines(lost) if not failed else ():
+        tell(f"warning: {line}")
+    report = Report(
+        table=table,
+        left_out=left_out | lost,
+        failed=tuple(failed),
+        notes=(*refused, *named_notes([(row.spec.model, row.notes) for row in rows if row.status == FINISHED])),
+        sentence="" if table.empty else _sentence(workspace, frame, table, kept),
+    )
+    return _ranked(workspace, report, asked)
+
+
+def _reason(lack: Lack) -> str:
+    return f"{lack.text} ({lack.flag})" if lack.flag else lack.text
+
+
+def _objects(workspace: Workspace, rows: Sequence[RunRow]) -> list[pd.DataFrame]:
+    tables = [object_rows(workspace, row) for row in rows if row.status == FINISHED]
+    return [table for table in tables if len(table)]
+
+
+def failures(rows: Sequence[RunRow]) -> list[str]:
+    """`few (ngram) failed: Got ...` for each run that did not finish."""
+    return [
+        f"{row.spec.model} ({row.spec.attacker or row.spec.measure}) {row.status}: {row.message}"
+        for row in rows
+        if row.status != FINISHED
+    ]
+
+
+def _without_value(
+    table: pd.DataFrame, metrics: Sequence[str], left_out: Mapping[str, str], rows: Sequence[RunRow]
+) -> dict[str, str]:
+    """Why metrics that could be had from the inputs have no value all the same."""
+    found = {}
+    for name in metrics:
+        if name not in left_out and name not in set(table["metric"]):
+            own = [row for row in rows if row.spec.measure == measure_of(name).name]
+            said = [row.message for row in own if row.status != FINISHED] or [note for row in own for note in row.notes]
+            found[name] = "; ".join(dict.fromkeys(said)) or "its runs gave no value"
+    return found
+
+
+def ordered(
+    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
+    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
+    places = {name: {own: place for place, own in enumerate(dict.fromkeys(known))} for name, known in order.items()}
+    return frame[frame["metric"].isin(list(wanted))].sort_values(
+        ["model", "metric", *(name for name in PARTS if name != "direction")],
+        kind="stable",
+        ignore_index=True,
+        key=lambda column: column.map(places[column.name]) if column.name in places else column,
+    )
+
+
+def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str = "") -> pd.DataFrame:
+    """Rows of a metric that can be compared, one per captioner: of one encoder, on all images if that was measured."""
+    own = rows[(rows["metric"] == metric) & rows["direction"].isin([direction] if direction else rows["direction"])]
+    for column in ("direction", "coverage", *PARTS[2:]):
+        if len(own):
+            first = sorted(dict.fromkeys(own[column]), key=lambda name: name not in ("", encoder))[0]
+            own = own[own[column] == first]
+    return own.drop_duplicates("model")
+
+
+def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
+    """The report with its captioners ranked, if there are several."""
+    there = list(dict.fromkeys(report.table["metric"]))
+    metric, direction = asked.rank_by
+    metric = metric or next((name for name in (*ANSWERING, *there) if name in there), "")
+    rows = _ranked_rows(report.table, metric, direction, asked.attackers[0])
+    if len(rows) < 2:
+        return report
+    direction = rows["direction"].iloc[0]
+    found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), metric, direction)
+    return replace(report, ranking=found, ranked_by=(metric, direction)) if len(found.ranks) > 1 else report
+
+
+def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept) -> str:
+    """The answer for the captioner with the highest LIC (LIC_M without references); else its first number."""
+    answering = next((name for name in ANSWERING if name in set(frame["metric"])), None)
+    if answering is None:
+        return str(_value(table.iloc[0].to_dict())) + "."
+    highest = frame[frame["metric"] == answering].sort_values("value", kind="stable").iloc[-1]
+    own, run = frame[frame["run_id"] == highest["run_id"]], workspace.run(highest["run_id"])
+    trained = workspace.item("captions", highest["model"], kept.collection).details.get("trained_on_references")
+    title = attacker_entry(highest["encoder"]).title
+    found = answer(own, highest["model"], attribute_of_run(run), title, trained)
+    return f"{found.headline} {found.support}"
+
+
+def words_of(workspace: Workspace, kept: Kept, asked: Asked, compute: Compute) -> pd.DataFrame:
+    """What each word of the captions adds, by an attacker that did not train on their images."""
+    request = replace(asked.of(kept, words=True), references="")
+    specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
+    rows = compute(workspace, specs, kept.collection)
+    if failed := failures(rows):
+        raise CapbiasError("; ".join(failed), "captions that attackers can be trained on", "Score other captions.")
+    return pd.concat([_words(workspace, row) for row in rows], ignore_index=True)
+
+
+def _words(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+    values = attribute_of_run(run).values
+    table = words_table(workspace, run)
+    table = table[~table["word"].str.startswith("<")]
+    means = table.filter(regex=r"^mean\d+$").to_numpy()
+    pushes = pd.DataFrame(means if means.shape[1] > 1 else [(-mean, mean) for mean in means[:, 0]])
+    found = pd.DataFrame(
+        {
+            "model": run.spec.model,
+            "word": table["word"].to_numpy(),
+            "toward": [values[place] for place in pushes.to_numpy().argmax(axis=1)],
+            "mean": pushes.max(axis=1).to_numpy(),
+            "count": table["count"].to_numpy(),
+            **{f"share of {value}": table[f"share{place}"].to_numpy() for place, value in enumerate(values)},
+        }
+    )
+    order = np.lexsort((-found["mean"], found["count"] < FEW))
+    return found.iloc[order].reset_index(drop=True)
+
+
+# where it is measured
+
+
+def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
+    """Compute runs one after another in this process, those with torch too."""
+    for spec in specs:
+        token = uuid.uuid4().hex
+        if workspace.enqueue(spec, collection, token):
+            try:
+                execute(str(workspace.folder), spec.run_id, token)
+            except BaseException:
+                workspace.end(spec.run_id, "cancelled", "cancelled", token)
+                raise
+    return list(workspace.runs_of([spec.run_id for spec in specs]).values())
+
+
+def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
+    """Compute runs with the engine of the dashboard: those that need torch in worker processes."""
+    engine = Engine(workspace.folder)
+    try:
+        engine.submit(list(specs), collection)
+        return engine.wait([spec.run_id for spec in specs])
+    finally:
+        engine.close()
+
+
+def _reported(
+    given: Inputs, asked: Asked, collection: str, folder: str | os.PathLike | None, compute: Compute, words: bool
+) -> Report:
+    asked.check()
+    opened: AbstractContextManager[Workspace] = nullcontext(Workspace(folder)) if folder else temporary_workspace()
+    with opened as workspace:
+        said: list[str] = []
+        kept = keep_inputs(workspace, collection, given, said.append)
+        report = measured(workspace, kept, asked, compute)
+        if report.table.empty:
+            raise nothing_measured(report)
+        report = replace(
+            report,
+            notes=(*said, *report.notes),
+            left_out={name: as_argument(reason) for name, reason in report.left_out.items()},
+        )
+        later = partial(words_of, kept=kept, asked=asked, compute=compute)
+        if words:
+            return replace(report, compute_words=partial(pd.DataFrame, later(workspace)))
+        if folder:
+            return replace(report, compute_words=lambda: later(Workspace(folder)))
+        held = _held(workspace, kept)
+    return replace(report, compute_words=lambda: _computed_again(held, later))
+
+
+def nothing_measured(report: Report) -> CapbiasError:
+    """The error for a report without any number."""
+    lines = [*left_out_lines(report.left_out), *report.failed]
+    got = "; ".join(dict.fromkeys(lines)) or "no number"
+    return CapbiasError(
+        got, "a metric that can be had from these inputs", "Check the inputs, or ask for another metric."
+    )
+
+
+def _held(workspace: Workspace, kept: Kept) -> list[tuple[Item, pd.DataFrame]]:
+    """What words are computed from, so that they can be once the workspace is gone."""
+    items = [item for item in workspace.items(collection=kept.collection) if item.kind in ("captions", "attributes")]
+    return [(item, workspace.frame(item.hash)) for item in items]
+
+
+def _computed_again(
+    held: Sequence[tuple[Item, pd.DataFrame]], compute: Callable[[Workspace], pd.DataFrame]
+) -> pd.DataFrame:
+    with _in_python(), temporary_workspace() as workspace:
+        for item, frame in held:
+            workspace.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
+        return compute(workspace)

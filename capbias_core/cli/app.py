@@ -1,0 +1,43 @@
+"""`app`: the dashboard, through streamlit, on this machine alone unless it is told otherwise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Annotated
+
+from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
+from capbias_core.errors import CapbiasError, need
+from capbias_core.resources import APP
+
+LOOPBACK, PORT = "127.0.0.1", 8501
+LAST_PORT = 65_535
+
+app = command(
+    "app",
+    """\
+  capbias app
+  capbias app --workspace studies/gender --port 8600
+
+The page is for this machine alone. Another address opens it to whoever reaches that address; read docs/deploying.md
+first.""",
+)
+
+
+@app.default
+def start(
+    *,
+    workspace: WorkspaceFlag = None,
+    port: Annotated[int, flag(f"the port (default: {PORT})", "PORT", INPUTS)] = PORT,
+    address: Annotated[str, flag(f"the address (default: {LOOPBACK})", "ADDRESS", INPUTS)] = LOOPBACK,
+) -> int:
+    """Start the dashboard; Ctrl-C ends it."""
+    need("The dashboard", "streamlit", "plotly")
+    if not 1 <= port <= LAST_PORT:
+        raise CapbiasError(f"--port {port}", f"a number from 1 to {LAST_PORT:,}", "Give another, or leave it out.")
+    if not APP.is_file():
+        raise CapbiasError(f"no dashboard at {APP}", "the file that comes with capbias", "Install capbias again.")
+    home = {"CAPBIAS_HOME": workspace} if workspace else {}
+    asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
+    return subprocess.call([sys.executable, "-m", "streamlit", "run", str(APP), *asked], env={**os.environ, **home})
