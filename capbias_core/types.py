@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,16 @@ PUBLISHED_COLUMNS = (
 ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
 RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, "run_id", "seeds", "n", "ci_low", "ci_high", "method")
 
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(3410, "run")
+    ('1 run', '3,410 runs')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 # (share done, 0 to 1; text): called often by whatever takes long. It raises Cancelled if the work must stop.
 Progress = Callable[[float, str], None]
 ShareDone = Callable[[float], None]
@@ -80,10 +90,13 @@ class Attribute:
     columns: tuple[str, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
     note: str = ""
-    derived: InitVar[tuple[str, ...]] = ()
+    if TYPE_CHECKING:
+        derived: tuple[str, ...] = ()
+    else:
+        derived: InitVar[tuple[str, ...]] = ()
 
-    def __post_init__(self, derived: tuple[str, ...]) -> None:
-        object.__setattr__(self, "derived", tuple(derived))
+        def __post_init__(self, derived):
+            object.__setattr__(self, "derived", tuple(derived))
 
     @property
     def masked_words(self) -> frozenset[str]:

@@ -46,7 +46,7 @@ def _patterns(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, 
     """
     if not issparse(columns):
         return np.unique(columns, axis=0, return_counts=True)
-    columns = columns.sorted_indices()  # equal rows are then summed in one order
+    columns = csr_array(columns).sorted_indices()  # equal rows are then summed in one order
     keys = columns @ np.random.default_rng(0).random(columns.shape[1])
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     return columns[first], counts

@@ -114,13 +114,14 @@ def comparison(
     from noisier counts, it would shift the draws away from the value.
     """
     n_tasks, columns = len(evidence.tasks), evidence.human.shape[1]
-    whole = tuple(
-        CooccurrenceCounts.of(side.sum(axis=0), evidence.n_values, n_tasks) for side in (evidence.human, evidence.model)
-    )
+
+    def counts(sums: np.ndarray) -> CooccurrenceCounts:
+        return CooccurrenceCounts.of(sums, evidence.n_values, n_tasks)
+
+    whole = counts(evidence.human.sum(axis=0)), counts(evidence.model.sum(axis=0))
 
     def of(sums: np.ndarray) -> np.ndarray:
-        sides = sums[..., :columns], sums[..., columns:]
-        return compare(*(CooccurrenceCounts.of(side, evidence.n_values, n_tasks) for side in sides), whole)
+        return compare(counts(sums[..., :columns]), counts(sums[..., columns:]), whole)
 
     sums = csr_array(hstack([evidence.human, evidence.model]))
     return Estimate(evidence.images, sums, np.zeros(0), scale, of)

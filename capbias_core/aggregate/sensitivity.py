@@ -69,8 +69,8 @@ def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, in
     """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder."""
     found: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"])].to_dict("records"):
-        ends = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
-        found.setdefault(row["model"], {})[row["encoder"]] = sign(row["value"], *ends, neutral)
+        low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
+        found.setdefault(row["model"], {})[row["encoder"]] = sign(row["value"], low, high, neutral)
     return found
 
 

@@ -38,6 +38,12 @@ class Setup(NamedTuple):
     model: ModelFiles | None = None
     cache: str | None = None
 
+    @property
+    def files(self) -> ModelFiles:
+        """The files of the pretrained encoder; `load_attacker` looks them up for an entry that names a model."""
+        assert self.model is not None
+        return self.model
+
 
 @dataclass(frozen=True)
 class AttackerEntry:
@@ -73,12 +79,14 @@ class FittedAttacker(Protocol):
 
     def logits(self, corpus: Any, rows: np.ndarray) -> np.ndarray:
         """(len(rows), C) logits of the captions at these positions of the corpus."""
+        ...
 
     def contributions(self, corpus: Any, rows: np.ndarray) -> Contributions:
         """What each word of these captions adds to their logits.
 
         One whose entry says `attends` also has `attention(corpus, rows)`, an Attention of each caption.
         """
+        ...
 
 
 class Attacker(Protocol):
@@ -109,8 +117,9 @@ def fit_many(
     is given; each then equals in distribution what it would be alone. The others train one after the other, when they
     are asked for, so that one that is done with need not be kept.
     """
-    if hasattr(attacker, "fit_many"):
-        yield from attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
+    together = getattr(attacker, "fit_many", None)
+    if together is not None:
+        yield from together(corpus, rows, labels, n_values, seeds, tick)
         return
     for done, (own, known, seed) in enumerate(zip(rows, labels, seeds, strict=True)):
 

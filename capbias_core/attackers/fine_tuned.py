@@ -9,7 +9,7 @@ from capbias_core.attackers.frozen import BASE, BERT, PRETRAINED
 def _fine_tuned(setup: Setup) -> Attacker:
     from capbias_core.attackers.networks.fine_tuned import FineTunedAttacker
 
-    return FineTunedAttacker(setup.model.path, setup.model.digest, setup.cache, device=setup.device)
+    return FineTunedAttacker(setup.files.path, setup.files.digest, setup.cache, device=setup.device)
 
 
 ENTRIES = (

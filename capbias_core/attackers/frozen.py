@@ -22,7 +22,7 @@ def _sentence_head(setup: Setup) -> Attacker:
     """DBAC's: an MLP on the encoder's sentence embedding."""
     from capbias_core.attackers.networks.frozen import FrozenAttacker
 
-    return FrozenAttacker(setup.model.path, setup.model.digest, setup.cache, device=setup.device)
+    return FrozenAttacker(setup.files.path, setup.files.digest, setup.cache, device=setup.device)
 
 
 def _class_token_head(setup: Setup) -> Attacker:
@@ -30,7 +30,7 @@ def _class_token_head(setup: Setup) -> Attacker:
     from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker
     from capbias_core.language.encoder import FIRST
 
-    return FrozenAttacker(setup.model.path, setup.model.digest, setup.cache, FIRST, BERT_PRE, device=setup.device)
+    return FrozenAttacker(setup.files.path, setup.files.digest, setup.cache, FIRST, BERT_PRE, device=setup.device)
 
 
 def frozen_entry(model: str) -> AttackerEntry:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class NgramCorpus:
     """Captions with their binary n-gram matrix (n, V), and the column of each n-gram."""
 
     captions: list[str]
-    matrix: object
+    matrix: Any  # a CSR matrix of SciPy, which has no types
     columns: dict[str, int]
 
 

@@ -53,14 +53,15 @@ def _checked(data: dict, source: str) -> Attribute:
             "Check the spelling, and that every list of words stands under [words].",
         )
     values = data.get("values")
-    texts = [str(value).strip() for value in values] if isinstance(values, list) else []
+    given = values if isinstance(values, list) else []
+    texts = [str(value).strip() for value in given]
     if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):
         raise CapbiasError(
             f"{source} with values = {values!r}",
             "a list of two or more different values",
             'Write for example values = ["Female", "Male"].',
         )
-    values = tuple(map(str, values))
+    values = tuple(map(str, given))
     words = _by_value(data, "words", values, source)
     aliases = _by_value(data, "aliases", values, source)
     derived = _precedence(data["derived"], values, words, source) if "derived" in data else ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,14 +45,14 @@ class TextEncoder:
         self.unknown = own.unk_token or own.mask_token
 
     @property
-    def transformer(self):
+    def transformer(self) -> Any:
         """The network of transformers inside."""
         return self.model[0].auto_model
 
     @property
     def width(self) -> int:
         """Length of a vector."""
-        return self.model.get_embedding_dimension()
+        return self.model.get_embedding_dimension() or 0
 
     def read(self, caption: str) -> str:
         """The text that this encoder reads for a masked caption, as many words joined by a space.
@@ -151,11 +152,12 @@ def _loaded(path: str, pooling: str):
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         model = SentenceTransformer(path, local_files_only=True, device="cpu")
-        if not callable(getattr(model[0].auto_model, "get_input_embeddings", None)):
+        first: Any = model[0]
+        if not callable(getattr(first.auto_model, "get_input_embeddings", None)):
             raise ValueError("it has no transformer that reads text")
         if pooling == FIRST:
-            width = model[0].get_embedding_dimension()
-            model = SentenceTransformer(modules=[model[0], Pooling(width, pooling_mode="cls")], device="cpu")
+            width = first.get_embedding_dimension()
+            model = SentenceTransformer(modules=[first, Pooling(width, pooling_mode="cls")], device="cpu")
     return model
 
 
@@ -195,7 +197,7 @@ def word_attributions(
             ends[:, members] = [forward(own).double().cpu().numpy() for own in (baseline, given)]
         shares = np.stack([_shares(gradients, given, baseline, logit, steps) for logit in range(logits)], axis=-1)
         for member, own in zip(members, shares, strict=True):
-            found[member] = _by_word(own, words[member], len(texts[member].split()))
+            found[member] = _by_word(own, words[member], len(str(texts[member]).split()))
     return found, ends[0], ends[1]
 
 

@@ -106,8 +106,9 @@ def first_records(path: Path) -> list:
     text = head_text(path, read_head(path))
     decoder, records, position = json.JSONDecoder(), [], text.find("[") + 1
     while position and len(records) < SAMPLE:
+        between = BETWEEN.match(text, position)
         try:
-            record, position = decoder.raw_decode(text, BETWEEN.match(text, position).end())
+            record, position = decoder.raw_decode(text, between.end() if between else position)
         except (ValueError, RecursionError):
             break
         records.append(record)

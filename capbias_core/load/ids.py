@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -45,12 +46,13 @@ def _from_text(text: str) -> str:
     return (match[1] or match[2]).lstrip("0") or "0" if match else stripped
 
 
-def _from_number(value: Real) -> str:
+def _from_number(value: Any) -> str:
     if not isinstance(value, Integral) and value != int(value):
         return str(float(value))
-    if abs(value) >= 10**100:
+    whole = int(value)
+    if abs(whole) >= 10**100:
         raise ValueError("the image id is a number of more than 100 digits")
-    return str(int(value))
+    return str(whole)
 
 
 def printable(text: str) -> str:
@@ -70,7 +72,7 @@ def described(value: object) -> str:
         return "null"
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    if isinstance(value, Integral) and abs(value) >= 10**100:
+    if isinstance(value, Integral) and abs(int(value)) >= 10**100:
         return "a number of more than 100 digits"
     if isinstance(value, Real):
         return f"a number ({value})"

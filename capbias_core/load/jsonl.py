@@ -79,8 +79,11 @@ def _is_lines(head: Head) -> bool:
         first = parsed_line(lines[0])
     except ValueError:
         first = None
-    is_record = isinstance(first, dict) and "annotations" not in first
-    return head.ending in ENDINGS or bool(is_record and (len(lines) > 1 or guess_columns(first)["image_id"]))
+    if head.ending in ENDINGS:
+        return True
+    if not isinstance(first, dict) or "annotations" in first:
+        return False
+    return len(lines) > 1 or guess_columns(first)["image_id"] is not None
 
 
 READERS = (Reader("jsonl", "JSON Lines", _is_lines, line_columns, read_lines, place=3),)

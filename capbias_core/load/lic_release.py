@@ -11,6 +11,7 @@ import io
 import pickle
 import pickletools
 from pathlib import Path
+from typing import Any
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
@@ -87,16 +88,17 @@ class _PlainUnpickler(pickle.Unpickler):
 def _check_opcodes(path: Path, data: bytes) -> None:
     """Refuse opcodes that plain data has no use for (extension codes, buffers), and memo places never reached."""
     plain = frozenset(PLAIN_OPCODES.split())
-    for count, (opcode, argument, position) in enumerate(pickletools.genops(data)):
-        name = opcode.name
+    last = -1
+    for count, (opcode, argument, place) in enumerate(pickletools.genops(data)):
+        name, last = opcode.name, place or 0
         if name in NAMING_OPCODES:
             return
         if name not in plain:
-            raise _refused(path, f"with the opcode {name} at byte {position}")
-        if name in MEMO_OPCODES and argument > count:
-            raise _refused(path, f"that would fill the memory (memo place {argument} at byte {position})")
-    if position + 1 != len(data):
-        raise _refused(path, f"that ends at byte {position} of {len(data)}", "one pickle in the file")
+            raise _refused(path, f"with the opcode {name} at byte {last}")
+        if name in MEMO_OPCODES and argument is not None and argument > count:
+            raise _refused(path, f"that would fill the memory (memo place {argument} at byte {last})")
+    if last + 1 != len(data):
+        raise _refused(path, f"that ends at byte {last} of {len(data)}", "one pickle in the file")
 
 
 def _checked(path: Path, value: object) -> list:
@@ -110,7 +112,8 @@ def _checked(path: Path, value: object) -> list:
 
 def _check_types(path: Path, value: object) -> None:
     """Walk every container once; keys of records must be text."""
-    waiting, seen = [value], {id(value)}
+    waiting: list[Any] = [value]
+    seen = {id(value)}
     while waiting:
         container = waiting.pop()
         if isinstance(container, dict) and not all(type(key) is str for key in container):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -131,5 +131,5 @@ def _object_table(images: dict[str, set[str]], file: str, rows: int, crowds: int
     return Table(frame, rows, crowds=crowds, problems=problems, problem_count=count)
 
 
-def _joined(names: Sequence[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     return BETWEEN.join(sorted(names))

@@ -53,7 +53,7 @@ TURNS = {
     7: "TRANSVERSE",
     8: "ROTATE_90",
 }
-MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is from_npz
+MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is decoded
 
 
 def read_photograph(path: Path) -> np.ndarray:
@@ -88,7 +88,7 @@ def _upright(image: Image.Image) -> Image.Image:
     from PIL import Image
 
     try:
-        turn = TURNS.get(image.getexif().get(ORIENTATION))
+        turn = TURNS.get(image.getexif().get(ORIENTATION, 0))
     except Exception:
         turn = None
     return image if turn is None else image.transpose(Image.Transpose[turn])

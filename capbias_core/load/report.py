@@ -204,7 +204,7 @@ def report_segments(table: Table, file_name: str, photographs: Collection[str] |
         details.append(("Outlines of images that the collection lacks, left out", f"{table.others:,}"))
     if images is not None:
         details.append(("Photographs with outlines", f"{facts['coverage_percent']:.1f}%"))
-    size = f"The size of {_count(facts['sizeless'], 'image')} is not said"
+    size = f"The size of {counted(facts['sizeless'], 'image')} is not said"
     return _report(
         table,
         file_name,
@@ -246,22 +246,22 @@ def _label_column(labels: pd.Series) -> LabelColumn:
 
 def _problem_warnings(count: int, rows: int) -> Iterable[str]:
     if count:
-        yield f"{_count(count, 'problem')} in {_count(rows, 'row')}: what could not be read is left out."
+        yield f"{counted(count, 'problem')} in {counted(rows, 'row')}: what could not be read is left out."
 
 
 def _size_warnings(per_image: pd.Series) -> Iterable[str]:
     several = int((per_image > 1).sum())
     if several:
         have = "has" if several == 1 else "have"
-        yield f"{_count(several, 'image')} {have} more than one caption; a captioner usually gives one."
+        yield f"{counted(several, 'image')} {have} more than one caption; a captioner usually gives one."
 
 
 def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable[str]:
     if empty:
-        yield f"{_count(empty, 'caption')} {'is' if empty == 1 else 'are'} empty and left out."
+        yield f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} empty and left out."
     wordless = int(texts[tokens == 0].sum())
     if wordless:
-        yield f"{_count(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word."
+        yield f"{counted(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word."
     if len(texts) == 1 and texts.iloc[0] > 1:
         yield "All captions are the same."
 
@@ -269,13 +269,13 @@ def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable
 def _overlap_warnings(images: list[str], known: Collection[str] | None, what: str, otherwise: str) -> Iterable[str]:
     """Nothing in common gets the likely reason; less than half in common is said where `otherwise` has the words."""
     missing = _missing(images, known)
-    if not missing:
+    if not missing or known is None:
         return
     if len(missing) == len(images):
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
         yield f"No image id {what}: the ids may come from another data set ({here} here, {there} there)."
     elif otherwise and len(missing) * 2 > len(images):
-        yield f"{len(missing):,} of {_count(len(images), 'image')} {otherwise}."
+        yield f"{len(missing):,} of {counted(len(images), 'image')} {otherwise}."
 
 
 def _problem_lines(problems: tuple[Problem, ...], count: int) -> list[tuple[str, str]]:
@@ -286,7 +286,7 @@ def _problem_lines(problems: tuple[Problem, ...], count: int) -> list[tuple[str,
 
 def _sizes(captions_an_image: dict[int, int]) -> str:
     """`5 (3,601 images), 6 (39 images)`."""
-    shown = [f"{size} ({_count(count, 'image')})" for size, count in list(captions_an_image.items())[:SHOWN_SIZES]]
+    shown = [f"{size} ({counted(count, 'image')})" for size, count in list(captions_an_image.items())[:SHOWN_SIZES]]
     return ", ".join(shown) + (", more" if len(captions_an_image) > SHOWN_SIZES else "")
 
 
@@ -295,6 +295,3 @@ def _examples(count: int, examples: tuple[str, ...]) -> str:
         return "0"
     return f"{count:,} ({', '.join(examples)}{', …' if count > len(examples) else ''})"
 
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capbias_core.errors import CapbiasError
@@ -59,7 +59,7 @@ class Rows:
     numbers: (n,) line or record of each row. total: rows in the file, those in `faults` included.
     """
 
-    values: dict[str, Sequence]
+    values: Mapping[str, Sequence]
     numbers: Sequence[int]
     total: int
     faults: RowErrors
@@ -119,21 +119,22 @@ def chosen_column(file: str, names: Sequence[str], name: str) -> str:
 def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | None]) -> tuple[str, ...]:
     """The column of image ids and that of captions: those given by name, else the usual ones."""
     guess = guess_columns(names)
-    chosen = {role: chosen_column(file, names, given[role]) if given.get(role) else guess[role] for role in guess}
-    if {"image_id", "category_id"} <= set(names) and chosen["caption"] is None:
+    chosen = {role: chosen_column(file, names, name) if (name := given.get(role)) else guess[role] for role in guess}
+    image_id, caption = chosen["image_id"], chosen["caption"]
+    if {"image_id", "category_id"} <= set(names) and caption is None:
         raise CapbiasError(
             f"{file}, which tells the objects on images (category_id)",
             "a column of image ids and one of captions",
             "Load it as objects, or as outlines.",
         )
-    if None in chosen.values() or chosen["image_id"] == chosen["caption"]:
+    if image_id is None or caption is None or image_id == caption:
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids and one of captions",
             "Choose the columns by name: in the two boxes on the Data page, or in a terminal with --image-id-column "
             "and --caption-column.",
         )
-    return chosen["image_id"], chosen["caption"]
+    return image_id, caption
 
 
 def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> tuple[str, ...]:

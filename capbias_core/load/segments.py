@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -92,7 +93,7 @@ def _row(image: str, name: str, record: dict, size: tuple[int, int]) -> tuple:
     return image, name, bool(record.get("iscrowd")), *size, *box, text
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -150,8 +151,9 @@ def run_lengths(counts: object) -> list[int] | None:
     ([1, 3, 2], [1, 3, 2], None)
     """
     runs = _unpacked(counts) if isinstance(counts, str) else counts
-    fine = isinstance(runs, list) and all(type(run) is int and run >= 0 for run in runs)
-    return runs if fine else None
+    if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
+        return None
+    return runs
 
 
 def _unpacked(text: str) -> list[int] | None:
@@ -174,7 +176,7 @@ def _unpacked(text: str) -> list[int] | None:
 
 
 def _number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _given_box(box: object) -> tuple[float, float, float, float] | None:
@@ -199,7 +201,7 @@ def run_length_mask(outline: dict) -> dict:
     return coco_mask().frPyObjects({**outline, "counts": run_lengths(outline["counts"])}, *outline["size"])
 
 
-def coco_mask():
+def coco_mask() -> Any:
     """The module pycocotools.mask. Raises MissingExtra if it is not installed."""
     need("Reading outlines as run lengths", "pycocotools")
     from pycocotools import mask

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -72,12 +72,12 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, from_npz. What is wrong with it as a file becomes a CapbiasError."""
+    """The file's bytes, unpacked if it is a gzip archive. What is wrong with it as a file becomes a CapbiasError."""
     try:
         with readable(path), path.open("rb") as raw:
-            to_npz = raw.read(2) == GZIP
+            packed = raw.read(2) == GZIP
             raw.seek(0)
-            yield gzip.GzipFile(fileobj=raw) if to_npz else raw
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
     except (EOFError, zlib.error):
         raise CapbiasError(
             f"{path.name}, a gzip archive that is cut off or damaged", EXPECTED, "Get it again."

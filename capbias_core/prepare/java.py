@@ -72,18 +72,21 @@ def _ask(process, seconds: float, faults, lines: Sequence[str], answers: int, la
 
 
 def _write(process: subprocess.Popen, lines: Sequence[str], last: bool) -> None:
+    pipe = process.stdin
+    if pipe is None:
+        return
     with suppress(OSError, ValueError):  # it ended: the reader says so
-        process.stdin.write("".join(f"{line}\n" for line in lines))
-        process.stdin.flush()
+        pipe.write("".join(f"{line}\n" for line in lines))
+        pipe.flush()
         if last:
-            process.stdin.close()
+            pipe.close()
 
 
 def _end(process: subprocess.Popen) -> None:
     process.kill()
-    with suppress(OSError):
-        process.stdin.close()
-    process.stdout.close()
+    for pipe in filter(None, (process.stdin, process.stdout)):
+        with suppress(OSError):
+            pipe.close()
     process.wait()
 
 

@@ -40,7 +40,7 @@ def _treebank(captions: list[str]) -> list[str]:
     need("The tokenizer ptb", "pycocoevalcap")
     from pycocoevalcap.tokenizer import ptbtokenizer
 
-    jar = Path(ptbtokenizer.__file__).with_name(ptbtokenizer.STANFORD_CORENLP_3_4_1_JAR)
+    jar = Path(ptbtokenizer.__file__ or "").with_name(ptbtokenizer.STANFORD_CORENLP_3_4_1_JAR)
     options = ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
     lines: list[str] = []
     for start in range(0, len(captions), BLOCK):

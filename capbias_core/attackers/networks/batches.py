@@ -90,6 +90,6 @@ def in_step(
     places = rng.permutation(len(orders[0]))
     found = []
     for own, known in zip(orders, lengths, strict=True):
-        ranks = np.argsort([known[batch].max() for batch in own], kind="stable")
+        ranks = np.argsort([known[batch].max() for batch in own], kind="stable").tolist()
         found.append([own[ranks[place]] for place in places])
     return found

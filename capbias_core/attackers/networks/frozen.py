@@ -118,7 +118,7 @@ class FittedFrozen(Attributed):
     head: Head
 
     @property
-    def integration_steps(self) -> int:
+    def integration_steps(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]: it is only read
         return self.attacker.integration_steps
 
     def encoder(self) -> TextEncoder:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from capbias_core.attackers.networks.stacked import Head, stack
 from capbias_core.attackers.networks.training import (
@@ -78,7 +78,7 @@ class Part:
             torch.as_tensor(weights, dtype=torch.float32, device=device),
         )
 
-    def losses(self, head: Head, vectors: Tensor) -> Tensor:
+    def losses(self, head: nn.Module, vectors: Tensor) -> Tensor:
         """(S,) mean cross-entropy of each seed's captions."""
         return (caption_losses(head(vectors[self.rows]), self.labels) * self.weights).sum(dim=1)
 
@@ -152,7 +152,7 @@ class HeadProgram(SeedsProgram):
         super().__init__(stack(heads), heads, protocol, vectors.device)
         self.vectors, self.fits = vectors, fits
         self.kept, self.aside = (
-            Part.of(*zip(*own, strict=True), vectors.device)
+            Part.of([rows for rows, _ in own], [labels for _, labels in own], vectors.device)
             for own in ([fit.kept for fit in fits], [fit.aside for fit in fits])
         )
         self.rngs = [np.random.default_rng(child_seed(fit.seed, FIT, ORDER)) for fit in fits]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +55,7 @@ class LstmStates(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, given: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx, given: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         weight, active, cells, hidden = ctx.saved_tensors
         entered, kept, candidate, shown = active.unflatten(-1, (4, -1)).unbind(-2)
         squashed = torch.tanh(cells[:, 1:])
@@ -105,6 +106,11 @@ def turned(states: Tensor, lengths: Tensor | None) -> Tensor:
 
 class Layer(nn.Module):
     """One recurrent layer of S seeds and D directions: weights (S, D, G * H, ...), which begin as PyTorch's own."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
 
     def __init__(self, unit: str, size: int, hidden: int, ways: int):
         super().__init__()
@@ -157,6 +163,8 @@ class Layer(nn.Module):
 class RecurrentNetwork(Network):
     """Stacked recurrent layers and a head on the last hidden states. ways: 2 reads each caption both ways."""
 
+    layers: Any
+
     def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
         super().__init__(words, attacker.embedding, logits)
         width = attacker.ways * attacker.hidden
@@ -165,6 +173,7 @@ class RecurrentNetwork(Network):
         self.head = Head((width, *attacker.head, logits))
 
     def read(self, states: Tensor, lengths: Tensor | None, dropout: Callable[[Tensor], Tensor]) -> Tensor:
+        last = states
         for layer in self.layers:
             states, last = layer(dropout(states), lengths)
         return self.head(dropout(last))

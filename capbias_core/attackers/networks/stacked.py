@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.networks.batches import PAD
+
+AnyNetwork = TypeVar("AnyNetwork", bound=nn.Module)
 
 
 class Dropout:
@@ -81,6 +84,8 @@ class Head(nn.Module):
     leak: slope of the ReLU below 0.
     """
 
+    layers: Any  # a ModuleList, of whose items nothing is known but that they are modules
+
     def __init__(self, sizes: Sequence[int], leak: float = 0.0):
         super().__init__()
         self.leak, self.logits = leak, sizes[-1]
@@ -139,7 +144,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
 
-def stack(networks: Sequence[Network]) -> Network:
+def stack(networks: Sequence[AnyNetwork]) -> AnyNetwork:
     """Networks of one kind as one, on their device; a seed that knows fewer words gets rows that nothing reads."""
     if len(networks) == 1:
         return networks[0]
@@ -150,7 +155,7 @@ def stack(networks: Sequence[Network]) -> Network:
     return joined
 
 
-def unstack(joined: Network, networks: Sequence[Network]) -> None:
+def unstack(joined: nn.Module, networks: Sequence[nn.Module]) -> None:
     """Copies the weights of each seed back into its own network."""
     for parameter, *own in zip(*(each.parameters() for each in (joined, *networks)), strict=True):
         for place, each in enumerate(own):

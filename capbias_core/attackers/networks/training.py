@@ -90,11 +90,11 @@ class Batch:
     rows: (S, B), which captions these are; present: (S, B), 0 where a seed has fewer.
     """
 
-    parts: list[tuple[Tensor, Tensor | None]]
+    parts: Sequence[tuple[Tensor, Tensor | None]]
     rows: Tensor
     present: Tensor
 
-    def logits(self, network: Network, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
+    def logits(self, network: nn.Module, dropout: Callable[[Tensor], Tensor] = keep_all) -> Tensor:
         """(S, B, C)."""
         return torch.cat([network(tokens, lengths, dropout) for tokens, lengths in self.parts], dim=1)
 
@@ -180,11 +180,11 @@ def stacked_labels(labels: Sequence[np.ndarray], device: torch.device) -> Tensor
 class Lowest:
     """For each seed the weights of the epoch with the lowest loss on captions that it did not train on."""
 
-    def __init__(self, network: Network, seeds: int, patience: int):
+    def __init__(self, network: nn.Module, seeds: int, patience: int):
         self.patience, self.losses, self.since = patience, np.full(seeds, np.inf), np.zeros(seeds, dtype=int)
         self.weights = [parameter.detach().clone() for parameter in network.parameters()]
 
-    def note(self, network: Network, losses: np.ndarray) -> bool:
+    def note(self, network: nn.Module, losses: np.ndarray) -> bool:
         """Keep the weights of seeds whose loss (S,) is their lowest; whether every seed has waited long enough."""
         running = self.since < self.patience
         better = np.flatnonzero(running & (losses < self.losses))
@@ -194,7 +194,7 @@ class Lowest:
             kept[better] = parameter.detach()[better]
         return bool((self.since >= self.patience).all())
 
-    def restore(self, network: Network) -> None:
+    def restore(self, network: nn.Module) -> None:
         for kept, parameter in zip(self.weights, network.parameters(), strict=True):
             parameter.data.copy_(kept)
 
@@ -270,8 +270,10 @@ class Program(SeedsProgram):
         self.captions = reader([fit.encoded for fit in fits], device, padded)
         self.labels = stacked_labels([fit.labels for fit in fits], device)
         if attacker.patience:
-            self.aside = reader([fit.aside for fit in fits], device, padded)
-            self.aside_labels = stacked_labels([fit.aside_labels for fit in fits], device)
+            self.set_aside = [fit.aside for fit in fits if fit.aside is not None]
+            self.aside = reader(self.set_aside, device, padded)
+            labels = [fit.aside_labels for fit in fits if fit.aside_labels is not None]
+            self.aside_labels = stacked_labels(labels, device)
         self.rngs = [fit.rng(ORDER) for fit in fits]
         self.dropout = Dropout(attacker.dropout, [fit.rng(DROP) for fit in fits], device)
 
@@ -291,10 +293,10 @@ class Program(SeedsProgram):
     def aside_losses(self) -> np.ndarray:
         total = torch.zeros(len(self.fits), device=self.device)
         with torch.no_grad():
-            for batch in self.aside.batches([scoring_groups(fit.aside) for fit in self.fits]):
+            for batch in self.aside.batches([scoring_groups(own) for own in self.set_aside]):
                 losses = caption_losses(batch.logits(self.network), self.aside_labels[self.seeds, batch.rows])
                 total += (losses * batch.present).sum(dim=1)
-        return total.cpu().numpy() / [len(fit.aside.lengths) for fit in self.fits]
+        return total.cpu().numpy() / [len(own.lengths) for own in self.set_aside]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ number of heads alone; 100 is what LIC embeds words in, and 5 heads divide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -73,6 +73,8 @@ class TransformerLayer(nn.Module):
 class TransformerNetwork(Network):
     """Positions, layers, the mean over words, and a head."""
 
+    layers: Any
+
     def __init__(self, words: int, logits: int, attacker: TransformerAttacker):
         super().__init__(words, attacker.embedding, logits)
         size = attacker.embedding
@@ -87,7 +89,7 @@ class TransformerNetwork(Network):
         states = dropout(self.placed(states))
         for layer in self.layers:
             states = layer(states, there, dropout)
-        if there is None:
+        if there is None or lengths is None:
             return self.head(states.mean(dim=2))
         return self.head((states * there[..., None]).sum(dim=2) / lengths[..., None])
 
@@ -113,7 +115,9 @@ class TransformerNetwork(Network):
 class FittedTransformer(FittedNetwork):
     """A trained Transformer with its vocabulary."""
 
-    def attention(self, corpus: TokenCorpus, rows: Sequence[int]) -> list[Attention]:
+    network: TransformerNetwork
+
+    def attention(self, corpus: TokenCorpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption, as the model reads them."""
         encoded = self.encoded(corpus, rows)
         found: dict[int, np.ndarray] = {}
