@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import Problem, Table
+from capbias_core.types import Problem, Table, counted
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
@@ -294,4 +294,3 @@ def _examples(count: int, examples: tuple[str, ...]) -> str:
     if not count:
         return "0"
     return f"{count:,} ({', '.join(examples)}{', …' if count > len(examples) else ''})"
-

@@ -17,7 +17,7 @@ from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions, OnDevice, Reference, option
-from capbias_core.types import CONDITIONS, Attribute
+from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.models import captioner_option, model_path
@@ -96,7 +96,7 @@ def _keep(job: Job, captions: dict[str, str], files: dict[str, Path], refused: d
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise CapbiasError(
-            f"{_photographs(len(files))}, {len(refused):,} of which cannot be read; none got a caption{why}",
+            f"{counted(len(files), 'photograph')}, {len(refused):,} of which cannot be read; none got a caption{why}",
             "photographs that can be read, and a captioner that says something",
             "Check the folder of photographs, and the captioner on one of them.",
         )
@@ -118,14 +118,12 @@ def _notes(job: Job, kept: int, refused: dict[str, str], silent: list[str]) -> t
         f"beams: {options.beams}, tokens at most: {options.length}."
     ]
     if refused:
-        notes.append(f"Left out {_photographs(len(refused))}: {_first(list(refused.values()))}.")
+        notes.append(f"Left out {counted(len(refused), 'photograph')}: {_first(list(refused.values()))}.")
     if silent:
-        notes.append(f"Left out {_photographs(len(silent))} of which the captioner said nothing: {_first(silent)}.")
+        notes.append(
+            f"Left out {counted(len(silent), 'photograph')} of which the captioner said nothing: {_first(silent)}."
+        )
     return tuple(notes)
-
-
-def _photographs(number: int) -> str:
-    return f"{number:,} photograph{'' if number == 1 else 's'}"
 
 
 def _first(names: list[str]) -> str:

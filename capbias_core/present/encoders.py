@@ -20,7 +20,8 @@ from capbias_core.present.colour import GREY
 from capbias_core.present.figures import MARGINS, neutral_line
 from capbias_core.present.plot_styles import Look, encoder_shapes, opened
 from capbias_core.present.sentence import BETTER, Answer, measure, number
-from capbias_core.present.table import counted, value_text
+from capbias_core.present.table import value_text
+from capbias_core.types import counted
 
 FEW = 2
 ROW = 17

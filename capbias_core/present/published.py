@@ -14,7 +14,7 @@ from capbias_core.analysis.claims import AGREE, DISAGREE, SHORT, Claim, Verdict,
 from capbias_core.analysis.published import NO, NONE_HERE, NOT_MEASURED, YES
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.sentence import number
-from capbias_core.present.table import counted
+from capbias_core.types import counted
 
 HOLDS = "interval holds it?"
 OPTIONAL = ("attribute", "encoder", "direction", "condition")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, counted
 
 DBAC_VARIANTS = ("DBAC", "DBAC_accuracy", "DBAC_code")
 
@@ -45,7 +45,7 @@ def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title:
     own = rows[rows["model"] == model].set_index("metric")
     seeds, test = int(own.iloc[0]["seeds"]), int(own.iloc[0]["n"])
     each = "with" if seeds == 1 else "each with"
-    basis = f"{seeds} seed{'' if seeds == 1 else 's'}, {each} {test:,} test images; {attacker_title}."
+    basis = f"{counted(seeds, 'seed')}, {each} {test:,} test images; {attacker_title}."
     guessed = f"{_guessed(own, attribute)}; guessing alone gets {round(100 / len(attribute.values))} right"
     if "LIC" not in own.index:
         return Answer(

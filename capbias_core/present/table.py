@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.aggregate.variants import variants
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.sentence import measure, rank_text
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.types import RESULT_COLUMNS, counted
 
 # Families whose values x100 are small, so that they get two decimals.
 
@@ -153,11 +153,6 @@ def _latex_comments(frame: pd.DataFrame) -> list[str]:
         attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
         lines.append(f"% {names} of {models} ({attribute}{images}): n = {n}{attacker}; {method}".replace("\n", " "))
     return lines
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 run`, `3,410 runs`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def escape_latex(text: object) -> str:

@@ -12,7 +12,7 @@ from capbias_core.analysis.tradeoff import PRINTED_R_SQUARED
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import number
-from capbias_core.present.table import counted
+from capbias_core.types import counted
 
 NAMES = {"vocabulary": "vocabulary size (different words)", "bleu4": "BLEU-4"}
 HEIGHT = 420

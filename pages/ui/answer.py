@@ -13,8 +13,8 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
 from capbias_core.present.sentence import answer, ties
-from capbias_core.present.table import counted
 from capbias_core.runs.engine import Engine
+from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached

@@ -11,10 +11,9 @@ from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
 from capbias_core.present.attention import attention_chart, first_shown
-from capbias_core.present.table import counted
 from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
-from capbias_core.types import Attention
+from capbias_core.types import Attention, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached
 from pages.ui.base import errors, note

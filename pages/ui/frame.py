@@ -37,6 +37,7 @@ def navigation() -> tuple[tuple[str, str, str], ...]:
     found = [FRONT, *((f"pages/{file.name}", file.stem.partition("_")[2].replace("_", " ")) for file in files)]
     return tuple((path, title, ICONS.get(title, OTHER_ICON)) for path, title in found)
 
+
 CSS = """<style>
 .block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}

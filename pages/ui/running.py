@@ -9,9 +9,9 @@ import streamlit as st
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text
-from capbias_core.present.table import counted
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
+from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui.base import note, plain
