@@ -27,7 +27,7 @@ def dba_g(
     human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
 ) -> float:
     """values: (n, K) booleans, which values each caption names. objects: (n, L) booleans, what each image shows."""
-    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
     return float(object_to_value(human, model, (human, model)))
 
 
@@ -36,11 +36,11 @@ def dba_o(
 ) -> float:
     """values: (n, K) booleans, the labelled value of each caption's image. objects: (n, L) booleans, what each caption
     names."""
-    human, model = counted(human_values, human_objects), counted(model_values, model_objects)
+    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
     return float(value_to_object(human, model, (human, model)))
 
 
-def counted(values: ArrayLike, tasks: ArrayLike) -> CooccurrenceCounts:
+def counts_of(values: ArrayLike, tasks: ArrayLike) -> CooccurrenceCounts:
     """(n, K) and (n, L) booleans of captions as counts of captions."""
     values, tasks = np.asarray(values, dtype=int), np.asarray(tasks, dtype=int)
     return CooccurrenceCounts(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T @ tasks)

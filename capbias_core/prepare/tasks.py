@@ -161,7 +161,7 @@ def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...]
 
 
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
-    """Counts of captions by image, as metrics.base.Cooccurrence keeps them: (n_images, 1 + K + L + K * L).
+    """Counts of captions by image, as metrics.evidence.Cooccurrence keeps them: (n_images, 1 + K + L + K * L).
 
     image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans.
     """
