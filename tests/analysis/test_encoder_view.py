@@ -27,6 +27,8 @@ from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
+pytestmark = pytest.mark.torch
+
 ROOT = Path(__file__).resolve().parents[2]
 CUE = {"Female": "umbrella", "Male": "skateboard"}
 ASKED = ["3", "10", "11"]

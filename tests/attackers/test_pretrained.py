@@ -37,7 +37,7 @@ from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads, prepa
 from capbias_core.attackers.networks.training import ORDER, SET_ASIDE  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 ROOT = Path(__file__).resolve().parents[2]
 GENDER = get_attribute("gender")

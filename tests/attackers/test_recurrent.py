@@ -16,7 +16,7 @@ from capbias_core.attackers.networks.stacked import Dropout
 from capbias_core.errors import Cancelled
 from capbias_core.types import silent
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 TINY = RecurrentAttacker(
     embedding=12, hidden=16, batch=16, epochs=8, learning_rate=0.01, integration_steps=50, device="cpu"

@@ -38,6 +38,8 @@ from capbias_core.measures import training as trainer
 from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
 
+pytestmark = pytest.mark.torch
+
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
 SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "dropout": 0.0}
 

@@ -33,7 +33,7 @@ pytest.importorskip("transformers")
 from capbias_core.vision.captioners import load_captioner  # noqa: E402
 from tests.captioners import save_blip, save_git  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 SETTINGS = {"beams": 2, "length": 6, "batch": 4}
 IMAGES = [str(number) for number in range(1, 11)]

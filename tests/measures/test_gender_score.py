@@ -47,6 +47,8 @@ from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
 
+pytestmark = pytest.mark.torch
+
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
 COOCCURRENCE = "object_gender_cooccurrence"

@@ -36,6 +36,8 @@ from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
+pytestmark = pytest.mark.torch
+
 GENDER = Attribute("gender", "Gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<gender>")
 SIZE = 24
 TRAIN = 400

@@ -28,6 +28,8 @@ from capbias_core.workspace import store
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import SILENCE, Workspace
 
+pytestmark = pytest.mark.torch
+
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = multiprocessing.get_context("spawn")
 WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.recurrent"))

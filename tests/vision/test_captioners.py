@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 from capbias_core.vision.captioners import Captioner, load_captioner  # noqa: E402
 from tests.captioners import SIDE, TINY  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
 CAPTION = "a man  holding\na red surfboard ."
 

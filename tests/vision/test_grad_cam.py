@@ -44,6 +44,8 @@ from capbias_core.workspace.store import Workspace
 from tests.captioners import save_blip, save_git
 from tests.planted import CAPTION, PATCH, SIDE, photograph, tensor, trained
 
+pytestmark = pytest.mark.torch
+
 PLACES = [((0, 0), (36, 36)), ((36, 24), (0, 12)), ((12, 24), (36, 0))]  # of the patch, and of the other one
 GENDER, THING = 1, 4  # places of the words in the caption
 

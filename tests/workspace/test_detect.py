@@ -42,6 +42,8 @@ from capbias_core.workspace.store import Workspace
 from tests.conftest import ROOT, SHARED
 from tests.measures.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.torch
+
 PEOPLE = {"bus.jpg": 4, "zidane.jpg": 2}
 
 
