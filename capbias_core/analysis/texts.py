@@ -5,7 +5,7 @@ Objects are what a text names: COCO's categories, and the words that were given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ import pandas as pd
 
 from capbias_core.attributes import suggest_mapping
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Measure
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -22,6 +21,7 @@ from capbias_core.measures.gender_score_common import (
     Label,
     ObjectChoices,
     TextJob,
+    TextSums,
     gendered,
     method,
     object_rows,
@@ -59,18 +59,19 @@ def text_results(
     `a {word} says:`, with which a text that names no value counts too. Raises CapbiasError if a metric needs images, or
     no text counts.
     """
-    measures = [_of_texts(own, metrics) for own in dict.fromkeys(measure_of(metric).name for metric in metrics)]
-    chosen = [own.options.read(options) for own in measures]
+    measures: dict[str, str] = {}
+    for metric in metrics:
+        measures.setdefault(measure_of(metric).name, metric)
+    readers = [(MEASURES[own].options.read(options), _reader(own, metric)) for own, metric in measures.items()]
     every = _read(texts, attribute, options, labels, lead)
     data = every.with_objects()
-    jobs = [TextJob(data, attribute, own, lead, _method, progress) for own in chosen]
-    found = [part for measure, job in zip(measures, jobs, strict=True) for part in measure.of_texts(job)]
+    found = [part for own, reader in readers for part in reader(TextJob(data, attribute, own, lead, _method, progress))]
     labelled = [(part.sums, Label(attribute.name, name, part.method, part.encoder)) for part in found]
     rows = [row.row() for sums, label in labelled for row in set_rows(sums, label)]
     by_object = pd.concat([object_rows(sums, label) for sums, label in labelled], ignore_index=True)
     frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
-    kept = [own[own["metric"].isin(metrics)] for own in (frame, by_object)]
-    return TextRows(*kept, _note(len(texts), every, data, labels is not None or bool(lead)))
+    frame, by_object = (own[own["metric"].isin(metrics)] for own in (frame, by_object))
+    return TextRows(frame, by_object, _note(len(texts), every, data, labels is not None or bool(lead)))
 
 
 def metrics_of_texts() -> tuple[str, ...]:
@@ -78,15 +79,16 @@ def metrics_of_texts() -> tuple[str, ...]:
     return tuple(name for name in METRICS if measure_of(name).of_texts)
 
 
-def _of_texts(name: str, metrics: Sequence[str]) -> Measure:
-    """The measure with this name. Raises CapbiasError if it needs more than texts."""
-    if not MEASURES[name].of_texts:
+def _reader(measure: str, metric: str) -> Callable[[TextJob], list[TextSums]]:
+    """What measures plain texts. metric: one that was asked for. Raises CapbiasError if it needs more than texts."""
+    reader = MEASURES[measure].of_texts
+    if reader is None:
         raise CapbiasError(
-            f"the metric {next(own for own in metrics if measure_of(own).name == name)} of plain texts",
+            f"the metric {metric} of plain texts",
             f"one of: {', '.join(metrics_of_texts())}",
             "The others need images, or human captions of the same images: use score.",
         )
-    return MEASURES[name]
+    return reader
 
 
 def _read(
@@ -106,7 +108,7 @@ def _labelled(every: Gendered, attribute: Attribute, labels: Sequence[str]) -> G
     """The labels in place of the values that texts name."""
     place = {value: number for number, value in enumerate(attribute.values)}
     meant = suggest_mapping(attribute, set(labels))
-    value = np.array([place.get(meant[label], -1) for label in labels])
+    value = np.array([place.get(meant[label] or "", -1) for label in labels])
     if (value < 0).all():
         raise CapbiasError(
             f"labels such as {labels[0]!r}, none of which is a value of {attribute.name}",

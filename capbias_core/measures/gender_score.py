@@ -224,7 +224,9 @@ def scored(
     mean = np.stack([_mean_of(caption, scores[:, place], len(data.captions)) for place in range(k)], axis=1)
     suggested = {"estimation": mean, "language_model": likelihood[:, :k]}
     if models.masked:
-        suggested["masked_model"] = _masked(texts, models, k, lambda share: progress(READ, "masked language model"))
+        suggested["masked_model"] = _masked(
+            texts, models.masked, k, lambda share: progress(READ, "masked language model")
+        )
     own = scores[np.arange(len(caption)), data.value[caption]]
     found = {
         METRIC: score_sums(data, scores, statistics_of(METRIC, attribute)),
@@ -246,14 +248,14 @@ def _place(picked: np.ndarray) -> np.ndarray:
     return np.where(picked.any(axis=1), picked.argmax(axis=1), -1)
 
 
-def _masked(texts: Texts, models: Models, k: int, tick: Callable[[float], None]) -> np.ndarray:
+def _masked(texts: Texts, read: Callable, k: int, tick: Callable[[float], None]) -> np.ndarray:
     """(n, K) probability of each value's word at the first place that names the value, all else in neutral words."""
     places = [
         (one.places[-1][0], one.places[place][1], one.places[-1][2]) for one in texts.variants for place in range(k)
     ]
     distinct = list(dict.fromkeys(places))
     row = {place: number for number, place in enumerate(distinct)}
-    found = models.masked(distinct, tick)
+    found = read(distinct, tick)
     return found[[row[place] for place in places]].reshape(len(texts.variants), k)
 
 
