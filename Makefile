@@ -29,7 +29,7 @@ help:
 
 # The page opens at once; where the workspace is empty it then loads the demo and measures it.
 app: $(VENV)/installed
-	CAPBIAS_DEMO=1 $(BIN)/streamlit run app.py --server.port $(PORT)
+	@CAPBIAS_DEMO=1 $(BIN)/capbias app --port $(PORT)
 
 install: $(VENV)/installed
 

@@ -45,7 +45,7 @@ def main() -> None:
             ["make", "--no-print-directory", "app", f"PORT={port}"], cwd=clone, env=environment, start_new_session=True
         )
         try:
-            _measure(f"http://localhost:{port}", start, server)
+            _measure(f"http://127.0.0.1:{port}", start, server)
         finally:
             if server.poll() is None:
                 os.killpg(server.pid, signal.SIGTERM)

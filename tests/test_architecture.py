@@ -27,7 +27,7 @@ ROWS = (
     ("runs",),
     ("analysis",),
     ("present",),
-    ("cli", "api", "dashboard", "__main__", "__init__"),
+    ("cli", "api", "__main__", "__init__"),
 )
 ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
 

@@ -10,13 +10,14 @@ from html import escape
 
 import streamlit as st
 
-from capbias_core.dashboard import DEMO_ASKED
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.store import Item, Workspace, default_folder
 from pages.ui.frame import frame
+
+DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
 
 # Under a choice of captioners of which the masked are not chosen at first.
 MASKED_TOO = "Sets of masked photographs are in the list too."
