@@ -10,7 +10,8 @@ from capbias_core.cli.flags import INPUTS, OutputFlag, command, flag
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores, read_results
-from capbias_core.present.table import counted, to_csv
+from capbias_core.present.table import to_csv
+from capbias_core.types import counted
 
 app = command(
     "consistency",

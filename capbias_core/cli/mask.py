@@ -22,9 +22,8 @@ from capbias_core.load.regions import read_regions
 from capbias_core.load.rows import place_and_message
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
-from capbias_core.present.table import counted
 from capbias_core.runs.mask_runs import plan_masking
-from capbias_core.types import Problem
+from capbias_core.types import Problem, counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.workspace import ingest
 from capbias_core.workspace.inputs import temporary_workspace, warn

@@ -11,16 +11,8 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.aggregate.consistency import (
-    agreement,
-    alignment,
-    coefficient_of_variation,
-    conflict_score,
-    consistency,
-    name_key,
-    pearson,
-    variation,
-)
+from capbias_core.aggregate.consistency import coefficient_of_variation, conflict_score, name_key, pearson
+from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import PUBLISHED_FILE, published_results, read_human_scores, read_results
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS

@@ -40,9 +40,9 @@ from capbias_core.analysis.encoders import (
     series_of,
 )
 from capbias_core.analysis.read import comparisons
+from capbias_core.api import ordered
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
-from capbias_core.api import ordered
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.present.colour import GREY

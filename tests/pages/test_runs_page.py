@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
@@ -32,7 +31,7 @@ def workspace(tmp_path, monkeypatch) -> Workspace:
         frame = labels[["image_id"]].assign(caption_index=0, caption=[f"{model} of {own}" for own in labels["label"]])
         found.keep("captions", model, frame, "c", "test")
     for spec in plan(found, Request("c", MODELS, "labels", "group", ("lic",), seeds=2)):
-        found.enqueue(spec.run_id, "c", asdict(spec), "of another process")
+        found.enqueue(spec, "c", "of another process")
     return found
 
 

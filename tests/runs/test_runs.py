@@ -14,8 +14,8 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.held_out import estimates_of, held_out_from
-from capbias_core.measures.registry import MEASURES
 from capbias_core.measures.ratio_error import naming_from
+from capbias_core.measures.registry import MEASURES
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.runs.engine import execute
