@@ -78,7 +78,8 @@ def _measured_with(row: dict) -> str:
     seeds = counted(int(row["measured_seeds"]), "seed") if row["measured_seeds"] else ""
     named = row["captioner"] if row["captioner"] != row["model"] else ""
     metric = row["measured_metric"] if row["measured_metric"] != row["metric"] else ""
-    origin = variant_text({name.removeprefix("measured_"): value for name, value in row.items()})
+    own = {name.removeprefix("measured_"): value for name, value in row.items() if name.startswith("measured_")}
+    origin = variant_text(own)
     parts = (named, metric, row["measured_encoder"], seeds, origin)
     return ", ".join(part for part in parts if part)
 

@@ -245,7 +245,7 @@ def test_score_with_objects_of_a_file(files, capsys):
     ("objects", "message"),
     [
         ("elsewhere.json", "elsewhere.json, the objects of images of which none has a label"),
-        ("human.json", "human.json with the columns image_id, caption"),
+        ("human.json", "human.json as objects, a file of captions"),
         ("missing.json", "missing.json, which does not exist"),
     ],
 )

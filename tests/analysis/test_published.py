@@ -305,7 +305,7 @@ def test_the_sentence_counts_what_decides(published):
     rows = table_of(published, "lic", "2", metric="LIC_M", encoder="lstm_bi")
     found = beside_measured(rows, measured({}, {"model": "updn"}, {"model": "fc", "encoder": "ngram"}))
     headline, support = beside_sentence(found, "Table 2")
-    assert headline == "1 of 2 measured intervals hold the printed value."
+    assert headline == "1 of 2 measured intervals contain the published value."
     assert "9 numbers" in support and "3 measured values" in support
     assert beside_sentence(beside_measured(rows, measured({"encoder": "ngram"})), "T")[0].startswith(
         "Nothing here is decided"
