@@ -15,7 +15,7 @@ from capbias_core.aggregate.consistency import coefficient_of_variation, conflic
 from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import PUBLISHED_FILE, published_results, read_human_scores, read_results
-from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
+from capbias_core.types import ORIGIN_COLUMNS, PUBLISHED_COLUMNS, RESULT_COLUMNS
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
 CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}

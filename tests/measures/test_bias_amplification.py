@@ -12,25 +12,38 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import comparison, rank
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from, evidence_of
-from capbias_core.metrics import Cooccurrence, CooccurrenceCounts
-from capbias_core.metrics.bias_amplification import bias_amplification as ba
-from capbias_core.metrics.directional import object_to_value, value_to_object
+from capbias_core.measures.bias_amplification import (
+    METRICS,
+    cooccurrence_bytes,
+    cooccurrence_from,
+    evidence_of,
+    word_to_value,
+)
+from capbias_core.metrics import bias_amplification as ba
+from capbias_core.metrics import dba_g, dba_o
+from capbias_core.metrics.directional import counts_of
+from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, encode, named_objects, object_names, pair_counts
 
 GENDER = get_attribute("gender")
 
 
-def tally(values, tasks) -> CooccurrenceCounts:
-    """The counts of captions given as (n, K) and (n, L) booleans."""
+def of_runs(values, tasks) -> CooccurrenceCounts:
+    """The counts of captions given as (n, K) and (n, L) booleans, as runs count them."""
     values, tasks = (csr_array(np.asarray(side, dtype=np.int32)) for side in (values, tasks))
     counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
     return CooccurrenceCounts.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
 
 
-def compared(metric, human: CooccurrenceCounts, model: CooccurrenceCounts) -> float:
-    """The value where the human side itself decides."""
-    return float(metric(human, model, (human, model)))
+def compared(metric, human: tuple, model: tuple) -> float:
+    """The value of two sides (values, tasks) by the form that runs use, where the human side itself decides."""
+    sides = of_runs(*human), of_runs(*model)
+    return float(metric(*sides, sides))
+
+
+def pairs(values, tasks) -> np.ndarray:
+    """(K, L) captions by value and word."""
+    return np.asarray(values).T @ np.asarray(tasks)
 
 
 # against the package bias-amplification
@@ -50,9 +63,9 @@ def test_dba_equals_the_package_on_one_hot_arrays(seed):
     value, task, task_m, value_m = one_hot(k), one_hot(l), one_hot(l), one_hot(k)
     a, t, t_m, a_m = (torch.tensor(side, dtype=torch.float64) for side in (value, task, task_m, value_m))
     expected = float(package.computeBiasAmp(a, t, t_m)[0])
-    assert compared(value_to_object, tally(value, task), tally(value, task_m)) == pytest.approx(expected, abs=1e-6)
+    assert dba_o(value, task, value, task_m) == pytest.approx(expected, abs=1e-6)
     expected = float(package.computeBiasAmp(t, a, a_m)[0])
-    assert compared(object_to_value, tally(value, task), tally(value_m, task)) == pytest.approx(expected, abs=1e-6)
+    assert dba_g(value, task, value_m, task) == pytest.approx(expected, abs=1e-6)
 
 
 # worked out by hand
@@ -67,22 +80,18 @@ MODEL_WORDS = [[1, 0], [1, 0], [1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]
 
 def test_ba_by_hand():
     """1/2 * ((4/5 - 3/4) + (1 - 2/3)) = 1/2 * (1/20 + 1/3) = 23/120."""
-    found = compared(ba, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
-    assert found == pytest.approx(23 / 120)
+    assert ba(pairs(HUMAN_VALUES, HUMAN_WORDS), pairs(HUMAN_VALUES, MODEL_WORDS)) == pytest.approx(23 / 120)
 
 
 def test_ba_does_not_see_a_word_without_the_model():
     """The model never writes tie: only cake counts, over both words."""
     words = np.array(MODEL_WORDS) * [1, 0]
-    assert compared(ba, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, words)) == pytest.approx(
-        (4 / 5 - 3 / 4) / 2
-    )
+    assert ba(pairs(HUMAN_VALUES, HUMAN_WORDS), pairs(HUMAN_VALUES, words)) == pytest.approx((4 / 5 - 3 / 4) / 2)
 
 
 def test_ba_of_a_word_that_no_side_prefers():
     """b = 1/2 is not above 1/|A|: whatever the model does, it adds nothing."""
-    even = tally([[1, 0], [0, 1]], [[1], [1]])
-    assert compared(ba, even, tally([[1, 0], [1, 0]], [[1], [1]])) == 0
+    assert ba([[1], [1]], [[2], [0]]) == 0
 
 
 def test_multi_hot_dba_o_by_hand():
@@ -91,8 +100,7 @@ def test_multi_hot_dba_o_by_hand():
     y: p(F, cake) = 3/8 > 1/2 * 4/8; p(F, tie) = 1/8 < 1/2 * 3/8; p(M, cake) = 1/8 < 2/8; p(M, tie) = 2/8 > 3/16.
     DBA = 1/4 * ((1 - 3/4) - (0 - 1/4) - (1/4 - 1/4) + (3/4 - 2/4)) = 3/16.
     """
-    found = compared(value_to_object, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
-    assert found == pytest.approx(3 / 16)
+    assert dba_o(HUMAN_VALUES, HUMAN_WORDS, HUMAN_VALUES, MODEL_WORDS) == pytest.approx(3 / 16)
 
 
 def test_multi_hot_dba_g_by_hand():
@@ -100,15 +108,23 @@ def test_multi_hot_dba_g_by_hand():
 
     DBA = 1/4 * ((4/5 - 3/4) - (0 - 1/3) - (1/5 - 1/4) + (1 - 2/3)) = 1/4 * 23/30 = 23/120.
     """
-    found = compared(object_to_value, tally(HUMAN_VALUES, HUMAN_WORDS), tally(HUMAN_VALUES, MODEL_WORDS))
-    assert found == pytest.approx(23 / 120)
+    assert dba_g(HUMAN_VALUES, HUMAN_WORDS, HUMAN_VALUES, MODEL_WORDS) == pytest.approx(23 / 120)
 
 
 def test_independent_pairs_take_the_other_sign():
     """p(a, l) = p(a) p(l) exactly: y is 0, so a rise lowers DBA."""
-    even = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [0], [1], [0]])
-    rise = tally([[1, 0], [1, 0], [0, 1], [0, 1]], [[1], [1], [1], [0]])
-    assert compared(value_to_object, even, rise) == pytest.approx(-0.25)
+    values = [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert dba_o(values, [[1], [0], [1], [0]], values, [[1], [1], [1], [0]]) == pytest.approx(-0.25)
+
+
+def test_runs_compare_as_the_functions_of_arrays_do():
+    sides = (HUMAN_VALUES, HUMAN_WORDS), (HUMAN_VALUES, MODEL_WORDS)
+    assert compared(METRICS["BA"].compare, *sides) == ba(*(pairs(*side) for side in sides))
+    assert compared(METRICS["DBA_G"].compare, *sides) == dba_g(*sides[0], *sides[1])
+    assert compared(METRICS["DBA_O"].compare, *sides) == dba_o(*sides[0], *sides[1])
+    own, theirs = counts_of(*sides[1]), of_runs(*sides[1])
+    assert (own.n, own.value.tolist(), own.task.tolist()) == (theirs.n, theirs.value.tolist(), theirs.task.tolist())
+    assert own.pair.tolist() == theirs.pair.tolist()
 
 
 # task words
@@ -183,8 +199,8 @@ def test_evidence_from_captions():
     assert list(found) == ["BA", "DBA_G", "DBA_O"] and len(notes) == 3
     assert set(found["BA"].tasks) == {"cake", "tie"} and found["DBA_G"].tasks == ("cake", "tie")
     # Humans: 3/4 and 1/2 of the captions of each value have its word, so b = 5/8; the model's b = 1.
-    assert comparison(ba, found["BA"], 100).value == pytest.approx(37.5)
-    low, high = comparison(ba, found["BA"], 100).interval()
+    assert comparison(word_to_value, found["BA"], 100).value == pytest.approx(37.5)
+    low, high = comparison(word_to_value, found["BA"], 100).interval()
     assert low <= 37.5 <= high
 
 
@@ -237,7 +253,7 @@ def test_intervals_speak_for_their_values():
     for _ in range(40):
         texts = [captions({image: [told(int(image))] for image in labels.index}) for _ in range(2)]
         found, _ = evidence_of(*texts, labels, GENDER, None)
-        estimate = comparison(ba, found["BA"], 100)
+        estimate = comparison(word_to_value, found["BA"], 100)
         low, high = estimate.interval()
         places.append((estimate.value - low) / (high - low))
         held += low <= 0 <= high
@@ -252,5 +268,5 @@ def test_evidence_is_kept_whole_and_captioners_are_ranked():
     again = cooccurrence_from(cooccurrence_bytes(strong))
     assert isinstance(again, Cooccurrence) and again.images == strong.images and again.tasks == strong.tasks
     assert (again.human != strong.human).nnz == 0 and (again.model != strong.model).nnz == 0
-    found = rank({"strong": comparison(ba, again, 100), "same": comparison(ba, same, 100)})
+    found = rank({"strong": comparison(word_to_value, again, 100), "same": comparison(word_to_value, same, 100)})
     assert found.ranks == {"strong": (2, 2), "same": (1, 1)}

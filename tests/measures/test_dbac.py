@@ -1,8 +1,8 @@
-"""DBAC: both readings on sets worked out by hand, and from captions to the run."""
+"""DBAC: both variants on sets worked out by hand, and from captions to the run."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.analysis import read
 from capbias_core.attackers import load_attacker
-from capbias_core.measures import dbac as family
+from capbias_core.measures import dbac as measure
+from capbias_core.measures.caption_side import one_hot
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
 from capbias_core.prepare.tasks import mask_objects, object_names
 from capbias_core.runs.engine import execute
@@ -105,7 +106,7 @@ def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None)
 
 def finished(workspace: Workspace, request: Request):
     (spec,) = plan(workspace, request)
-    assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    assert workspace.enqueue(spec, "c", "t")
     execute(str(workspace.folder), spec.run_id, "t")
     run = workspace.run(spec.run_id)
     assert run.status == "finished", run.message
@@ -149,7 +150,7 @@ def test_inverse_cross_entropy_of_the_best_attackers(known):
     assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
 
 
-def test_the_authors_reading_of_the_same(known):
+def test_the_authors_code_of_the_same(known):
     """Probability of the truth times P(pattern) / P(a) = 1: mean 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82."""
     _, _, rows = known
     assert rows.loc["DBAC_code_H", "A->T"]["value"] == pytest.approx(0.52, abs=0.03)
@@ -164,7 +165,7 @@ def test_t_to_a_is_at_chance_where_values_and_objects_are_independent(known):
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=2)
 
 
-def test_the_authors_reading_of_t_to_a_multiplies_over_the_task_words(known):
+def test_the_authors_code_of_t_to_a_multiplies_over_the_task_words(known):
     """Two words, each there or not with probability 1/2: the product is 1/4, P(a) / P(pattern) = 1."""
     _, _, rows = known
     assert rows.loc["DBAC_code_H", "T->A"]["value"] == pytest.approx(0.25, abs=0.02)
@@ -221,7 +222,7 @@ def test_captions_without_objects_say_so(tmp_path):
     frame = captions_of(values, ["thing"] * 100, ["near"] * 100)
     workspace, request = fill(tmp_path, frame, frame, values)
     (spec,) = plan(workspace, request)
-    workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+    workspace.enqueue(spec, "c", "t")
     execute(str(workspace.folder), spec.run_id, "t")
     run = workspace.run(spec.run_id)
     assert run.status == "failed" and "object" in run.message
@@ -231,15 +232,14 @@ def test_the_ratio_of_patterns_by_hand():
     """Four captions of four images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4 over
     M 2/4 = 1/2, tie the same; the other way round the inverse. All guessed with probability 1."""
     tasks = csr_array(np.array([[1, 0], [1, 0], [0, 0], [0, 1]]))
-    y, patterns = np.array([0, 0, 1, 1]), family._patterns(tasks)
-    side = type("Side", (), {"y": y, "image": np.arange(4), "k": 2})
+    y, patterns = np.array([0, 0, 1, 1]), measure._patterns(tasks)
     truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
-    columns = hstack([family._guessed(tasks, y, 2, patterns, truth), family._said(side, tasks, patterns)])
-    layout, sums = family.Layout(2, 2, 3), columns.sum(axis=0)
-    assert family.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
-    assert family.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    columns = hstack([measure._guessed(tasks, y, 2, patterns, truth), measure._said(one_hot(y, 2), tasks, patterns)])
+    layout, sums = measure.Layout(2, 2, 3), columns.sum(axis=0)
+    assert measure.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
+    assert measure.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
-    assert family.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
+    assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
 
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
@@ -281,15 +281,15 @@ def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
 
 def test_batches_shrink_with_the_images_by_hand():
     """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
-    assert family.small_batches(Reads(256), 2450) == (Reads(58), "; batches of 58, 256 for 8624 training images")
-    assert family.small_batches(Reads(64), 2450)[0] == Reads(16) and family.small_batches(Reads(8), 2450) == (
+    assert measure.small_batches(Reads(256), 2450) == (Reads(58), "; batches of 58, 256 for 8624 training images")
+    assert measure.small_batches(Reads(64), 2450)[0] == Reads(16) and measure.small_batches(Reads(8), 2450) == (
         Reads(8),
         "",
     )
-    assert family.small_batches(Reads(256), 10_780) == (Reads(256), "") == family.small_batches(Reads(256), 20_000)
-    assert family.small_batches(Heads(Reads(256)), 2450)[0] == Heads(Reads(58))
+    assert measure.small_batches(Reads(256), 10_780) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
+    assert measure.small_batches(Heads(Reads(256)), 2450)[0] == Heads(Reads(58))
     linear = load_attacker("ngram")
-    assert family.small_batches(linear, 100) == (linear, "")
+    assert measure.small_batches(linear, 100) == (linear, "")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,11 @@ from scipy.sparse import csr_array
 
 from capbias_core.analysis import read
 from capbias_core.attackers.labels import guess_labels
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.multi import combinations
-from capbias_core.metrics import CooccurrenceCounts
-from capbias_core.metrics.multi_attribute import combination_to_value, value_to_combination, variance_of_values
+from capbias_core.metrics import multi, multi_variance
+from capbias_core.metrics.evidence import CooccurrenceCounts
+from capbias_core.metrics.multi_attribute import value_to_combination, variance_of_values
 from capbias_core.metrics.predictability import (
     accuracy,
     as_unlike,
@@ -32,8 +33,8 @@ from capbias_core.workspace.store import Workspace
 QUALITIES = {"accuracy": accuracy, "mse": inverse_squared_error, "bce": inverse_cross_entropy}
 
 
-def tally(values: np.ndarray, tasks: np.ndarray) -> CooccurrenceCounts:
-    """The counts of captions given as (n, K) and (n, L) booleans."""
+def of_runs(values: np.ndarray, tasks: np.ndarray) -> CooccurrenceCounts:
+    """The counts of captions given as (n, K) and (n, L) booleans, as runs count them."""
     values, tasks = (csr_array(side.astype(np.int32)) for side in (values, tasks))
     counts = pair_counts(np.arange(values.shape[0]), values.shape[0], values, tasks)
     return CooccurrenceCounts.of(counts.sum(axis=0), values.shape[1], tasks.shape[1])
@@ -76,11 +77,14 @@ def test_multi_equals_the_package(seed, one_hot):
     value = np.eye(k)[np.concatenate([np.arange(k), rng.integers(0, k, n - k)])]
     human, model = tasks(), tasks()
     mean, variance = corrected_package().computeBiasAmp(*(torch.tensor(side) for side in (value, human, model)))
-    sides = [tally(value, side) for side in all_combinations(human, model)]
-    assert float(value_to_combination(*sides, sides)) == pytest.approx(float(mean), abs=1e-6)
-    human = sides[0]
-    if (human.pair * human.n != human.value[:, None] * human.task[None, :]).all():  # else its sign is one of rounding
-        assert float(variance_of_values(*sides, sides)) == pytest.approx(float(variance), abs=1e-6)
+    human, model = all_combinations(human, model)
+    sides = [of_runs(value, side) for side in (human, model)]
+    assert multi(value, human, value, model) == pytest.approx(float(mean), abs=1e-6)
+    assert multi(value, human, value, model) == float(value_to_combination(*sides, sides))
+    counts = sides[0]
+    if (counts.pair * counts.n != counts.value[:, None] * counts.task[None, :]).all():  # else the sign is of rounding
+        assert multi_variance(value, human, value, model) == pytest.approx(float(variance), abs=1e-6)
+        assert multi_variance(value, human, value, model) == float(variance_of_values(*sides, sides))
 
 
 def test_the_package_as_it_is_sees_no_change():
@@ -101,9 +105,11 @@ def test_multi_by_hand():
     """
     value = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
     human, model = np.array([[1, 0], [1, 0], [0, 1], [1, 1]]), np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
-    sides = [tally(value, side) for side in all_combinations(human, model)]
-    assert float(value_to_combination(*sides, sides)) == pytest.approx(1 / 6)
-    assert float(combination_to_value(*sides, sides)) == pytest.approx(1 / 9)
+    human, model = all_combinations(human, model)
+    assert multi(value, human, value, model) == pytest.approx(1 / 6)
+    assert multi(value, human, value, model, direction="T->A") == pytest.approx(1 / 9)
+    with pytest.raises(CapbiasError, match="direction 'TA'"):
+        multi(value, human, value, model, direction="TA")
 
 
 def test_combinations_are_those_that_stand_often_enough_on_the_human_side():
@@ -245,7 +251,7 @@ def measured(tmp_path, table, human, model, metrics) -> tuple[Workspace, pd.Data
     workspace.keep("captions", "m", model, "c", "test")
     specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3))
     for spec in specs:
-        assert workspace.enqueue(spec.run_id, "c", asdict(spec), "t")
+        assert workspace.enqueue(spec, "c", "t")
         execute(str(workspace.folder), spec.run_id, "t")
     runs = list(workspace.runs_of([spec.run_id for spec in specs]).values())
     assert [run.status for run in runs] == ["finished"] * len(runs), [run.message for run in runs]

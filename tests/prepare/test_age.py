@@ -16,7 +16,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.prepare import derive_labels, masked_captions
 from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import attribute_from
+from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Workspace
 
 # Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
@@ -245,7 +245,7 @@ BAD = {
     "no such column": ([*AGE, *REFERENCES, "--attributes", "gender.csv", "--attribute-column", "x"], "column 'x'"),
     "gender is not derived": (
         ["score", "--captions", "model.json", "--attribute", "gender", *REFERENCES],
-        "neither --attributes nor --collection",
+        "neither --labels nor --collection",
     ),
     "explain has no references": (
         ["explain", "--captions", "model.json", "--attribute", "age"],

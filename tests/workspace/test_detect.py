@@ -20,8 +20,7 @@ from PIL import Image
 from capbias_core.aggregate.detection_agreement import agreement
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.cli import main
-from capbias_core.cli.detect import named_files
-from capbias_core.cli.run_detector import keep_found
+from capbias_core.cli.photographs import named_files
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_boxes, read_captions, read_objects, report_objects
 from capbias_core.load.photographs import read_photograph
@@ -37,6 +36,7 @@ from capbias_core.vision.overlap import PERSON, iou, matched
 from capbias_core.vision.weights import find_weights
 from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.inputs import _find_objects
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
 from tests.conftest import ROOT, SHARED
@@ -435,8 +435,7 @@ def test_nothing_that_can_be_read(yolo, tmp_path, capsys):
     assert "left out: text.jpg: Got text.jpg, which cannot be read as a picture" in done.err and done.out == ""
     assert main([*command, "--collection", "c"]) == 2 and main([*command[:1], *command[2:]]) == 2
     assert main([*command, "--name", "x"]) == 2
-    with pytest.raises(SystemExit):
-        main([*command, "--confidence", "0"])
+    assert main([*command, "--confidence", "0"]) == 2
 
 
 def test_photographs_of_one_name_are_told_apart(tmp_path):
@@ -606,7 +605,8 @@ def test_gender_score_from_the_detector(looked_at, coco_bias, tiny, minilm):  # 
 def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
     """What `score --photographs FOLDER --weights FILE` keeps before it plans, and what it refuses."""
     workspace = Workspace(tmp_path / "home")
-    keep_found(workspace, str(yolo), shipped, "files")
+    said: list[str] = []
+    _find_objects(workspace, "files", str(yolo), shipped, said.append, silent)
     texts = workspace.frame(workspace.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
     found = {image: dict(part.split(":") for part in text.split("|")) for image, text in texts.items()}
     assert {image: set(own) for image, own in found.items()} == {
@@ -614,7 +614,7 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
         "zidane.jpg": {"person", "tie"},
     }
     assert 0.8 < float(found["bus.jpg"]["bus"]) < float(found["bus.jpg"]["person"]) < 1
-    assert "9 boxes on 2 photographs" in capsys.readouterr().err
+    assert said[0].startswith("9 boxes on 2 photographs")
     command = [
         "score",
         "--captions",
