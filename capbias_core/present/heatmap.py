@@ -30,8 +30,9 @@ def heat_over(
     """
     from PIL import Image
 
-    over = upsampled(heat, *pixels.shape[:2], window)
-    size = _fitting(*pixels.shape[:2])
+    height, width = pixels.shape[:2]
+    over = upsampled(heat, height, width, window)
+    size = _fitting(height, width)
     photograph = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR), dtype=np.float32)
     strength = np.asarray(Image.fromarray(over).resize(size, Image.Resampling.BILINEAR)).clip(0, 1)
     grey = np.repeat(photograph @ np.array(LUMINANCE, dtype=np.float32), 3).reshape(photograph.shape)

@@ -117,7 +117,7 @@ def _trend_text(found: Trend) -> str:
     if found.reason:
         return f"no R² ({found.reason})"
     limits = "no interval for so few"
-    if found.ci_low is not None:
+    if found.ci_low is not None and found.ci_high is not None:
         limits = f"95% over captioners {number(found.ci_low, 2)} to {number(found.ci_high, 2)}"
     way = "rises" if found.slope > 0 else "falls"
     return f"R² = {number(found.r_squared, 3)} ({limits}), LIC {way}, {counted(found.n, 'captioner')}"
