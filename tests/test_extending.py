@@ -88,7 +88,13 @@ class House:
         """What Python prints, run in the copy."""
         environment = os.environ | {"CAPBIAS_HOME": str(self.home), "PYTHONPATH": str(self.folder)}
         done = subprocess.run(
-            [sys.executable, *args], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300
+            [sys.executable, *args],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, f"{args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
