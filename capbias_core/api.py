@@ -91,8 +91,9 @@ class Report:
     """Scores of captions.
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
-    value, by metric. failed: what went wrong with single runs. notes: what the numbers rest on. sentence: the answer in
-    words. ranking: the captioners by `ranked_by`, a metric and its direction; None for a single captioner.
+    value, by metric. refused: attackers that cannot be had, and why. failed: what went wrong with single runs. notes:
+    what the numbers rest on. sentence: the answer in words. ranking: the captioners by `ranked_by`, a metric and its
+    direction; None for a single captioner.
 
     `report["LIC"]` is one number. With several captioners name one too: `report["LIC", "sat"]` or
     `report["sat"]["LIC"]`. Further parts of the key choose among encoders, directions, groups and objects, such as
@@ -101,6 +102,7 @@ class Report:
 
     table: pd.DataFrame
     left_out: dict[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sentence: str = ""
@@ -146,14 +148,15 @@ class Report:
 
     def __str__(self) -> str:
         table = to_text(scores_table(self.table, self.ranks or None)).rstrip("\n")
-        lines = [self.sentence, table, ties(self.ranks), *left_out_lines(self.left_out), *self.failed]
-        return "\n".join(filter(None, lines))
+        lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
+        return "\n".join(filter(None, [self.sentence, table, ties(self.ranks), *lacking]))
 
 
 def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
-    """The only row; of one on all images and one on those with references, the former."""
-    if len(rows) > 1 and (whole := rows[rows["coverage"] == ""]).shape[0] == 1:
-        rows = whole
+    """The only row; of several, the one of all images and of all objects."""
+    for column in ("coverage", "object"):
+        if len(rows) > 1 and (rows[column] == "").any():
+            rows = rows[rows[column] == ""]
     if len(rows) == 1:
         return rows.iloc[0].to_dict()
     differ = [name for name in ("model", *PARTS) if rows[name].nunique() > 1]
@@ -382,6 +385,8 @@ class Asked:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         expand_metrics(self.metrics)
+        if not isinstance(self.seeds, int):
+            raise CapbiasError(f"--seeds {self.seeds!r}", "a whole number", "Give another, or leave it out.")
         about = known_options()
         for name, value in {"seeds": self.seeds, **self.choices}.items():
             if name not in about:
@@ -441,8 +446,9 @@ def measured(
     report = Report(
         table=table,
         left_out=left_out | lost,
+        refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*refused, *named_notes([(row.spec.model, row.notes) for row in rows if row.status == FINISHED])),
+        notes=tuple(named_notes([(row.spec.model, row.notes) for row in rows if row.status == FINISHED])),
         sentence="" if table.empty else _sentence(workspace, frame, table, kept),
     )
     return _ranked(workspace, report, asked)
@@ -612,8 +618,9 @@ def _reported(
 
 def nothing_measured(report: Report) -> CapbiasError:
     """The error for a report without any number."""
-    lines = [*left_out_lines(report.left_out), *report.failed]
-    got = "; ".join(dict.fromkeys(lines)) or "no number"
+    said = " ".join(report.failed)
+    others = {name: reason for name, reason in report.left_out.items() if reason not in said}
+    got = "; ".join([*report.failed, *left_out_lines(others)]) or "no number"
     return CapbiasError(
         got, "a metric that can be had from these inputs", "Check the inputs, or ask for another metric."
     )

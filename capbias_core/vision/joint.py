@@ -30,7 +30,14 @@ class JointNetwork(PairNetwork):
     widths: of what stands for a picture and for a caption.
     """
 
-    def __init__(self, image_encoder: ImageEncoder | None, text: Network | None, widths: tuple[int, int], hidden: int, n_values: int):
+    def __init__(
+        self,
+        image_encoder: ImageEncoder | None,
+        text: Network | None,
+        widths: tuple[int, int],
+        hidden: int,
+        n_values: int,
+    ):
         super().__init__()
         self.image_encoder, self.text = image_encoder, text
         self.head = Head((sum(widths), hidden, n_values), LEAK)

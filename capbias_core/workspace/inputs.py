@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes import get_attribute, holds_labels, known_attributes, plain_attribute, suggest_mapping
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, UnknownName, nearest, unknown_name
 from capbias_core.load import detect, read_boxes
 from capbias_core.load.boxes import is_boxes
 from capbias_core.load.photographs import find_pictures
@@ -556,14 +556,25 @@ def mapped(
     raw = {item: dict.fromkeys(frame[item]) for item in frame.columns if item != "image_id"}
     if column and column not in raw:
         raise unknown_name("column", column, raw)
+    known = known_attributes(folder)
+    if not (column or name in known or name in raw or name.endswith(".toml")):
+        raise _unknown_attribute(name, known, raw)
     attribute, column = find_attribute(name, list(raw), raw, column, folder)
-    if not (name in known_attributes(folder) or name.endswith(".toml")):
+    if not (name in known or name.endswith(".toml")):
         attribute = _of_labels(name, column, tuple(dict.fromkeys(values or attribute.values)))
     elif values:
         raise CapbiasError(f"--values with {name}", "--values with a column of labels", "Leave --values out.")
     own = dict((overrides or {}).get(attribute.name, {}))
     _check_overrides(own, attribute, column, raw[column])
     return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | own)
+
+
+def _unknown_attribute(name: str, known: Iterable[str], columns: Iterable[str]) -> CapbiasError:
+    expected = f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})"
+    near = nearest(name, [*known, *columns], most=1)
+    if near:
+        return UnknownName(f"attribute {name!r}", expected, f"Did you mean {near[0]}?")
+    return CapbiasError(f"attribute {name!r}", expected, "Check the spelling.")
 
 
 def derivable(name: str, folder: Path | None = None) -> Attribute | None:

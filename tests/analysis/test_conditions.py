@@ -31,6 +31,7 @@ from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import (
     all_sets,
+    condition_details,
     condition_of,
     condition_sets,
     describe,
@@ -167,7 +168,7 @@ def test_naming_a_set_anew_keeps_what_was_measured(measured):
 def test_what_cannot_be_measured_is_said(measured):
     workspace, _ = measured
     found = plan_conditions(workspace, COLLECTION, "m", "gender", seeds=4)
-    assert {spec.measure for spec in found.specs} == {"attack"}
+    assert {spec.measure for spec in found.specs} == {"lic"}
     assert len(found.lacking) == 3 and all("human captions" in line for line in found.lacking)
     for wrong in ({"captioner": "n"}, {"attribute": "age"}, {"metrics": ("bleu",)}):
         with pytest.raises(CapbiasError):
@@ -182,7 +183,7 @@ def two_ways(measured):
     """The workspace with a further set of the condition person, newer than the first."""
     workspace, _ = measured
     frame = workspace.frame(workspace.item("captions", "elsewhere", COLLECTION).hash)
-    details = conditions.condition_details("m blurred", "m", "person")
+    details = condition_details("m blurred", "m", "person")
     item = workspace.keep("captions", "m blurred", frame.iloc[:-1], COLLECTION, "test", details)
     yield workspace
     workspace.delete(item)
@@ -474,7 +475,7 @@ def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_
 
 def runs_of(*models: str) -> list:
     """What of runs a comparison reads: an id and the set."""
-    return [SimpleNamespace(run_id=f"run of {model}", spec={"model": model}) for model in models]
+    return [SimpleNamespace(run_id=f"run of {model}", spec=SimpleNamespace(model=model)) for model in models]
 
 
 def right_of(right: list[int], first: int = 0) -> Estimate:
@@ -573,7 +574,7 @@ def test_a_run_on_shared_images_says_so(uneven, capsys):
     workspace, rows = uneven
     assert main(["list", "--json", "--workspace", str(workspace.folder)]) == 0
     listed = {run["run_id"]: run for run in json.loads(capsys.readouterr().out)["runs"]}
-    (twin,) = [own for own in listed.values() if own["condition"] == "shared_images"]
+    (twin,) = [own for own in listed.values() if own["coverage"] == "shared_images"]
     assert twin["run_id"] not in set(rows["run_id"]) and twin["notes"][0].startswith("Only on images that the set has")
 
 
@@ -643,10 +644,10 @@ def test_ba_of_the_captions_alone_is_no_choice(compared):
     with pytest.raises(CapbiasError, match="dba"):
         plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("ba",))
     assert {spec.measure for spec in plan_conditions(workspace, COLLECTION, "m", "gender", seeds=2).specs} == {
-        "attack",
+        "lic",
         "dbac",
-        "predictability",
-        "cooccurrence",
+        "dpa",
+        "bias_amplification",
     }
 
 
@@ -657,6 +658,6 @@ def test_without_objects_of_the_photographs_dba_g_is_said_to_be_lacking(tmp_path
     assert main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *home]) == 0
     frame = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a woman", "a man"]})
     for kind, name in (("captions", "m"), ("captions", "m_masked_person"), ("references", "human")):
-        workspace.keep(kind, name, frame, COLLECTION, "test", conditions.condition_details(name))
+        workspace.keep(kind, name, frame, COLLECTION, "test", condition_details(name))
     found = plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("dba",))
     assert found.specs == [] and [line for line in found.lacking if "DBA" in line and "objects" in line]

@@ -13,7 +13,8 @@ import torch
 
 from capbias_core import cli
 from capbias_core.analysis.encoder_view import encoder_view, encoder_views, plan_encoder_view
-from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker, transformer
+from capbias_core.attackers import ATTACKERS, attacker_entry, load_attacker
+from capbias_core.attackers.networks import transformer
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.encoder_view import attention_bytes, attention_from
 from capbias_core.prepare import child_seed, masked_captions, split_around

@@ -45,6 +45,7 @@ from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
+from capbias_core.measures.registry import MEASURES
 from capbias_core.present.colour import GREY
 from capbias_core.present.encoders import (
     LARGEST_BAR,
@@ -266,7 +267,8 @@ def test_the_answer_counts_captioners_and_never_says_more(found):
         "The sign of LIC changes with the encoder for 1 of 3 captioners (for 1 only some encoders can tell it), that "
         "of DBAC T→A for none of 2 captioners (for 1 only some encoders can tell it)."
     )
-    assert "by LIC 2, by DBAC T→A none of 2 captioners" in text.support and "95% interval" in text.support
+    assert "2 of 3 captioners by LIC and none of 2 captioners by DBAC T→A" in text.support
+    assert "95% interval" in text.support
     assert "without intervals" in encoders_answer({"LIC": found}, "a paper").support
 
 
@@ -361,15 +363,14 @@ def test_a_name_cannot_bring_markup_into_a_figure(found):
 
 def test_where_networks_were_trained_is_said():
     rows = frame(
-        row("m", "rnn", 1, method="5/1; trained on cpu"),
-        row("m", "lstm", 1, method="5/1; trained on cpu; encoder x"),
-        row("m", "gru", 1, method="5/1; trained on cuda, deterministic algorithms"),
-        row("m", "ngram", 1, method="5/1"),
-        row("m", "printed", 1, method=None),
+        row("m", "rnn", 1, device="cpu"),
+        row("m", "lstm", 1, device="cpu"),
+        row("m", "gru", 1, device="cuda"),
+        row("m", "ngram", 1, device=""),
+        row("m", "printed", 1, device=None),
     )
-    assert devices_note(rows) == "Trained on cpu: lstm, rnn. Trained on cuda, deterministic algorithms: gru."
+    assert devices_note(rows) == "Trained on cpu: lstm, rnn. Trained on cuda: gru."
     assert devices_note(rows.tail(2)) == ""
-    assert devices_note(frame(row("m", "a", 1, method="; trained on cuda, TF32"))) == "Trained on cuda, TF32: a."
 
 
 def test_unequally_many_seeds_are_said():
@@ -400,8 +401,7 @@ class Misled(ngram.NgramAttacker):
 def second():
     """An attacker beside ngram that needs no torch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ngram, "Misled", Misled, raising=False)
-        entry = replace(attackers.ATTACKERS["ngram"], name="misled", location="ngram:Misled")
+        entry = replace(attackers.ATTACKERS["ngram"], name="misled", make=lambda setup: Misled())
         patch.setitem(attackers.ATTACKERS, "misled", entry)
         yield "misled"
 
@@ -609,7 +609,7 @@ def test_products_on_cuda_are_in_tf32_in_training_alone_and_the_method_says_so(m
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert trained_on(load_attacker("lstm", "cuda")) == "; trained on cuda, TF32"
     exact = replace(load_attacker("lstm", "cuda"), precision="fp32")
-    assert trained_on(exact, {"deterministic": True}) == "; trained on cuda, deterministic algorithms"
+    assert trained_on(exact, True) == "; trained on cuda, deterministic algorithms"
     assert trained_on(load_attacker("minilm", "auto")) == "; trained on cuda"
 
 
@@ -618,13 +618,15 @@ def test_determinism_is_part_of_runs_that_it_can_change(tmp_path):
     load_demo(workspace)
 
     def options(attacker: str, **given) -> dict:
-        return plan(workspace, replace(small(), attacker=attacker, options={"deterministic": True} | given))[0].options
+        request = replace(small(), attacker=attacker, options={"deterministic": True} | given)
+        chosen = plan(workspace, request)[0].options
+        return {name: chosen[name] for name in ("deterministic", "device") if name in chosen}
 
     assert options("lstm") == {"deterministic": True}
     assert options("lstm", device="cuda") == {"deterministic": True, "device": "cuda"}
-    assert options("lstm", device="cpu") == {"device": "cpu"} and options("lstm", deterministic=None) == {}
+    assert options("lstm", device="cpu") == {"device": "cpu"} and options("lstm", deterministic=False) == {}
     assert options("ngram", device="cuda") == {}
-    said = trained_on(load_attacker("lstm", "cpu"), {"deterministic": True})
+    said = trained_on(load_attacker("lstm", "cpu"), True)
     assert said == "; trained on cpu, deterministic algorithms"
 
 
@@ -633,9 +635,8 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(t
     workspace, seen = Workspace(tmp_path), []
     load_demo(workspace)
     (spec, *_) = plan(workspace, replace(small(), attacker="lstm", options={"deterministic": True}))
-    monkeypatch.setattr(
-        "capbias_core.measures.lic.run", lambda job: seen.append(torch.are_deterministic_algorithms_enabled())
-    )
+    watched = replace(MEASURES["lic"], run=lambda job: seen.append(torch.are_deterministic_algorithms_enabled()))
+    monkeypatch.setitem(MEASURES, "lic", watched)
     for own in (spec, replace(spec, options={})):
         run_one(workspace, own, lambda *_: None)
     assert seen == [True, False] and not torch.are_deterministic_algorithms_enabled()

@@ -19,7 +19,8 @@ from capbias_core import cli
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.base import Outcome
+from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
@@ -239,6 +240,83 @@ def test_a_disk_that_refuses_leaves_the_old_file(here, capsys, monkeypatch):
     assert out.read_text() == "old" and [path.name for path in out.parent.iterdir()] == ["out.csv"]
 
 
+# score, for a person and for programs
+
+
+@pytest.fixture
+def person(monkeypatch):
+    """A terminal that somebody reads."""
+    monkeypatch.setattr("capbias_core.cli.score.on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "2000")
+
+
+def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, person, capsys):
+    files = ["--captions", "weak.json", "strong.json", "--references", "human.json", "--metric", "lic", "ratio", "ba"]
+    assert score(*files, "--seeds", "2") == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[0].startswith("strong differs from the human captions") or lines[0].startswith("strong: no difference")
+    sentence = "With every gender word hidden, a classifier still guesses the labelled gender right for"
+    assert sentence in lines[0] and "(SC " in lines[0] and "LIC_M " in lines[0]
+    head = next(line for line in lines if line.startswith("captioner"))
+    assert head.split() == ["captioner", "rank", "LIC", "LIC_M", "LIC_D", "ratio", "BA"]
+    assert [line.split()[0] for line in lines[lines.index(head) + 1 :][:2]] == ["strong", "weak"], "highest LIC first"
+    assert "told apart" in printed.out or "rank" in lines[-2]
+    assert lines[-1] == "Next: capbias explain --captions strong.json --labels attributes.csv --attribute gender"
+    assert "run_id" not in printed.out, "no rows of CSV for a person"
+
+
+def test_warnings_stand_in_one_place_and_once(here, person, capsys):
+    assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
+    assert said[0] == "warning: LIC, LIC_D left out: human captions are needed (--references)"
+    assert len(set(said)) == len(said) and all(line.startswith(("note", "dropped")) for line in said[1:])
+
+
+def test_a_person_who_writes_a_file_is_answered_too(here, person, capsys):
+    out = here / "rows.json"
+    assert score("--captions", "strong.json", "--metric", "ratio", "--output", str(out)) == 0
+    assert "ratio" in capsys.readouterr().out
+    (row,) = json.loads(out.read_text())
+    assert row["metric"] == "ratio" and row["value"] == pytest.approx(40 / 35)
+
+
+@pytest.mark.parametrize(
+    ("format", "reads"),
+    [
+        ("csv", lambda text: scored(text)["metric"].tolist()),
+        ("json", lambda text: [row["metric"] for row in json.loads(text)]),
+        ("table", lambda text: text.splitlines()[0].split()[1:]),
+    ],
+)
+def test_rows_in_the_format_that_was_asked_for(here, capsys, format, reads):
+    assert score("--captions", "strong.json", "--metric", "ratio", "error", "--format", format) == 0
+    assert reads(capsys.readouterr().out) == ["ratio", "error"]
+
+
+def test_a_metric_without_a_row_is_said_and_no_row_is_never_code_0(here, capsys, monkeypatch):
+    monkeypatch.setattr("capbias_core.runs.engine.run_one", lambda *_args: Outcome([], {}, ("there was nothing",)))
+    out = here / "out.csv"
+    assert score("--captions", "strong.json", "--metric", "ratio", "--output", str(out)) == 1
+    assert "warning: ratio left out: there was nothing" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_every_metric_that_is_asked_for_has_a_row_or_a_reason(here, capsys):
+    """Of these files, which have neither objects nor photographs; models that are not here are named."""
+    wanted = ["lic", "leakage", "ratio", "error", "ba", "dba", "multi", "vocabulary", "naming", "attribution"]
+    files = ["--captions", "strong.json", "--references", "human.json", "--metric", *wanted[:-1]]
+    assert score(*files, "--seeds", "1") == 0
+    printed = capsys.readouterr()
+    there = set(scored(printed.out)["metric"])
+    for name in expand_metrics(wanted[:-1]):
+        assert name in there or f"{name}" in "".join(line for line in printed.err.splitlines() if "left out" in line), (
+            name
+        )
+    assert score(*files, "--metric", "attribution") == 2
+    assert "photographs" in capsys.readouterr().err.splitlines()[-1]
+
+
 STRONG = ["--captions", "strong.json"]
 EXPLAIN = ["explain", *SMALL, *STRONG]
 BAD = {
@@ -250,7 +328,7 @@ BAD = {
     "broken JSON": (["score", *SMALL, "--captions", "broken.json"], "broken.json, JSON that is broken"),
     "wrong attribute": (
         ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "gendr"],
-        "a known attribute (age",
+        "attribute 'gendr'. Did you mean gender? Expected a known attribute (age",
     ),
     "wrong column": (["score", *SMALL, *STRONG, "--attribute-column", "sex"], "column 'sex'"),
     "no such image id column": (["score", *SMALL, *STRONG, "--image-id-column", "x"], "x, which no file has"),
@@ -283,7 +361,44 @@ BAD = {
         ["score", *STRONG, "--labels", "attributes.csv", "--attribute", "height", "--metric", "ratio"],
         "height has no words",
     ),
-    "unknown metric": (["score", *SMALL, *STRONG, "--metric", "bleu"], "metric 'bleu'"),
+    "unknown metric": (["score", *SMALL, *STRONG, "--metric", "bleu"], "metric 'bleu'. Did you mean bleu4"),
+    "unknown format": (["score", *SMALL, *STRONG, "--format", "cvs"], "--format 'cvs'. Did you mean csv?"),
+    "unknown tokenizer": (["score", *SMALL, *STRONG, "--tokenizer", "ptp"], "tokenizer 'ptp'. Did you mean ptb?"),
+    "too many seeds": (["score", *SMALL, *STRONG, "--seeds", "51"], "--seeds 51"),
+    "no seed": (["score", *SMALL, *STRONG, "--seeds", "0"], "--seeds 0"),
+    "too many seeds of known answers": (["known-answer", "--seeds", "51"], "--seeds 51"),
+    "a URL": (
+        ["score", *SMALL, "--captions", "https://example.org/sat.json"],
+        "https://example.org/sat.json, a URL. Expected a file on this machine",
+    ),
+    "a URL to import": (
+        ["import", "http://example.org/a.csv", "--kind", "captions"],
+        "http://example.org/a.csv, a URL",
+    ),
+    "captions and labels swapped": (
+        ["score", "--captions", "attributes.csv", "--labels", "strong.json", "--attribute", "gender"],
+        "strong.json as labels and attributes.csv as captions, which are swapped",
+    ),
+    "captions as labels": (
+        ["score", *STRONG, "--labels", "weak.json", "--attribute", "gender"],
+        "weak.json as labels, a file of captions",
+    ),
+    "labels as references": (
+        ["score", *SMALL, *STRONG, "--references", "attributes.csv"],
+        "attributes.csv as references, a file of labels",
+    ),
+    "labels as objects": (["score", *SMALL, *STRONG, "--objects", "human.json"], "human.json"),
+    "a negative distance": (
+        ["score", *SMALL, *STRONG, "--alignment", "contextual", "--vectors", "v.txt", "--delta=-1"],
+        "--delta -1. Expected a cosine distance, 0 to 2",
+    ),
+    "vectors without contextual alignment": (
+        ["score", *SMALL, *STRONG, "--vectors", "v.txt"],
+        "--vectors with constant alignment",
+    ),
+    "two questions": ([*EXPLAIN, "--image", "7", "--text", "a man"], "--image and --text"),
+    "no image id": ([*EXPLAIN, "--image", ""], "--image ''"),
+    "a port of nobody": (["app", "--port", "70000"], "--port 70000"),
     "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "attacker 'gpt'"),
     "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several files of captions called strong"),
     "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "none of whose images is in the table"),

@@ -47,8 +47,8 @@ def test_counts_by_hand():
 
 def test_what_was_not_given_is_not_reported():
     report = report_captions(captions([("1", "x")]), "mine.csv")
-    given = (report["images_with_labels"], report["labelled_percent"], report["unknown_ids"], report["reference_percent"])
-    assert given == (None, None, None, None)
+    names = ("images_with_labels", "labelled_percent", "unknown_ids", "reference_percent")
+    assert [report[name] for name in names] == [None] * 4
     assert report.warnings == ()
     assert not {"Images with labels", "Unknown image ids", "Images with references"} & set(dict(report.lines()))
 

@@ -15,6 +15,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.load.segments import read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
+from capbias_core.runs.demo import demo_request, demo_runs
 from capbias_core.types import silent
 from capbias_core.vision.masking import outline_mask
 from capbias_core.workspace import ingest
@@ -256,7 +257,7 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
 def test_what_is_loaded_and_measured_first(made, tmp_path):
     workspace = Workspace(tmp_path)
     ingest.load_demo(workspace)
-    assert set(ingest.demo_request().captions) == {"amplifier", "faithful", "mitigator"}
+    assert set(demo_request().captions) == {"amplifier", "faithful", "mitigator"}
     assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator"}
     own = condition_sets(workspace, "demo")["amplifier"]
     assert {key: item.name for key, item in own.items()} == {
@@ -265,7 +266,7 @@ def test_what_is_loaded_and_measured_first(made, tmp_path):
         "object": "amplifier_masked_object",
         "both": "amplifier_masked_both",
     }
-    specs = ingest.demo_runs(workspace)
+    specs = demo_runs(workspace)
     assert {spec.model for spec in specs if spec.measure == "lic"} == set(made.captioners)
     assert len({spec.run_id for spec in specs}) == len(specs)
 

@@ -145,8 +145,8 @@ def test_a_light_run_is_computed_here_and_once(engine, request_):
 
 def test_no_torch_for_light_runs(request_, engine):
     (spec,) = plan(engine.workspace, request_)
-    assert not needs_workers(spec) and not needs_workers(replace(spec, family="counting", attacker=""))
-    assert needs_workers(replace(spec, attacker="lstm_bi"))
+    assert not needs_workers(spec) and not needs_workers(replace(spec, measure="ratio_error", options={}))
+    assert needs_workers(replace(spec, options=spec.options | {"attacker": "lstm_bi"}))
 
 
 def test_progress_is_seen_in_the_workspace(engine, request_, gate):
@@ -185,7 +185,8 @@ def test_all_runs_are_cancelled_at_once_and_none_starts_meanwhile(tmp_path, engi
     """One under way, three that wait; and one that is queued by another process, as in a terminal."""
     first, *waiting = submit(engine, fill(tmp_path, models=("a", "b", "c", "d")))
     until(lambda: status(engine, first) == "running" and engine.workspace.run(first).progress)
-    engine.workspace.enqueue("elsewhere", "c", engine.workspace.run(first).spec, "of another engine")
+    elsewhere = replace(engine.workspace.run(first).spec, model="elsewhere")
+    engine.workspace.enqueue(elsewhere, "c", "of another engine")
     assert engine.cancel_all() == 5 and engine.cancel_all() == 0
     assert {run.status for run in engine.workspace.runs()} == {"cancelled"}
     assert gate.stopped.wait(5)
@@ -203,13 +204,13 @@ def test_all_that_did_not_finish_are_repeated(tmp_path, engine, gate):
     gate.stopped.wait(5)
     gate.opened.set()
     (finished,) = engine.wait(submit(engine, fill(tmp_path, models=("e",))))
-    old = engine.workspace.run(runs[2])
-    engine.workspace.enqueue("old", "c", old.spec | {"protocol": 1}, "t")
-    engine.workspace.end("old", "failed", "broken", "t")
+    old = replace(engine.workspace.run(runs[2]).spec, version=0)
+    engine.workspace.enqueue(old, "c", "t")
+    engine.workspace.end(old.run_id, "failed", "broken", "t")
     assert [run.run_id for run in unfinished(engine.workspace)] == runs, "the oldest first"
     assert engine.repeat_all() == 3
     assert [row.status for row in engine.wait(runs)] == ["finished"] * 3
-    assert status(engine, "old") == "failed" and unfinished(engine.workspace) == []
+    assert status(engine, old.run_id) == "failed" and unfinished(engine.workspace) == []
     assert engine.workspace.run(finished.run_id).created == finished.created, "what is finished is not run again"
     assert engine.repeat_all() == 0
 
@@ -289,7 +290,7 @@ def test_a_run_that_another_engine_took_over_is_not_kept_alive(tmp_path, engine,
     request = fill(tmp_path, models=("a", "b"))
     _, second = submit(engine, request)
     assert engine.workspace.end(second, "died", "as seen by another process")
-    assert engine.workspace.enqueue(second, "c", engine.workspace.run(second).spec, "of another engine")
+    assert engine.workspace.enqueue(engine.workspace.run(second).spec, "c", "of another engine")
     before = engine.workspace.run(second).heartbeat
     time.sleep(1.5)
     assert engine.workspace.run(second).heartbeat == before

@@ -1,0 +1,388 @@
+"""`capbias.score` and `capbias.compare`: numbers against METRICS.md on the real captions, kinds of input, errors."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import capbias_core as capbias
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare import tokenize
+from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.inputs import Inputs, captioners, keep_inputs, kind_of
+from capbias_core.workspace.store import Workspace
+
+ROOT = Path(__file__).resolve().parents[1]
+# METRICS.md, 2: exact on the 10,780 images with a gender label.
+RATIO_AND_ERROR = {"nic": (2.47, 14.25), "sat": (2.06, 7.28), "oscar": (2.06, 1.43)}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path_factory, monkeypatch):
+    """Temporary workspaces go to a folder of their own, which is empty once a report is there; no usual workspace."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setenv("CAPBIAS_HOME", str(folder / "never"))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+# the real captions
+
+
+def of(coco_bias: Path, *names: str, **more):
+    known = {"labels": coco_bias / "annotations" / "attributes.csv", "attribute": "gender"}
+    return {"captions": {name: coco_bias / "results" / f"{name}.json" for name in names}, **known, **more}
+
+
+@pytest.fixture(scope="module")
+def sat(coco_bias):
+    """The report of sat by the linear attacker, ten seeds."""
+    given = of(coco_bias, "sat")
+    path, labels = str(given["captions"]["sat"]), str(given["labels"])
+    return capbias.score(captions=path, labels=labels, attribute="gender", metrics=["lic", "ratio"], seeds=10)
+
+
+def test_lic_m_of_sat_is_what_it_was(sat):
+    """43.2 [42.1, 44.2] before there was an API; METRICS.md's plain loop gave 44.1, and 43.1 on the object masked."""
+    found = sat["LIC_M"]
+    assert round(found.value, 1) == 43.2
+    assert tuple(round(end, 1) for end in found.interval) == (42.1, 44.2)
+    assert (found.n, found.seeds, found.model) == (662, 10, "sat")
+    assert found.spread == pytest.approx(1.7, abs=0.05)
+    assert float(found) == found.value and str(found) == "LIC_M of sat: 43.2 [42.1, 44.2]"
+
+
+def test_a_report_says_it_in_words_and_what_is_missing(sat):
+    said = str(sat)
+    assert "guesses the labelled gender right for 64 of 100 captions (SC 63.7, LIC_M 43.2)" in said
+    assert "LIC, LIC_D left out: human captions are needed (references=)" in said
+    assert "43.2 ±1.7 [42.1, 44.2]" in said and "2.06" in said
+    assert sat.left_out == dict.fromkeys(("LIC", "LIC_D"), "human captions are needed (references=)")
+    with pytest.raises(CapbiasError, match="LIC, which was left out.*references="):
+        sat["LIC"]
+
+
+def test_the_table_has_the_columns_of_the_results_table(sat):
+    assert tuple(sat.table.columns) == RESULT_COLUMNS
+    assert sat.table["metric"].tolist() == ["LIC_M", "ratio"]
+
+
+def test_ratio_and_error_are_the_published_ones(coco_bias):
+    report = capbias.score(**of(coco_bias, *RATIO_AND_ERROR), metrics=["ratio", "error"])
+    for name, (ratio, error) in RATIO_AND_ERROR.items():
+        assert round(report["ratio", name].value, 2) == ratio
+        assert round(report[name]["error"].value, 2) == error
+        assert report["ratio", name].n == 10_780
+    assert report.models == list(RATIO_AND_ERROR)
+
+
+def test_words_are_computed_when_they_are_asked_for(sat, nothing_is_left):
+    assert list(nothing_is_left.iterdir()) == [], "the workspace is gone, its captions are not"
+    words = sat.words
+    top = words[words["count"] >= 100].head(40)
+    assert {"skateboard", "tie"} <= set(words[(words["toward"] == "Male") & (words["mean"] > 0.5)]["word"])
+    assert (top["mean"] > 0).all() and set(words["toward"]) == {"Female", "Male"}
+    assert not words["word"].str.startswith("<").any()
+    assert sat.words is words, "once"
+
+
+def test_counts_of_words_are_those_of_the_captions(sat, coco_bias):
+    """Counted by hand: captions of labelled images that have the word, once each."""
+    labels = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str).set_index("image_id")["gender"]
+    rows = json.loads((coco_bias / "results" / "sat.json").read_text())
+    own = [(labels.get(str(row["image_id"])), set(tokenize(row["caption"]))) for row in rows]
+    own = [(label, words) for label, words in own if label in ("Female", "Male")]
+    for word in ("skateboard", "umbrella"):
+        row = sat.words.set_index("word").loc[word]
+        assert row["count"] == sum(word in words for _, words in own)
+        women = [words for label, words in own if label == "Female"]
+        assert row["share of Female"] == pytest.approx(sum(word in words for words in women) / len(women))
+
+
+def test_captioners_are_compared_in_pairs_with_ties(coco_bias):
+    """With the human captions of 3,640 images; independent: differences of what `score` says of each alone."""
+    given = of(coco_bias, "nic", "sat", "updn", references=coco_bias / "annotations" / "captions_subset.json")
+    found = capbias.compare(**given, seeds=2)
+    assert found.metric == "LIC" and set(found.ranks) == {"nic", "sat", "updn"}
+    pairs = found.pairs.set_index(["first", "second"])
+    assert len(pairs) == 3
+    for (first, second), pair in pairs.iterrows():
+        difference = found.report["LIC", first].value - found.report["LIC", second].value
+        assert pair["difference"] == pytest.approx(difference, abs=0.5), "up to images that not all captioners have"
+        assert pair["low"] < pair["difference"] < pair["high"] and pair["differ"] == (pair["p"] < 0.05)
+    assert found.table["value"].is_monotonic_increasing
+    assert found.table.set_index("captioner").loc["nic", "rank"] in ("1", "1–2", "1–3"), "nic is lowest, as published"
+    assert "captioner" in str(found) and str(found).startswith("LIC. ")
+
+
+# small inputs of every kind
+
+THINGS = {"Female": ("an umbrella", "a cake"), "Male": ("a skateboard", "a tie")}
+LABELS = ["Female" if image % 2 else "Male" for image in range(120)]
+
+
+def said(image: int, share: int) -> str:
+    label = LABELS[image]
+    other = "Male" if label == "Female" else "Female"
+    thing = THINGS[label if image % 10 < share else other][image // 2 % 2]
+    return f"a {'woman' if label == 'Female' else 'man'} with {thing} on a {('street', 'field')[image // 3 % 2]}"
+
+
+def records(share: int = 9) -> list[dict]:
+    return [{"image_id": image, "caption": said(image, share)} for image in range(120)]
+
+
+CAPTIONS, HUMAN = records(), [row for seed in (5, 6, 7) for row in records(seed)]
+TABLE = [
+    {"image_id": image, "gender": label, "height": ("low", "mid", "high")[image % 3]}
+    for image, label in enumerate(LABELS)
+]
+KNOWN = {"labels": TABLE, "attribute": "gender", "seeds": 2}
+
+
+def as_kind(rows: list[dict], kind: str, folder: Path):
+    """The same rows as every kind of source."""
+    frame = pd.DataFrame(rows)
+    if kind == "list of dicts":
+        return rows
+    if kind == "DataFrame":
+        return frame
+    if kind == "DataFrame with an index":
+        return frame.set_index("image_id")
+    if kind == "rows of numpy":
+        return [{name: np.int64(own) if name == "image_id" else own for name, own in row.items()} for row in rows]
+    path = folder / f"rows.{kind.lower()}"
+    write = {"CSV": frame.to_csv, "parquet": frame.to_parquet, "json": None, "jsonl": None}[kind]
+    if write:
+        write(path, index=False)
+    else:
+        path.write_text(json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows)))
+    return str(path) if kind == "CSV" else path
+
+
+KINDS = ("list of dicts", "DataFrame", "DataFrame with an index", "rows of numpy", "CSV", "parquet", "json", "jsonl")
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, float]:
+    report = capbias.score(CAPTIONS, references=HUMAN, metrics=["lic", "ratio"], **KNOWN)
+    return dict(zip(report.table["metric"], report.table["value"], strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_rows_give_the_same_numbers_whatever_holds_them(kind, tmp_path, expected):
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "human").mkdir()
+    report = capbias.score(
+        as_kind(CAPTIONS, kind, tmp_path),
+        labels=as_kind(TABLE, kind, tmp_path / "labels"),
+        references=as_kind(HUMAN, kind, tmp_path / "human"),
+        attribute="gender",
+        metrics=["lic", "ratio"],
+        seeds=2,
+    )
+    assert dict(zip(report.table["metric"], report.table["value"], strict=True)) == expected
+
+
+def test_coco_captions_as_they_are_parsed(expected):
+    coco = {"images": [{"id": 1}], "annotations": [{"id": place, **row} for place, row in enumerate(HUMAN)]}
+    report = capbias.score(CAPTIONS, references=coco, metrics=["lic"], **KNOWN)
+    assert report["LIC_D"].value == expected["LIC_D"]
+
+
+def test_ratio_by_hand():
+    """60 captions name a woman and 60 a man; one man's caption is changed into a woman's."""
+    rows = [dict(row) for row in CAPTIONS]
+    rows[0]["caption"] = rows[0]["caption"].replace("man", "woman")
+    report = capbias.score(rows, metrics=["ratio", "error"], **KNOWN)
+    assert report["ratio"].value == pytest.approx(59 / 61) and report["error"].value == pytest.approx(100 / 120)
+    assert report["error"].n == 120 and report["ratio"].seeds == 0 and report["ratio"].spread is None
+
+
+def test_lic_is_the_difference_of_its_parts(expected):
+    assert expected["LIC"] == pytest.approx(expected["LIC_M"] - expected["LIC_D"]) and expected["LIC"] > 0
+
+
+def test_the_package_has_the_public_names_and_loads_late():
+    code = (
+        "import sys, capbias_core as capbias\n"
+        "assert 'pandas' not in sys.modules\n"
+        "assert {'score', 'compare', 'metrics'} <= set(dir(capbias))\n"
+        "assert callable(capbias.score) and 'torch' not in sys.modules and 'distributed' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_several_captioners_and_the_keys_of_a_report():
+    report = capbias.score({"plain": records(5), "strong": CAPTIONS}, metrics=["sc", "ratio"], **KNOWN)
+    assert report["SC", "strong"].value == report["strong"]["SC"].value > report["SC", "plain"].value
+    assert list(report.ranks) and report.ranked_by[0] == "SC"
+    with pytest.raises(CapbiasError, match=r"SC, which has 2 values.*by model.*report\['SC', 'strong'\]"):
+        report["SC"]
+    with pytest.raises(CapbiasError, match="key 'sc'. Did you mean SC"):
+        report["sc"]
+
+
+def test_a_value_per_group_and_object_by_hand():
+    report = capbias.score(CAPTIONS, metrics=["cooccurrence"], per_object=True, **KNOWN)
+    cakes = [row["caption"].split()[1] for row in CAPTIONS if "cake" in row["caption"]]
+    found = report["object_gender_cooccurrence", "Female", "cake"]
+    assert found.value == pytest.approx(cakes.count("woman") / len(cakes)) and found.n == len(cakes)
+    everything = report["object_gender_cooccurrence", "Female"]
+    named = [row["caption"].split()[1] for row in CAPTIONS]
+    assert everything.row["object"] == "" and everything.value == pytest.approx(named.count("woman") / len(named))
+    with pytest.raises(CapbiasError, match="2 values. Expected one of them, by direction"):
+        report["object_gender_cooccurrence"]
+
+
+def test_further_choices_are_fields_of_options():
+    merged = capbias.score(CAPTIONS, metrics=["sc"], merge_masks=True, **KNOWN)
+    assert "runs of masks merged" in merged["SC"].method
+    with pytest.raises(CapbiasError, match="option 'merge_mask'. Did you mean merge_masks"):
+        capbias.score(CAPTIONS, metrics=["sc"], merge_mask=True, **KNOWN)
+
+
+def test_seeds_have_the_same_bounds_as_everywhere():
+    for seeds in (0, 51, 2.5):
+        with pytest.raises(CapbiasError, match="seeds"):
+            capbias.score(CAPTIONS, metrics=["sc"], **{**KNOWN, "seeds": seeds})
+
+
+def test_a_column_of_labels_is_an_attribute():
+    report = capbias.score(CAPTIONS, TABLE, "height", metrics=["sc", "ratio"], values=["low", "high"], seeds=1)
+    assert report.table["metric"].tolist() == ["SC"] and "no words" in report.left_out["ratio"]
+    assert "dropped: mid 40" in report.notes
+
+
+def test_contextual_alignment(tmp_path):
+    words = sorted({word for row in (*CAPTIONS, *HUMAN) for word in tokenize(row["caption"])})
+    rng = np.random.default_rng(1)
+    lines = [" ".join([word, *(f"{own:.3f}" for own in rng.normal(size=4))]) for word in words]
+    (tmp_path / "glove.txt").write_text("\n".join(lines) + "\n")
+    own = {"alignment": "contextual", "vectors": tmp_path / "glove.txt", "delta": 0.9}
+    report = capbias.score(CAPTIONS, references=HUMAN, metrics=["lic"], **own, **KNOWN)
+    assert report["LIC"].row["alignment"] == "contextual_glove_0.9"
+    with pytest.raises(CapbiasError, match="delta= 3"):
+        capbias.score(CAPTIONS, references=HUMAN, metrics=["lic"], **{**own, "delta": 3}, **KNOWN)
+    with pytest.raises(CapbiasError, match="vectors= with constant alignment"):
+        capbias.score(CAPTIONS, metrics=["lic"], vectors="glove.txt", **KNOWN)
+
+
+# a workspace
+
+
+def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatch):
+    folder = tmp_path / "studies"
+    first = capbias.score({"mine": CAPTIONS}, references=HUMAN, metrics=["lic"], workspace=folder, **KNOWN)
+    kept = Workspace(folder)
+    assert {(item.kind, item.name) for item in kept.items()} == {
+        ("captions", "mine"),
+        ("attributes", "labels"),
+        ("references", "references"),
+    }
+    assert {run.status for run in kept.runs()} == {"finished"}
+
+    def fit(*_args):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit", fit)
+    names = {"captions": "mine", "workspace": folder, "collection": "my captions"}
+    again = capbias.score(attribute="gender", metrics=["lic"], seeds=2, **names)
+    assert again.table.equals(first.table)
+    with pytest.raises(CapbiasError, match="captions 'others' in the collection"):
+        capbias.score(attribute="gender", metrics=["lic"], **{**names, "captions": "others"})
+
+
+# errors
+
+
+def test_no_number_is_an_error_that_says_why():
+    with pytest.raises(CapbiasError, match=r"LIC_D left out: human captions are needed \(references=\)"):
+        capbias.score(CAPTIONS, metrics=["LIC_D"], **KNOWN)
+    with pytest.raises(CapbiasError, match="captions \\(ngram\\) failed: .*at least 10 images of every value"):
+        capbias.score(CAPTIONS[:12], metrics=["sc"], **KNOWN)
+
+
+def test_a_failed_run_leaves_the_numbers_of_the_others():
+    report = capbias.score({"few": CAPTIONS[:12], "all": CAPTIONS}, metrics=["sc"], **KNOWN)
+    assert report.models == ["all"] and report.failed[0].startswith("few (ngram) failed: Got")
+    assert "few (ngram) failed" in str(report)
+
+
+BAD = {
+    "a URL": ({"captions": "https://example.org/sat.json"}, "https://example.org/sat.json, a URL"),
+    "a missing file": ({"captions": "nowhere.json"}, "nowhere.json, which does not exist"),
+    "no captions": ({"captions": []}, "no captions"),
+    "captions of another type": ({"captions": 7}, "the captions of captions as int"),
+    "no labels": ({"labels": None}, "no labels"),
+    "no attribute": ({"attribute": ""}, "no attribute"),
+    "an unknown attribute": ({"attribute": "gendre"}, "attribute 'gendre'"),
+    "an unknown metric": ({"metrics": "bleu"}, "metric 'bleu'. Did you mean bleu4"),
+    "an unknown attacker": ({"metrics": "sc", "attacker": "gpt"}, "attacker 'gpt'"),
+    "labels of other images": (
+        {"labels": [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]},
+        "none of whose images is in the table of labels",
+    ),
+    "swapped captions and labels": (
+        {"captions": TABLE, "labels": CAPTIONS},
+        "as labels and the captions of captions as captions, which are swapped",
+    ),
+    "captions as labels": ({"labels": CAPTIONS}, "the labels as labels, a file of captions"),
+    "labels as references": ({"references": TABLE}, "the references as references, a file of labels"),
+}
+
+
+@pytest.mark.parametrize(("changed", "message"), BAD.values(), ids=BAD)
+def test_an_error_names_what_was_got(changed, message):
+    with pytest.raises(CapbiasError) as raised:
+        capbias.score(**{"captions": CAPTIONS, "metrics": ["ratio"], **KNOWN, **changed})
+    assert message in str(raised.value) and raised.value.expected and raised.value.remedy
+    assert "--" not in str(raised.value), "arguments, not flags"
+
+
+def test_one_captioner_is_not_compared():
+    with pytest.raises(CapbiasError, match="LIC of 1 captioner"):
+        capbias.compare({"one": CAPTIONS}, references=HUMAN, **KNOWN)
+
+
+# inputs
+
+
+def test_captioners_are_named_after_their_files():
+    assert list(captioners(["a/nic.json", Path("sat.csv")])) == ["nic", "sat"]
+    with pytest.raises(CapbiasError, match="several files of captions called nic"):
+        captioners(["a/nic.json", "b/nic.json"])
+
+
+def test_several_captions_per_image_beside_one_human_one_is_a_warning(tmp_path):
+    lines: list[str] = []
+    given = Inputs(captions={"m": HUMAN}, attribute="gender", labels=TABLE, references=CAPTIONS)
+    keep_inputs(Workspace(tmp_path), "c", given, lines.append)
+    assert any("the model's captions and the human ones are swapped" in line for line in lines)
+    lines.clear()
+    keep_inputs(Workspace(tmp_path / "2"), "c", Inputs({"m": CAPTIONS}, "gender", TABLE, HUMAN), lines.append)
+    assert not any("swapped" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("a.json", json.dumps(CAPTIONS[:3]), "captions"),
+        ("a.csv", "image_id,gender\n1,Female\n", "labels"),
+        ("a.csv", "image_id,said\n1,a dog\n", ""),
+        ("a.json", json.dumps([{"image_id": 1, "category_id": 2}]), "objects"),
+        ("a.csv", "image,class,confidence,x1,y1,x2,y2\n1,dog,0.5,0,0,1,1\n", "boxes"),
+        ("a.toml", "values = []", "attribute"),
+        ("a.json", "[{", ""),
+    ],
+)
+def test_what_a_file_holds_is_told_by_its_columns(tmp_path, name, text, kind):
+    (tmp_path / name).write_text(text)
+    assert kind_of(tmp_path / name, {"gender"} | set(get_attribute("gender").columns)) == kind

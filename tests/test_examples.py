@@ -1,0 +1,137 @@
+"""The examples run, and what they give is what capbias gives."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import capbias_core as capbias
+from capbias_core.resources import DEMO_FOLDER
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+DEMO = {"labels": DEMO_FOLDER / "attributes.csv", "attribute": "gender", "references": DEMO_FOLDER / "references.json"}
+
+
+def example(name: str):
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(f"example_{Path(name).stem}", EXAMPLES / name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# a callback
+
+
+def test_bias_grows_while_the_demo_captioner_trains(capsys):
+    table = example("score_after_training.py").main(epochs=2, seeds=2)
+    assert table["epoch"].tolist() == [1, 2] and table["LIC"].iloc[1] > table["LIC"].iloc[0]
+    assert (table["LIC_low"] < table["LIC"]).all() and (table["LIC"] < table["LIC_high"]).all()
+    assert capsys.readouterr().out.startswith("epoch 1: LIC ")
+    whole = capbias.score(DEMO_FOLDER / "results" / "amplifier.json", metrics=["LIC"], seeds=2, **DEMO)
+    assert table["LIC"].iloc[1] == whole["LIC"].value, "after training it is the amplifier"
+
+
+def test_an_epoch_may_be_left_out():
+    module = example("score_after_training.py")
+    bias = module.BiasCallback(lambda: [], every=2)
+    assert bias.on_epoch_end(1) == {} and bias.table.empty
+
+
+def test_the_trainer_of_hugging_face_logs_the_scores():
+    transformers = pytest.importorskip("transformers")
+    module = example("score_after_training.py")
+    caption, _ = module.demo_captioner()
+    bias = module.BiasCallback(caption, metrics=["ratio"], **DEMO)
+    callback = module.trainer_callback(bias)
+    assert isinstance(callback, transformers.TrainerCallback)
+    state = transformers.TrainerState(epoch=1.0)
+    callback.on_epoch_end(None, state, transformers.TrainerControl())
+    assert state.log_history == [{f"bias_{name}": own for name, own in bias.scores[0].items()}]
+    assert state.log_history[0]["bias_ratio"] > 0
+
+
+# a figure
+
+
+def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("plotly")
+    module = example("compare_captioners.py")
+    found = module.main(["--seeds", "2", "--output", str(tmp_path / "figure.html")])
+    assert len(found.table) == 5 and len(found.pairs) == 10
+    text = (tmp_path / "figure.html").read_text(encoding="utf-8")
+    for row in found.table.itertuples():
+        assert row.captioner in text and f"rank {row.rank}".encode("ascii", "backslashreplace").decode() in text
+    assert "written: " in capsys.readouterr().out
+    drawn = module.figure(found).data[0]
+    assert list(drawn.x) == found.table["value"].tolist()
+    assert (drawn.x + drawn.error_x.array).tolist() == pytest.approx(found.table["high"].tolist())
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert module.write(module.figure(found), tmp_path / "other.png") == tmp_path / "other.html"
+
+
+def test_captioners_of_a_paper_on_the_real_captions(coco_bias, tmp_path):
+    pytest.importorskip("plotly")
+    names = ("nic", "sat", "fc", "att2in", "oscar")
+    files = [str(coco_bias / "results" / f"{name}.json") for name in names]
+    given = ["--labels", str(coco_bias / "annotations" / "attributes.csv"), "--seeds", "2"]
+    given += ["--references", str(coco_bias / "annotations" / "captions_subset.json")]
+    found = example("compare_captioners.py").main(["--captions", *files, *given, "--output", str(tmp_path / "f.html")])
+    assert set(found.table["captioner"]) == set(names)
+    assert found.table["captioner"].iloc[0] == "nic", "lowest, as published and in METRICS.md"
+    assert (found.table["value"] > 0).all() and (tmp_path / "f.html").is_file()
+
+
+# a task of lmms-eval
+
+
+def task() -> dict:
+    """The task's YAML, with the names of functions as text."""
+    yaml = pytest.importorskip("yaml")
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_constructor("!function", lambda loader, node: f"function {node.value}")
+    return yaml.load((EXAMPLES / "lmms_eval" / "capbias_gender.yaml").read_text(encoding="utf-8"), Loader)
+
+
+def answers() -> list[dict]:
+    """The demo's captions and references as documents of lmms-eval."""
+    frame = pd.read_json(DEMO_FOLDER / "results" / "amplifier.json")
+    human = pd.DataFrame(json.loads((DEMO_FOLDER / "references.json").read_text(encoding="utf-8"))["annotations"])
+    own = human.groupby("image_id")["caption"].apply(list)
+    return [
+        {"question_id": f"COCO_val2014_{image:012}.jpg", "answer": own[image], "pred": caption}
+        for image, caption in zip(frame["image_id"], frame["caption"], strict=True)
+    ]
+
+
+def test_the_task_names_functions_that_are_there():
+    module, found = example("lmms_eval/utils.py"), task()
+    named = [found["doc_to_visual"], found["process_results"], *(own["aggregation"] for own in found["metric_list"])]
+    for name in named:
+        assert callable(getattr(module, name.removeprefix("function utils.")))
+    assert [own["metric"] for own in found["metric_list"]] == list(module.METRICS)
+    assert not any(own["higher_is_better"] for own in found["metric_list"])
+
+
+def test_aggregation_gives_what_capbias_gives_of_the_same_answers(monkeypatch):
+    monkeypatch.setenv("CAPBIAS_LABELS", str(DEMO["labels"]))
+    monkeypatch.setenv("CAPBIAS_SEEDS", "2")
+    module = example("lmms_eval/utils.py")
+    rows = [module.process_results(doc, [doc["pred"]])["capbias_LIC"] for doc in answers()]
+    assert set(rows[0]) == {"pred", "answer", "image_id"}
+    expected = capbias.score(
+        DEMO_FOLDER / "results" / "amplifier.json", metrics=["LIC", "LIC_M", "error"], seeds=2, **DEMO
+    )
+    assert module.lic(rows, None) == expected["LIC"].value
+    assert module.lic_m(rows) == expected["LIC_M"].value and module.error(rows) == expected["error"].value
+
+
+def test_lmms_eval_finds_the_task():
+    tasks = pytest.importorskip("lmms_eval.tasks", reason="lmms-eval is not installed")
+    manager = tasks.TaskManager(include_path=str(EXAMPLES / "lmms_eval"))
+    assert "capbias_gender" in manager.all_tasks
