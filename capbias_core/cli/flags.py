@@ -11,7 +11,6 @@ from cyclopts import App, Group, Parameter
 
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Option, Options, Seeded, bounds_text, checked
-from capbias_core.measures.registry import MEASURES
 
 CODES = "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input; 130 stopped with Ctrl-C."
 
@@ -140,8 +139,8 @@ def _groups(having: Mapping[str, list[Measure]], inputs: set[str]) -> dict[str, 
     for name, measures in having.items():
         if name not in found:
             cluster = next(cluster for cluster in clusters if measures[0].name in cluster)
-            among = {measure.name: measure for measures in having.values() for measure in measures}
-            together = [among[own] for own in MEASURES if own in cluster]
+            among = {own.name: own for those in having.values() for own in those if own.name in cluster}
+            together = sorted(among.values(), key=lambda own: own.place)
             group = Group(f"For {_asked_by(together)}", sort_key=10 + together[0].place)
             found[name] = group, together
     return found

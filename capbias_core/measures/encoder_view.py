@@ -1,8 +1,8 @@
 """How an encoder reads some captions: how one attacker reads the captions of a few images that it did not train on.
 
 One attacker a caption index trains on all other images, so that an encoder shows a caption after one training; a run of
-the measure 'captions' trains several, for the whole set. What each word adds is kept, and of a Transformer the attention
-of every layer and head.
+`caption_scores` trains several, for the whole set. What each word adds is kept, and of a Transformer the attention of
+every layer and head.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def accuracy(evidence: HeldOut) -> Ratio:
 
 
 def estimates_of(metrics: Iterable[Metric], model: HeldOut, reference: HeldOut | None) -> dict[str, Estimate]:
-    """Each of these metrics that the evidence allows, by name; a difference names in `of` the one that is subtracted."""
+    """Each of these metrics that the evidence allows, by name. A difference names the metric of both sides in `of`."""
     rows, found = by_name(*metrics), {}
     for name, row in rows.items():
         if row.of and reference is not None:

@@ -25,7 +25,8 @@ LEAK = 0.01
 
 
 class JointNetwork(PairNetwork):
-    """See the module's text. image_encoder: None where vectors of pictures are given. text: None where vectors of captions are.
+    """See the module's text. image_encoder: None if vectors of pictures are given. text: None if vectors of captions
+    are.
 
     widths: of what stands for a picture and for a caption.
     """

@@ -433,7 +433,7 @@ def worker_of(engine: Engine, run_id: str) -> int:
 
 @NETWORK
 def test_a_run_on_a_worker_stops_within_five_seconds(tmp_path, engine, workers):
-    (run_id,) = submit(engine, lstm(tmp_path, seeds=100))
+    (run_id,) = submit(engine, lstm(tmp_path, seeds=50))
     first_epoch(engine, run_id)
     assert engine.cancel(run_id) and status(engine, run_id) == "cancelled"
     until(lambda: messages(engine, run_id)[-1] == "stopped", 5)
