@@ -136,11 +136,11 @@ class Measure:
     for. options: what a user may choose. needs: what it reads. version: raised when a change of the code changes its
     numbers, so that its earlier runs are made anew. cost: rough seconds on two free cores. run: a Job to an Outcome.
     estimates: those of a finished run again from its evidence, by metric and direction. freeze: options that name files
-    or kept items to those that name their content. for_set: options of a request to those of one caption set. makes:
-    the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows of each
-    object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a TextJob to its
-    list of TextSums (in that module too). in_process: light enough for the web server's process (whether an attacker
-    is, its entry says). place: where it stands among the measures, smaller first.
+    or kept items to those that name their content. for_set: options of a request to those of one caption set.
+    makes: the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows
+    of each object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a
+    TextJob to its list of TextSums (in that module too). in_process: light enough for the web server's process
+    (whether an attacker is, its entry says). place: where it stands among the measures, smaller first.
     """
 
     name: str
