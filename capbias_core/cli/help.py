@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,11 @@ class Compact:
             return
         _print(console, Text(str(panel.title), style="bold"))
         if about := _plain(panel.description):
-            _print(console, textwrap.fill(about, _width(console), initial_indent="  ", subsequent_indent="  "))
+            _print(console, textwrap.fill(about, _width(), initial_indent="  ", subsequent_indent="  "))
         names = [_name(entry) for entry in panel.entries]
         left = min(LEFT, max(map(len, names)))
         for entry, name in zip(panel.entries, names, strict=True):
-            _print(console, _row(name, _plain(entry.description), left, _width(console)))
+            _print(console, _row(name, _plain(entry.description), left, _width()))
         console.print()
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
@@ -37,15 +38,16 @@ class Compact:
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
         if text := _plain(description):
-            _print(console, f"{_filled(text, _width(console))}\n")
+            _print(console, f"{_filled(text, _width())}\n")
 
 
 def _print(console: Console, text: str | Text) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _width(console: Console) -> int:
-    return min(WIDEST, console.width)
+def _width() -> int:
+    # rich says 80 for every dumb terminal, whatever COLUMNS says.
+    return min(WIDEST, shutil.get_terminal_size().columns)
 
 
 def _plain(text: Any) -> str:
