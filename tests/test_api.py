@@ -386,3 +386,40 @@ def test_several_captions_per_image_beside_one_human_one_is_a_warning(tmp_path):
 def test_what_a_file_holds_is_told_by_its_columns(tmp_path, name, text, kind):
     (tmp_path / name).write_text(text)
     assert kind_of(tmp_path / name, {"gender"} | set(get_attribute("gender").columns)) == kind
+
+
+# where it runs
+
+
+def test_networks_train_in_this_process_too(monkeypatch):
+    pytest.importorskip("torch")
+
+    def refuse(*_args, **_more):
+        raise AssertionError("a worker process")
+
+    monkeypatch.setattr("capbias_core.runs.engine.dask_client", refuse)
+    monkeypatch.setattr("capbias_core.attackers.networks.recurrent.EPOCHS", 1, raising=False)
+    report = capbias.score(CAPTIONS, metrics=["sc"], attacker="rnn", device="cpu", **{**KNOWN, "seeds": 1})
+    assert report["SC"].row["encoder"] == "rnn" and report["SC"].row["device"] == "cpu"
+
+
+def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():
+    report = capbias.score(CAPTIONS, metrics=["sc"], attacker=["ngram", "nowhere/bert"], **KNOWN)
+    assert report.table["encoder"].tolist() == ["ngram"] and report["SC", "ngram"].value > 50
+    assert report.refused[0].startswith("nowhere/bert left out: Got attacker 'nowhere/bert'")
+
+
+def test_the_engine_gives_the_same_numbers(tmp_path):
+    here = capbias.score(CAPTIONS, metrics=["sc"], **KNOWN)
+    there = capbias.score(CAPTIONS, metrics=["sc"], workers=True, workspace=tmp_path / "w", **KNOWN)
+    assert there.table["value"].tolist() == here.table["value"].tolist()
+
+
+def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
+    def stop(*_args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("capbias_core.runs.engine.run_one", stop)
+    with pytest.raises(KeyboardInterrupt):
+        capbias.score(CAPTIONS, metrics=["sc"], workspace=tmp_path / "w", **KNOWN)
+    assert [run.status for run in Workspace(tmp_path / "w").runs()] == ["cancelled"]

@@ -72,7 +72,7 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         page.get_by_role("button", name="Try it on the demo data").click()
         page.get_by_text("amplifier amplifies gender bias: LIC").wait_for(timeout=240_000)
 
-        go(page, "Data", "text=What is kept")
+        go(page, "Data", "text=Your data")
         upload(page, "Attribute table (labels of images)", coco_bias / "annotations" / "attributes.csv")
         page.get_by_text(re.compile("10,780 images kept; dropped: Unsure 3,410, Both 813, empty 759")).wait_for()
         keep(page)
@@ -224,7 +224,7 @@ def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, 
         early = run().progress
         wait_for(lambda: run().progress > early + 0.02, 60)
 
-        go(page, "Data", "text=What is kept")  # the page stays usable meanwhile
+        go(page, "Data", "text=Your data")  # the page stays usable meanwhile
         go(page, "Runs", "text=All runs")
         page.get_by_text(re.compile("epoch")).first.wait_for()
         other_tab = page.context.new_page()

@@ -67,7 +67,7 @@ def address(home):
 def test_what_masking_does_to_a_set_and_to_one_photograph(page, address):
     open_page(page, f"{address}/Masking?collection={COLLECTION}&photograph={IMAGE}&seeds=2")
     answer = page.locator(".cb-answer b")
-    said = "With person masked (somebody else's mask of the person), captions of sat still give gender away: LIC_M"
+    said = "With person masked (person mask from another source), captions of sat still give gender away: LIC_M"
     expect(answer).to_have_text(re.compile(f"^{re.escape(said)}"))
     expect(page.get_by_test_id("stPlotlyChart").get_by_text("LIC_M ↓")).to_be_visible()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
