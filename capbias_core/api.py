@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -314,10 +314,10 @@ def compare(
             "two captioners or more that have a value",
             "Give several, by name.",
         )
-    return _comparison(report)
+    return _comparison(report, report.ranking)
 
 
-def _comparison(report: Report) -> Comparison:
+def _comparison(report: Report, found: Ranking) -> Comparison:
     metric, direction = report.ranked_by
     rows = _ranked_rows(report.table, metric, direction)
     own = pd.DataFrame(
@@ -330,13 +330,13 @@ def _comparison(report: Report) -> Comparison:
         }
     )
     columns = {"first": "first", "second": "second", "difference": "difference", "ci_low": "low", "ci_high": "high"}
-    pairs = pd.DataFrame([vars(pair) for pair in report.ranking.pairs]).rename(columns=columns)
+    pairs = pd.DataFrame([vars(pair) for pair in found.pairs]).rename(columns=columns)
     pairs["differ"] = pairs["p"] < ALPHA
     name = f"{metric} {direction}".strip()
     return Comparison(name, own.sort_values("value", kind="stable", ignore_index=True), pairs, report)
 
 
-def _several(given: str | os.PathLike | Sequence) -> tuple:
+def _several(given: str | os.PathLike | Iterable) -> tuple:
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
@@ -528,10 +528,10 @@ def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, ke
     if answering is None:
         return str(_value(table.iloc[0].to_dict())) + "."
     highest = frame[frame["metric"] == answering].sort_values("value", kind="stable").iloc[-1]
-    own, run = frame[frame["run_id"] == highest["run_id"]], workspace.run(highest["run_id"])
+    own, run_id = frame[frame["run_id"] == highest["run_id"]], highest["run_id"]
     trained = workspace.item("captions", highest["model"], kept.collection).details.get("trained_on_references")
     title = attacker_entry(highest["encoder"]).title
-    found = answer(own, highest["model"], attribute_of_run(run), title, trained)
+    found = answer(own, highest["model"], attribute_of_run(workspace.runs_of([run_id])[run_id]), title, trained)
     return f"{found.headline} {found.support}"
 
 

@@ -36,7 +36,8 @@ class KeptMaps:
 
     def window(self, row: int) -> Window:
         """The part of the photograph that the map of this row covers."""
-        return tuple(int(self.table.iloc[row][name]) for name in WINDOW)
+        left, top, right, bottom = (int(self.table.iloc[row][name]) for name in WINDOW)
+        return left, top, right, bottom
 
     def of_image(self, image_id: str) -> list[int]:
         """The rows of an image's maps."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
@@ -164,7 +165,7 @@ def named_above_zero(spans: Spans, base: Spans, models: list[str]) -> str:
 def judges_agreement(first: Spans, second: Spans, models: list[str]) -> str:
     """Conflict score and ranking consistency of two encoders, as a clause."""
     shared = [model for model in models if model in first and model in second]
-    a, b = ([spans[model].value for model in shared] for spans in (first, second))
+    a, b = (np.array([spans[model].value for model in shared]) for spans in (first, second))
     return f"conflict score {conflict_score(a, b):.1f}%, ranking consistency {pearson(a, b):.2f}"
 
 

@@ -121,7 +121,7 @@ def _alike(runs: Sequence[RunRow], having: set[str]) -> list[RunRow]:
 
 def _completeness(runs: list[RunRow]) -> tuple:
     spec = runs[0].spec
-    newest = max(run.finished for run in runs)
+    newest = max(run.finished or 0.0 for run in runs)
     return len(runs), not spec.coverage, "alignment" not in spec.options, len(spec.seeds), newest
 
 
@@ -153,8 +153,10 @@ def _changes(
     """
     by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)
-    changes = {}
-    for name, run in by_name.items() if unmasked else ():
+    changes: dict[str, tuple] = {}
+    if unmasked is None:
+        return changes
+    for name, run in by_name.items():
         both = _on_shared(workspace, unmasked, run, masked)
         for pair in (found := ranking(workspace, both, metric, direction)).pairs:
             changes[name] = (*_masked_minus_original(pair, original), found.values[original])
@@ -172,5 +174,5 @@ def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequ
 
 def _masked_minus_original(pair: Pair, original: str) -> tuple[float, float, float]:
     """Difference and interval of a pair, whichever of both stands first in it."""
-    low, high = (math.nan, math.nan) if pair.ci_low is None else (pair.ci_low, pair.ci_high)
+    low, high = (math.nan, math.nan) if pair.ci_low is None or pair.ci_high is None else (pair.ci_low, pair.ci_high)
     return (-pair.difference, -high, -low) if pair.first == original else (pair.difference, low, high)

@@ -75,7 +75,7 @@ def as_measured(row: dict) -> dict:
         found = {"metric": metric, "direction": direction, "object": thing, "alignment": ""}
         return row | found | {"masked": ORIGINAL, "aligned": ""}
     named = row["paper"], row["metric"]
-    metric, condition = OTHER_NAME.get(named, row["metric"]), row["condition"]
+    metric, condition = OTHER_NAME.get(named) or row["metric"], row["condition"]
     if condition == ONE_JUDGE:
         metric = OF_ONE_JUDGE.get(metric, metric)
     masked = suggested_condition(condition)[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
@@ -77,7 +79,7 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(pairs, columns=columns)
 
 
-def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
+def _beside(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
     return [None] if no_counterpart(row) else _candidates(as_measured(row), by_key)
 
 
@@ -102,7 +104,7 @@ def _keys(own: dict) -> set[tuple]:
     return {_key(own, name) for name in names}
 
 
-def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> list[dict | None]:
+def _candidates(row: dict, by_key: dict[tuple, list[dict]]) -> Sequence[dict | None]:
     """Measured rows of the same thing: those that decide where there are any, else the others, else None.
 
     row: as measured rows are named (see printed.py).

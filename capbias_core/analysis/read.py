@@ -188,7 +188,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     sets: the names of the caption sets that count (default: all). Best is: with references, then most captioners, then
     most seeds, then constant alignment, then newest.
     """
-    groups: dict[tuple, list[RunRow]] = {}
+    groups: dict[str, list[RunRow]] = {}
     for run in current_runs(workspace, collection, "lic"):
         spec = run.spec
         if sets is not None and spec.model not in sets:
@@ -203,7 +203,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
             len(item.runs),
             item.seeds,
             item.alignment == CONSTANT,
-            max(run.finished for run in item.runs),
+            max(run.finished or 0.0 for run in item.runs),
         ),
         reverse=True,
     )

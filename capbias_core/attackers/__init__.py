@@ -84,7 +84,7 @@ def need_packages(entry: AttackerEntry) -> None:
 
 def load_attacker(
     name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
-) -> Attacker:
+) -> Attacker[str]:
     """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py).
 
     model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none.

@@ -5,9 +5,9 @@ An attacker reads masked captions and guesses the protected attribute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class AttackerEntry:
 
     name: str
     title: str
-    make: Callable[[Setup], Attacker]
+    make: Callable[[Setup], Attacker[str]]
     seconds: Seconds
     in_process: bool = False
     folds: int = 5
@@ -89,17 +89,50 @@ class FittedAttacker(Protocol):
         ...
 
 
-class Attacker(Protocol):
-    """One encoder with its head; what is known without making it is in its AttackerEntry."""
+Text = TypeVar("Text", contravariant=True)
 
-    def corpus(self, captions: Sequence[str]) -> Any:
+
+class Attacker(Protocol[Text]):
+    """One encoder with its head; what is known without making it is in its AttackerEntry. Text: str; of one that sees
+    photographs, the place of an image and its caption."""
+
+    def corpus(self, captions: Sequence[Text], /) -> Any:
         """Masked captions (tokens joined by a space) in the attacker's own form; learns nothing from labels."""
 
-    def fit(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Progress) -> Any:
+    def fit(self, corpus, rows: np.ndarray, labels: np.ndarray, n_values: int, seed: int, tick: Progress, /) -> Any:
         """Trains on the captions at `rows`.
 
         labels: (len(rows),) integers in [0, n_values), or (len(rows), L) booleans, which of L task words are there.
         """
+
+
+# What an attacker may have besides.
+
+
+@runtime_checkable
+class TrainsTogether(Protocol):
+    """Several attackers train at once, all before the first is given."""
+
+    def fit_many(
+        self, corpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Progress, /
+    ) -> Iterable: ...
+
+
+@runtime_checkable
+class TakesMemory(Protocol):
+    """It is known how many bytes a trained attacker takes, and how many more while some train."""
+
+    def memory(self, corpus: Any, rows: np.ndarray, labels: np.ndarray, n_values: int, /) -> tuple[int, int]: ...
+
+
+@runtime_checkable
+class ReadsBatches(Protocol):
+    """It trains on so many captions at a time."""
+
+    @property
+    def batch(self) -> int: ...
+
+    def with_batch(self, batch: int, /) -> Self: ...
 
 
 def fit_many(
@@ -117,9 +150,8 @@ def fit_many(
     is given; each then equals in distribution what it would be alone. The others train one after the other, when they
     are asked for, so that one that is done with need not be kept.
     """
-    together = getattr(attacker, "fit_many", None)
-    if together is not None:
-        yield from together(corpus, rows, labels, n_values, seeds, tick)
+    if isinstance(attacker, TrainsTogether):
+        yield from attacker.fit_many(corpus, rows, labels, n_values, seeds, tick)
         return
     for done, (own, known, seed) in enumerate(zip(rows, labels, seeds, strict=True)):
 

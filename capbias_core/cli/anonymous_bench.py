@@ -16,7 +16,7 @@ from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.load import read_captions
 from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.present.table import to_csv
-from capbias_core.workspace.inputs import captioners, checked_path
+from capbias_core.workspace.inputs import by_stem, checked_path
 
 app = command(
     "anonymous-bench",
@@ -66,4 +66,4 @@ def _sets(captions: list[str], collection: str | None, folder: str | None) -> di
         with opened(folder) as workspace:
             items = [workspace.item("captions", name, collection) for name in captions]
             return {item.name: workspace.frame(item.hash) for item in items}
-    return {name: read_captions(checked_path(file)).frame for name, file in captioners(captions).items()}
+    return {name: read_captions(checked_path(file)).frame for name, file in by_stem(captions).items()}

@@ -29,7 +29,10 @@ The first writes COCO's results format (image_id, caption). The second captions 
 Weights are never fetched; what is missing is named together with the command that gets it. A photograph that cannot be
 read is left out and named.""",
 )
-Choices = choices_of(CaptionOptions, "captioner", "beams", "length", "batch", "device", group=HOW)
+
+
+class Choices(choices_of(CaptionOptions, "captioner", "beams", "length", "batch", "device", group=HOW)):
+    """Choices of the command."""
 
 
 @dataclass(frozen=True, kw_only=True)

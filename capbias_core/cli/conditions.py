@@ -43,7 +43,12 @@ originals' value on those; to_neutral: the value minus the metric's neutral poin
 their 95% interval (_low, _high). dba gives DBA_G, which is BA→ from T to A. What is not measured yet is measured
 first.""",
 )
-Training = choices_of(Attacked, "attacker", "device", "deterministic", group=ATTACKER_FLAGS)
+
+
+class Training(choices_of(Attacked, "attacker", "device", "deterministic", group=ATTACKER_FLAGS)):
+    """Choices of attackers."""
+
+
 NO_TRAINING = Training()
 
 

@@ -28,6 +28,7 @@ from capbias_core.workspace.boxes import BOXES, images_of, weights_option
 from capbias_core.workspace.inputs import looked_at
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import ORIGINALS
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
 COLUMNS = ("image", "class", *BOX_COLUMNS[2:])
@@ -46,7 +47,10 @@ code is 0 if one was read. The workspace keeps what was found: detections are ca
 objects of --class, a box finds: one row per photograph, and one over all. With --collection the photographs of a
 collection are looked at, and the boxes are kept in it, with the objects that they show, for the Gender Score.""",
 )
-Choices = choices_of(DetectOptions, "weights", "confidence", group=HOW)
+
+
+class Choices(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
+    """Choices of the command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +88,12 @@ def detect(
         raise CapbiasError("no --weights", "a detector: a file, or a name such as yolov8n", "Name it.")
     output = checked_output(place.output)
     with opened(place.workspace, make=True) as workspace:
-        options = options.with_(weights=weights_option(workspace, options.weights))
+        weights = weights_option(workspace, options.weights)
         if place.collection:
-            return _of_collection(workspace, options, output, place)
+            return _of_collection(workspace, weights, options, output, place)
         with ticking() as tick:
             files = named_files(images)
-            found = looked_at(workspace, files, options.weights, options.confidence, say, tick)
+            found = looked_at(workspace, files, weights, options.confidence, say, tick)
         _write(found.frame, found.read, output, place)
         return DONE
 
@@ -103,10 +107,12 @@ def _check(images: Sequence[str], place: Place) -> None:
         raise CapbiasError(f"{', '.join(stray)} without --collection", "it with a collection", "Leave it out.")
 
 
-def _of_collection(workspace: Workspace, options: DetectOptions, output: Path | None, place: Place) -> int:
+def _of_collection(
+    workspace: Workspace, weights: ModelReference, options: DetectOptions, output: Path | None, place: Place
+) -> int:
     collection = known_collection(workspace, place.collection or "")
-    name = place.name or named_after(Path(options.weights["name"]).stem, place.photographs or ORIGINALS)
-    asked = options.with_(name=name, photographs=place.photographs or None)
+    name = place.name or named_after(Path(weights["name"]).stem, place.photographs or ORIGINALS)
+    asked = options.with_(weights=weights, name=name, photographs=place.photographs or None)
     spec = plan_artifact(workspace, collection, MEASURE.name, asked)
     code = outcome(run_all(workspace, [spec], collection))
     if code != DONE:

@@ -42,7 +42,12 @@ app = command(
 Every caption is scored by an attacker that did not train on its image; what the words add sums, with the intercept,
 to the logit.""",
 )
-Training = choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)
+
+
+class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merge_masks", group=ATTACKER_FLAGS)):
+    """Choices of attackers."""
+
+
 NO_TRAINING = Training()
 
 
@@ -96,15 +101,16 @@ def explain(
         image = None if question.image is None else _image_id(question.image)
         _check_image(image, workspace, specs[0])
         _check_words(edits, workspace, specs[0])
-        if question.attention:
-            specs = [plan_encoder_view(workspace, specs[0], attacker, [image], chosen)]
+        viewed = image if question.attention else None
+        if viewed is not None:
+            specs = [plan_encoder_view(workspace, specs[0], attacker, [viewed], chosen)]
         rows = run_all(workspace, specs, kept.collection)
         code = outcome(rows)
-        if code == DONE and question.attention:
-            found, text = _attended(question, image, workspace, rows[0])
-        elif code == DONE:
-            found, text = _explained(question, image, edits, workspace, rows[0])
         if code == DONE:
+            if viewed is not None:
+                found, text = _attended(question, viewed, workspace, rows[0])
+            else:
+                found, text = _explained(question, image, edits, workspace, rows[0])
             show(json.dumps(found, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 

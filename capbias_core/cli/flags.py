@@ -50,13 +50,17 @@ OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout
 # flags of measures
 
 
-def option_flag(name: str, options: type[Options], group: Group | None = None, suffix: str = "") -> Any:
-    """The annotated type of the flag for one choice of a measure."""
-    about = options.about()[name]
-    kind = list[str] if about.several else _type(get_type_hints(options)[name])
+def option_flag(name: str, options: type[Options], group: Group | None = None, suffix: str = "") -> Parameter:
+    """The flag for one choice of a measure."""
+    about, kind = options.about()[name], _kind(name, options)
     text = _help(about, _default(options, name)) + suffix
     metavar = about.metavar or ("|".join(about.known) if about.known else {int: "N", float: "NUMBER"}.get(kind, "NAME"))
-    return Annotated[kind | None, flag(text, None if kind is bool else metavar, group, name=about.flag)]
+    return flag(text, None if kind is bool else metavar, group, name=about.flag)
+
+
+def _kind(name: str, options: type[Options]) -> Any:
+    """The type of what a user gives for a choice."""
+    return list[str] if options.about()[name].several else _type(get_type_hints(options)[name])
 
 
 def _help(about: Option, default: Any) -> str:
@@ -91,11 +95,11 @@ def _type(hint: Any) -> Any:
 
 def choices_of(options: type[Options], *names: str, group: Group | None = None) -> type:
     """A class whose fields are the flags of these choices, None if they are not given."""
-    return _choices([(name, option_flag(name, options, group)) for name in names])
+    return _choices([(name, _kind(name, options), option_flag(name, options, group)) for name in names])
 
 
-def _choices(flags: Iterable[tuple[str, Any]]) -> type:
-    rows = [(name, kind, field(default=None)) for name, kind in flags]
+def _choices(flags: Iterable[tuple[str, Any, Parameter]]) -> type:
+    rows = [(name, Annotated[kind | None, own], field(default=None)) for name, kind, own in flags]
     return make_dataclass("Choices", rows, frozen=True, kw_only=True, namespace={"__module__": __name__})
 
 
@@ -115,7 +119,8 @@ def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), lef
     for name, own in having.items():
         group, together = groups[name]
         suffix = f" [{_asked_by(own)}]" if len(own) < len(together) else ""
-        flags.append((name, option_flag(name, own[0].options, group, suffix)))
+        options = own[0].options
+        flags.append((name, _kind(name, options), option_flag(name, options, group, suffix)))
     return _choices(flags)
 
 
@@ -147,7 +152,7 @@ def _groups(having: Mapping[str, list[Measure]], inputs: set[str]) -> dict[str, 
 
 
 # The flag of commands that draw seeds and are no measure themselves.
-SeedsFlag = option_flag("seeds", Seeded, ATTACKERS)
+SeedsFlag = Annotated[int | None, option_flag("seeds", Seeded, ATTACKERS)]
 
 
 def drawn(seeds: int | None) -> int:

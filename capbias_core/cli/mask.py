@@ -55,7 +55,10 @@ than their outlines, or that cannot be read are left out and named. With
 --regions nothing is masked: printed are the regions of which the boxes around what would be hidden cover more than
 half, which a captioner on region features must not read (LIC, appendix A.3).""",
 )
-Choices = choices_of(MaskOptions, "fill", "fraction", "whose", "labelled", "only_masked", group=HOW)
+
+
+class Choices(choices_of(MaskOptions, "fill", "fraction", "whose", "labelled", "only_masked", group=HOW)):
+    """Choices of the command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +194,7 @@ def _places(output: Path, conditions: Sequence[str]) -> dict[str, Path]:
 def _keep_marks(workspace: Workspace, flags: MaskFlags, options: MaskOptions) -> str:
     """Keep where people are; returns the name of it."""
     path = Path(flags.instances or flags.boxes or "")
-    if options.labelled:
+    if isinstance(options.labelled, str) and options.labelled:
         _keep_boxes(workspace, Path(options.labelled), LABELLED)
     if flags.boxes:
         _keep_boxes(workspace, path, "boxes")
@@ -309,8 +312,9 @@ def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: Mask
     _say_problems(problems, count)
     marks = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     own = dict(list(marks.groupby("image_id")))
-    labelled = options.labelled
-    chosen = labelled_boxes(workspace, workspace.item("boxes", labelled, collection).hash) if labelled else {}
+    labelled, chosen = options.labelled, {}
+    if isinstance(labelled, str) and labelled:
+        chosen = labelled_boxes(workspace, workspace.item("boxes", labelled, collection).hash)
     tables = []
     for condition in dict.fromkeys(flags.condition):
         if condition in OF_OBJECTS and not options.departures:

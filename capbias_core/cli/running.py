@@ -72,7 +72,7 @@ class Shown:
 
     def __call__(self, rows: Sequence[RunRow]) -> None:
         share, text = self.state(rows, time.monotonic() - self.began)
-        if self.bar:
+        if self.bar and self.task is not None:
             self.bar.update(self.task, completed=share, description=text)
         elif time.monotonic() - self.last > BETWEEN_LINES:
             self.last = time.monotonic()

@@ -70,7 +70,12 @@ class FurtherInputs:
 
 
 OF_INPUTS = ("photographs", "people")
-Choices = measure_choices([own for own in MEASURES.values() if own.groups], OF_INPUTS, left_out=("attacker",))
+
+
+class Choices(measure_choices([own for own in MEASURES.values() if own.groups], OF_INPUTS, left_out=("attacker",))):
+    """Choices of the command."""
+
+
 NO_FURTHER, NO_CHOICES = FurtherInputs(), Choices()
 
 

@@ -21,7 +21,12 @@ from capbias_core.present.table import to_csv
 OF_TEXTS = [measure for measure in MEASURES.values() if measure.of_texts]
 ASKED = [group.name for measure in OF_TEXTS for group in measure.groups]
 DEFAULT_METRICS = ("cooccurrence",)
-Choices = measure_choices(OF_TEXTS, left_out=("objects_from",))
+
+
+class Choices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
+    """Choices of the command."""
+
+
 NO_CHOICES = Choices()
 
 app = command(

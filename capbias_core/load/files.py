@@ -11,10 +11,7 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 
 HEAD = 1 << 20
-KNOWN_FORMATS = (
-    "COCO results, captions or instances (JSON), a JSON list of records, CSV, TSV, JSON Lines, Parquet, or a pickle "
-    "of the LIC release"
-)
+READABLE = "JSON, a table as text, Parquet, or a pickle of the LIC release"
 ARCHIVES = (
     (b"\x1f\x8b", "a gzip archive"),
     (b"PK\x03\x04", "a zip archive (or a spreadsheet, which is one)"),
@@ -33,11 +30,11 @@ def read_head(path: Path) -> bytes:
     with readable(path), path.open("rb") as handle:
         head = handle.read(HEAD)
     if not head[encoding_of(head)[0] :].strip():
-        raise CapbiasError(f"{path.name}, an empty file", KNOWN_FORMATS, "Check how the file was written.")
+        raise CapbiasError(f"{path.name}, an empty file", READABLE, "Check how the file was written.")
     for mark, what in ARCHIVES:
         if head.startswith(mark):
             raise CapbiasError(
-                f"{path.name}, {what}", KNOWN_FORMATS, "Unpack it first (save a spreadsheet as CSV) and load the file."
+                f"{path.name}, {what}", READABLE, "Unpack it first (save a spreadsheet as CSV) and load the file."
             )
     return head
 
@@ -91,7 +88,7 @@ def whole_text(path: Path) -> str:
 
 
 def _binary(path: Path) -> CapbiasError:
-    return CapbiasError(f"{path.name}, binary data", KNOWN_FORMATS, "Check that it is the file you meant.")
+    return CapbiasError(f"{path.name}, binary data", READABLE, "Check that it is the file you meant.")
 
 
 def _not_text(path: Path) -> CapbiasError:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import KNOWN_FORMATS, read_head
+from capbias_core.load.files import read_head
 from capbias_core.load.reader import Head, Reader
 
 
@@ -32,7 +32,7 @@ def reader_of(path: Path) -> Reader:
             return reader
     raise CapbiasError(
         f"{path.name}, text in no format that is known",
-        KNOWN_FORMATS,
+        f"one of: {', '.join(reader.title for reader in readers().values())}; or COCO instances (JSON)",
         "Save it in one of these, such as CSV with a first line of column names, one of them image_id.",
     )
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, no_neutral
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import has_java, meteor_scores
@@ -61,7 +61,7 @@ def likeness_over_captions(evidence: Substitutions) -> Ratio:
 
 
 METRICS = by_name(
-    Metric(
+    RatioMetric(
         "contextual_share",
         "contextual share of substitutions",
         100,
@@ -73,7 +73,7 @@ METRICS = by_name(
         "nearest word; the others became <unk>. A large delta raises it with unrelated words.",
         ratio=contextual_over_outside,
     ),
-    Metric(
+    RatioMetric(
         "unknown_share",
         "words that became <unk>",
         100,
@@ -84,7 +84,7 @@ METRICS = by_name(
         "Of all words in human captions, as often as they occur, those that became <unk>.",
         ratio=unknown_over_words,
     ),
-    Metric(
+    RatioMetric(
         "METEOR_aligned",
         "METEOR, human captions before and after alignment",
         100,

@@ -7,7 +7,7 @@ value of the attribute gets a map. The maps are kept with the run, small, for pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
 from capbias_core.measures.cost import per_image
-from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, Reference, option
+from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution_score import attribution_even, attribution_pixels, attribution_score
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.pointing_game import pointing_game
@@ -30,6 +30,7 @@ from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.person_regions import People
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
+from capbias_core.workspace.spec import ModelReference, frozen
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, frame_bytes
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
@@ -105,7 +106,7 @@ SCORES = {
 class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     """Choices of maps. captioner: None for the one that wrote each set."""
 
-    captioner: Reference | str | None = option(
+    captioner: ModelReference | str | None = option(
         None,
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
         "Hugging Face (if not said: the one that wrote the set, if `caption` made it)",
@@ -167,7 +168,7 @@ def run(job: Job) -> Outcome:
         left_out[reason] += bool(reason)
         rows += [row for row, _ in found]
         maps += [heat for _, heat in found]
-    if not any(heat.any() for heat in maps):
+    if captioner is None or not any(heat.any() for heat in maps):
         raise _no_map(job, left_out)
     table = pd.DataFrame(rows)
     notes = (*_notes(job, table, left_out), f"The captioner worked {captioner.numbers}.")
@@ -247,11 +248,12 @@ def _of_caption(caption: dict, photographs: dict, people: People, captioner, kin
 
 def _row(caption: dict, named: tuple[int, str, int], heat: np.ndarray, person: np.ndarray, window: Window) -> dict:
     """What is kept of one map: the caption and the word, its size, what it covers, and its scores."""
-    over = upsampled(heat, *person.shape, window)
+    height, width = person.shape
+    over = upsampled(heat, height, width, window)
     return {
         **{name: caption[name] for name in ("image_id", "caption_index", "kept_at")},
         **dict(zip(("place", "word", "value"), named, strict=True)),
-        **dict(zip(("rows", "columns", "height", "width"), heat.shape + person.shape, strict=True)),
+        **dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True)),
         **dict(zip(WINDOW, window, strict=True)),
         **{name: score(over, person) for name, score in SCORES.items()},
     }
@@ -263,7 +265,7 @@ def maps_arrays(table: pd.DataFrame, maps: list[np.ndarray]) -> dict[str, bytes]
     return {"table": frame_bytes(table), "maps": npz(values=values)}
 
 
-def estimates_of(table: pd.DataFrame, values: list[str]) -> dict[tuple[str, str], Estimate]:
+def estimates_of(table: pd.DataFrame, values: Sequence[str]) -> dict[tuple[str, str], Estimate]:
     """The estimate of each metric over all maps, and over those at words for each value (the direction) that has some.
 
     An image counts as often as it has maps, and is drawn as one.
@@ -299,11 +301,11 @@ def _interval(found: Estimate) -> tuple[float | None, float | None]:
 
 
 def _method(options: AttributionOptions) -> str:
-    captioner, people, kind = options.captioner, options.people, MAPS[options.map][1]
+    captioner, people, kind = frozen(options.captioner), frozen(options.people), MAPS[options.map][1]
     return (
         f"{kind} of {captioner['name']} {captioner['digest'][:8]} at words that name a value; people by "
-        f"{people['kind']} ({people['name']}); photographs {options.photographs['name']}; 95% image bootstrap, 1000 "
-        "draws"
+        f"{people['kind']} ({people['name']}); photographs {frozen(options.photographs)['name']}; 95% image "
+        "bootstrap, 1000 draws"
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -73,9 +73,7 @@ class Metric:
     metric, given K values; `no_neutral` if none does. better: 'lower', 'higher', or 'neutral' where the nearest to
     neutral is best. guessed: whether the neutral value is what guessing gives, chance. digits: shown after the point,
     None for the usual. side: whose captions alone it rests on, 'model' or 'human', '' for both. of: of a difference
-    between both sides, the metric that is subtracted. needs: what it reads besides its measure. ratio: evidence to a
-    Ratio, of a metric that reads captions one by one. compare: the human counts, the model's, and both of all images
-    (which decide the signs of pairs) to (...) values, of a metric that counts.
+    between both sides, the metric that is subtracted. needs: what it reads besides its measure.
     """
 
     name: str
@@ -91,13 +89,29 @@ class Metric:
     side: Literal["", "model", "human"] = ""
     of: str = ""
     needs: Needs = NOTHING_MORE
-    ratio: Callable[[Any], Ratio] | None = None
-    compare: Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple], np.ndarray] | None = None
 
     @property
     def reference_line(self) -> str:
         """What the neutral value is called on a chart."""
         return "chance" if self.guessed else "neutral"
+
+
+Evidence = TypeVar("Evidence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioMetric(Metric, Generic[Evidence]):
+    """A metric that reads captions one by one. ratio: evidence to a Ratio."""
+
+    ratio: Callable[[Evidence], Ratio]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountMetric(Metric):
+    """A metric that counts. compare: the human counts, the model's, and both of all images (which decide the signs of
+    pairs) to (...) values."""
+
+    compare: Callable[[CooccurrenceCounts, CooccurrenceCounts, tuple], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -110,7 +124,10 @@ class Group:
     default: bool = False
 
 
-def by_name(*metrics: Metric) -> dict[str, Metric]:
+AnyMetric = TypeVar("AnyMetric", bound=Metric)
+
+
+def by_name(*metrics: AnyMetric) -> dict[str, AnyMetric]:
     """Metrics by name, in order."""
     return {own.name: own for own in metrics}
 
@@ -265,8 +282,8 @@ class Outcome:
 
 
 def run_available(
-    ways: dict[str, Callable[[], tuple[object, str]]], what: str = ""
-) -> tuple[dict[str, object], list[str]]:
+    ways: Mapping[str, Callable[[], tuple[Evidence, str]]], what: str = ""
+) -> tuple[dict[str, Evidence], list[str]]:
     """What several ways give, of those that the inputs allow, and a note on each. Raises where they allow none.
 
     ways: by name, what gives a result and its note. what: before a name in its note, such as `DBAC `.
@@ -317,7 +334,7 @@ def to_npz(about, **matrices: csr_array | np.ndarray) -> bytes:
     return npz(**arrays)
 
 
-def from_npz(data: bytes) -> tuple[object, dict[str, csr_array | np.ndarray]]:
+def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
     """What `to_npz` was told about, and its matrices by name."""
     arrays = dict(np.load(io.BytesIO(data)))
     about = json.loads(arrays.pop("about").tobytes())

@@ -10,10 +10,10 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
+    CountMetric,
     Group,
     Job,
     Measure,
-    Metric,
     Needs,
     Outcome,
     by_name,
@@ -44,7 +44,7 @@ def word_to_value(
 
 
 METRICS = by_name(
-    Metric(
+    CountMetric(
         "BA",
         "BA, bias amplification of word pairs",
         100,
@@ -58,7 +58,7 @@ METRICS = by_name(
         needs=Needs(words="any"),
         compare=word_to_value,
     ),
-    Metric(
+    CountMetric(
         "DBA_G",
         "DBA_G, objects to the named value",
         100,
@@ -71,7 +71,7 @@ METRICS = by_name(
         needs=Needs(words="any", objects="required"),
         compare=object_to_value,
     ),
-    Metric(
+    CountMetric(
         "DBA_O",
         "DBA_O, the labelled value to named objects",
         100,

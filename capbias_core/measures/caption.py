@@ -16,12 +16,13 @@ from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.cost import per_image
-from capbias_core.measures.options import ArtifactOptions, OnDevice, Reference, option
+from capbias_core.measures.options import ArtifactOptions, OnDevice, option
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.photographs import MADE_BY
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import RUN, Workspace, suggested_name
 from capbias_core.workspace.vectors import look_up_new_words
 
@@ -32,7 +33,7 @@ NAMED = 10  # photographs left out that a note names; the log has them all
 class CaptionOptions(ArtifactOptions, OnDevice):
     """Choices of a captioner. condition: what is masked on the photographs."""
 
-    captioner: Reference | str | None = option(
+    captioner: ModelReference | str | None = option(
         None,
         f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
         flag="--captioner",

@@ -23,13 +23,14 @@ from capbias_core.measures.gender_score_common import (
     image_sums,
     ratio_metric,
 )
-from capbias_core.measures.options import Reference, option
+from capbias_core.measures.options import option
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.neutral_ratio import neutral_ratio
 from capbias_core.metrics.object_distance import object_distance
 from capbias_core.prepare.variants import FORMS_METHOD, Forms, Variants, led_variants, variants
 from capbias_core.types import Attribute, ShareDone
 from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.spec import ModelReference
 
 EACH = "One number for each value, and one for the neutral word."
 
@@ -42,7 +43,7 @@ class VariantChoices(ObjectChoices):
 
 
 def model_choice(kind: str, unnamed: str = "default: {usual}") -> Any:
-    """The field of an option that names a model: a Reference once frozen. unnamed: what is said of None."""
+    """The field of an option that names a model: a reference once frozen. unnamed: what is said of None."""
     what, usual = KINDS[kind]
     flag = f"--{kind.replace('_', '-')}"
     return option(None, f"{what} ({unnamed.format(usual=usual)})", flag=flag, metavar="NAME_OR_FOLDER")
@@ -52,7 +53,7 @@ def model_choice(kind: str, unnamed: str = "default: {usual}") -> Any:
 class EncoderChoices(VariantChoices):
     """Choices of a measure that reads the variants with a sentence encoder. sentence_encoder: None for the paper's."""
 
-    sentence_encoder: Reference | str | None = model_choice("sentence_encoder")
+    sentence_encoder: ModelReference | str | None = model_choice("sentence_encoder")
 
 
 def score_metrics(

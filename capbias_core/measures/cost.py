@@ -30,6 +30,10 @@ class CaptionCounts:
     different: int
 
 
+def _not_counted() -> CaptionCounts:
+    raise ValueError("captions that were not counted")
+
+
 @dataclass(frozen=True)
 class Size:
     """What a run reads. images: at most. per_image: captions an image of the set. references_per_image: 0 for none.
@@ -38,7 +42,7 @@ class Size:
     images: int
     per_image: int = 1
     references_per_image: int = 0
-    count: Callable[[], CaptionCounts] | None = None
+    count: Callable[[], CaptionCounts] = _not_counted
 
 
 def per_image(seconds: float) -> Callable[[Size, Any], float]:

@@ -6,7 +6,7 @@ The metrics are read from sums over held-out captions, image by image, so that o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate, shared_intervals
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
+from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
@@ -202,14 +202,13 @@ def small_batches(attacker: Attacker, images: int) -> tuple[Attacker, str]:
     Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
     """
     training = images - held_out_count(images)
-    settings = getattr(attacker, "protocol", attacker)
-    full = getattr(settings, "batch", 0)
+    if not isinstance(attacker, ReadsBatches):
+        return attacker, ""
+    full = attacker.batch
     batch = max(min(full, SMALLEST_BATCH), min(full, round(full * training / FULL_TRAINING)))
     if batch == full:
         return attacker, ""
-    smaller = replace(settings, batch=batch)
-    said = f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
-    return (smaller if settings is attacker else replace(attacker, protocol=smaller)), said
+    return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
 def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.cost import per_image
-from capbias_core.measures.options import ArtifactOptions, Reference, option
+from capbias_core.measures.options import ArtifactOptions, option
 from capbias_core.types import Attribute
 from capbias_core.workspace.boxes import (
     BOXES,
@@ -19,6 +19,7 @@ from capbias_core.workspace.boxes import (
     weights_of,
     weights_option,
 )
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import RUN, Workspace
 
 NAMED = 5  # refused photographs in a note
@@ -28,7 +29,7 @@ NAMED = 5  # refused photographs in a note
 class DetectOptions(ArtifactOptions):
     """Choices of a detector."""
 
-    weights: Reference | str | None = option(
+    weights: ModelReference | str | None = option(
         None,
         "the detector: a file (.pt, .onnx, .tflite), or a name such as yolov8n, which ultralytics downloads once",
         flag="--weights",

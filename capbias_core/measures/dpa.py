@@ -120,7 +120,7 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[pd.DataFrame, str]:
     """One row per held-out image and seed: image, seed, model and human (its mean loss on each side); and a note."""
-    side, rows = sides[0], []
+    side, rows, note = sides[0], [], ""
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
@@ -134,7 +134,8 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
             for name, truth in (("model", model), ("human", human))
         }
         rows.append(pd.DataFrame({"image": test, "seed": seed, **found}))
-    return pd.concat(rows, ignore_index=True), f"{len(train):,} training and {len(test):,} test images, not balanced."
+        note = f"{len(train):,} training and {len(test):,} test images, not balanced."
+    return pd.concat(rows, ignore_index=True), note
 
 
 def _check_size(train: int, test: int) -> None:

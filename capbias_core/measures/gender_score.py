@@ -47,13 +47,13 @@ from capbias_core.measures.gender_score_common import (
     stored_estimates,
     sums_bytes,
 )
-from capbias_core.measures.options import Reference, option
+from capbias_core.measures.options import option
 from capbias_core.metrics.estimation import chosen
 from capbias_core.metrics.gender_score import gender_score
 from capbias_core.prepare.variants import FORMS_METHOD
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS, model_option, model_path
-from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.spec import ModelReference, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
 
 METRIC = "gender_score"
@@ -105,8 +105,10 @@ ESTIMATION_METRICS = (
 class GenderScoreOptions(EncoderChoices):
     """Choices of the Gender Score. language_model: None for the paper's. masked_model: None for none."""
 
-    language_model: Reference | str | None = model_choice("language_model")
-    masked_model: Reference | str | None = model_choice("masked_model", "left out unless named; the paper's is {usual}")
+    language_model: ModelReference | str | None = model_choice("language_model")
+    masked_model: ModelReference | str | None = model_choice(
+        "masked_model", "left out unless named; the paper's is {usual}"
+    )
     confidence: float = option(
         CONFIDENCE,
         "P(c) of objects without a detector's confidence, such as cat:0.93",

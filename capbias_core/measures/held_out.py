@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
-from capbias_core.measures.base import Metric, by_name
+from capbias_core.measures.base import Metric, RatioMetric, by_name
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.metrics.lic import lic_scores
 from capbias_core.metrics.sentence_classification import right_predictions
@@ -28,12 +28,13 @@ def accuracy(evidence: HeldOut) -> Ratio:
 def estimates_of(metrics: Iterable[Metric], model: HeldOut, reference: HeldOut | None) -> dict[str, Estimate]:
     """Each of these metrics that the evidence allows, by name. A difference names the metric of both sides in `of`."""
     rows, found = by_name(*metrics), {}
+    ratios = {name: row.ratio for name, row in rows.items() if isinstance(row, RatioMetric)}
     for name, row in rows.items():
         if row.of and reference is not None:
-            ratio = rows[row.of].ratio
+            ratio = ratios[row.of]
             found[name] = difference(ratio(model), model, ratio(reference), reference, row.scale)
         elif not row.of and (evidence := reference if row.side == "human" else model) is not None:
-            found[name] = estimate(row.ratio(evidence), evidence, row.scale)
+            found[name] = estimate(ratios[name](evidence), evidence, row.scale)
     return found
 
 
@@ -62,5 +63,5 @@ def held_out_from(data: bytes) -> HeldOut:
     """The held-out predictions in Parquet bytes."""
     frame = bytes_frame(data)
     scores = frame[[column for column in frame if column.startswith("p")]].to_numpy()
-    images = tuple(frame["image_id"].cat.categories)
-    return HeldOut(images, *(frame[name].to_numpy() for name in ("seed", "image", "label")), scores)
+    seed, image, label = (frame[name].to_numpy() for name in ("seed", "image", "label"))
+    return HeldOut(tuple(frame["image_id"].cat.categories), seed, image, label, scores)

@@ -11,7 +11,7 @@ import numpy as np
 
 from capbias_core.attackers.base import Attacker
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Metric, Needs, Outcome, zero
+from capbias_core.measures.base import Job, Metric, Needs, Outcome, RatioMetric, zero
 from capbias_core.measures.held_out import estimates_of, held_out_arrays
 from capbias_core.measures.options import Photographed, Seeded, Trained, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, caption_lists
@@ -77,7 +77,7 @@ def three_metrics(
             of=f"{name}_M",
             needs=HUMAN,
         ),
-        Metric(
+        RatioMetric(
             f"{name}_M",
             f"{title} of the model's captions",
             100,
@@ -90,7 +90,7 @@ def three_metrics(
             side="model",
             ratio=ratio,
         ),
-        Metric(
+        RatioMetric(
             f"{name}_D",
             f"{title} of the human captions",
             100,
@@ -173,7 +173,9 @@ def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[
     frames = [job.frame, *([job.references()] if job.spec.references else [])]
     model, *human = [caption_lists(frame, images, y, k, mask) for frame in frames]
     notes = _left_out(len(_captioned(job)), len(files), broken)
-    return JudgeInputs(tuple(images), tuple(files[image] for image in images), y, model, *(human or [[]]), notes)
+    return JudgeInputs(
+        tuple(images), tuple(files[image] for image in images), y, model, human[0] if human else [], notes
+    )
 
 
 def _left_out(captioned: int, shown: int, broken: dict[str, str]) -> tuple[str, ...]:
@@ -252,7 +254,9 @@ class ImageJudge:
         return self.reader.fit_many(*given)
 
 
-def held_out(job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker) -> tuple[HeldOut, HeldOut | None]:
+def held_out(
+    job: Job, found: JudgeInputs, splits: list[Split], attacker: Attacker[tuple[int, str]]
+) -> tuple[HeldOut, HeldOut | None]:
     """The answers of the judges on the model's captions, and on the human ones where there are any."""
     fits = len(splits) * sum(map(len, found.lists))
 

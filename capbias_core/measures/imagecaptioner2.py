@@ -23,11 +23,12 @@ from capbias_core.measures.image_judge import (
     splits_of,
     three_metrics,
 )
-from capbias_core.measures.options import Reference, option
+from capbias_core.measures.options import option
 from capbias_core.types import Attribute
 from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.photographs import writer_of
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace
 
 # Judges that are no captioner by name: one trained from scratch, and the captioner that wrote each set.
@@ -68,7 +69,7 @@ METRICS = by_name(
 class ImageCaptioner2Options(JudgeTraining):
     """Choices of ImageCaptioner2. judge: SCRATCH, or a captioner by its content."""
 
-    judge: str | Reference = option(
+    judge: str | ModelReference = option(
         SCRATCH,
         f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
         f"folder or name), or {SELF} (the captioner that wrote each set)",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, zero
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
 from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.held_out import (
     accuracy,
@@ -42,7 +42,7 @@ METRICS = by_name(
         of="LIC_M",
         needs=HUMAN,
     ),
-    Metric(
+    RatioMetric(
         "LIC_M",
         "LIC_M, leakage of the model's captions",
         100,
@@ -55,7 +55,7 @@ METRICS = by_name(
         side="model",
         ratio=confidence_where_right,
     ),
-    Metric(
+    RatioMetric(
         "LIC_D",
         "LIC_D, leakage of the human captions",
         100,
@@ -81,7 +81,7 @@ METRICS = by_name(
         of="SC",
         needs=HUMAN,
     ),
-    Metric(
+    RatioMetric(
         "SC",
         "SC, the attacker's accuracy",
         100,
@@ -94,7 +94,7 @@ METRICS = by_name(
         side="model",
         ratio=accuracy,
     ),
-    Metric(
+    RatioMetric(
         "SC_D",
         "SC_D, accuracy on the human captions",
         100,

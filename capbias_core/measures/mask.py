@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome
 from capbias_core.measures.cost import per_image
-from capbias_core.measures.options import ArtifactOptions, PeopleMarked, Reference, option
+from capbias_core.measures.options import ArtifactOptions, PeopleMarked, option
 from capbias_core.types import Attribute
 from capbias_core.vision.mask_regions import FOREGROUND, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.workspace.masked_photographs import Masked, Masking, masked_folder
 from capbias_core.workspace.person_regions import BOXES, resolve_person_regions
 from capbias_core.workspace.photographs import KIND
+from capbias_core.workspace.spec import ItemReference, frozen
 from capbias_core.workspace.store import RUN, Workspace
 
 GREY = "grey"
@@ -42,7 +43,7 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
     whose: str = option(
         FOREGROUND, "the person in the foreground (the largest), or all people", flag="--whose", choices=WHOSE
     )
-    labelled: Reference | str | None = option(
+    labelled: ItemReference | str | None = option(
         None,
         "boxes of the labelled people, one per photograph: the person whose box overlaps most with it is then in the "
         "foreground; elsewhere the largest (with --collection the name of kept ones)",
@@ -85,7 +86,7 @@ def freeze(workspace: Workspace, collection: str, options: MaskOptions, attribut
     return options.with_(people=people, labelled=_labelled(workspace, collection, options))
 
 
-def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> Reference | None:
+def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> ItemReference | None:
     if not options.labelled:
         return None
     if options.condition == "object" or options.whose != FOREGROUND:
@@ -97,7 +98,7 @@ def _labelled(workspace: Workspace, collection: str, options: MaskOptions) -> Re
     if isinstance(options.labelled, dict):
         return options.labelled
     item = workspace.item(BOXES, options.labelled, collection)
-    return Reference(name=item.name, item=item.hash)
+    return ItemReference(name=item.name, item=item.hash)
 
 
 def run(job: Job) -> Outcome:
@@ -138,7 +139,7 @@ def notes(found: Masked, options: MaskOptions) -> tuple[str, ...]:
     share = masked["hidden"].mean()
     photographs = "1 photograph" if len(masked) == 1 else f"{len(masked):,} photographs"
     lines = [
-        f"{photographs} masked ({options.condition}, {options.fill}) by {options.people['name']}; on average "
+        f"{photographs} masked ({options.condition}, {options.fill}) by {frozen(options.people)['name']}; on average "
         f"{share:.1%} of a photograph is hidden."
     ]
     if unmasked:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.prepare.align import DELTA
-from capbias_core.workspace.spec import Reference
-
-Own = TypeVar("Own", bound="Options")
+from capbias_core.workspace.spec import AlignmentReference, ModelReference, PeopleReference, PhotographsReference
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Options:
         return {own.name: own.metadata["option"] for own in fields(cls)}
 
     @classmethod
-    def read(cls: type[Own], given: Mapping[str, Any]) -> Own:
+    def read(cls, given: Mapping[str, Any]) -> Self:
         """The choices among those given that are this measure's; others are another measure's.
 
         Raises CapbiasError for a value that is not allowed.
@@ -80,11 +78,11 @@ class Options:
                 found[own.name] = list(value) if isinstance(value, tuple) else value
         return found
 
-    def with_(self: Own, **changed: Any) -> Own:
+    def with_(self, **changed: Any) -> Self:
         """A copy with other choices."""
         return replace(self, **changed)
 
-    def effective(self: Own) -> Own:
+    def effective(self) -> Self:
         """A copy without choices that change nothing here, so that they do not make two runs of one."""
         return self
 
@@ -167,7 +165,7 @@ class Trained(OnDevice):
 
     light: ClassVar[bool] = False
 
-    def effective(self: Own) -> Own:
+    def effective(self) -> Self:
         """Without determinism on a CPU, which a CPU has anyway; a light attacker has no device."""
         changed: dict[str, Any] = {}
         if self._light() or self.device == "cpu" or not self.deterministic:
@@ -192,7 +190,7 @@ class Attacked(Trained):
         advanced=False,
         kept=True,
     )
-    encoder: Reference | None = option(None, "the files of a pretrained attacker")
+    encoder: ModelReference | None = option(None, "the files of a pretrained attacker")
     merge_masks: bool = option(
         False, "one mask for a run of masked words; the papers have one per word", flag="--merge-masks"
     )
@@ -205,7 +203,7 @@ class Attacked(Trained):
 class Aligned(Options):
     """Choices of a measure that compares with human captions. alignment: None for constant."""
 
-    alignment: Reference | None = option(
+    alignment: AlignmentReference | None = option(
         None,
         "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
         f"nearest word below a cosine distance, {DELTA:g} if not said)",
@@ -216,7 +214,7 @@ class Aligned(Options):
 class Photographed(Options):
     """Choices of a measure that reads photographs."""
 
-    photographs: Reference | str | None = option(
+    photographs: PhotographsReference | str | None = option(
         None,
         "photographs named by image id: a folder, or with --collection the name of kept ones, such as masked ones",
         flag="--photographs",
@@ -229,7 +227,7 @@ class Photographed(Options):
 class PeopleMarked(Options):
     """Choices of a measure that reads where people are on photographs."""
 
-    people: Reference | str | None = option(
+    people: PeopleReference | str | None = option(
         None,
         "where people are: COCO instances with outlines, or a table of boxes as detect writes it; with --collection "
         "the name of kept ones (if not said: the only ones, outlines before boxes)",
@@ -244,4 +242,4 @@ class ArtifactOptions(Options):
 
     collection: str = option("", "the collection that the item is kept in")
     name: str = option("", "the name of the item")
-    photographs: Reference | str | None = option(None, "the photographs that it is made from")
+    photographs: PhotographsReference | str | None = option(None, "the photographs that it is made from")

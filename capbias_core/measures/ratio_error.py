@@ -9,7 +9,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, label_codes, zero
+from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, label_codes, zero
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.error import wrong_names
 from capbias_core.metrics.evidence import Naming, Ratio
@@ -33,7 +33,7 @@ def wrong_over_all(evidence: Naming) -> Ratio:
 
 
 METRICS = by_name(
-    Metric(
+    RatioMetric(
         "ratio",
         "ratio of captions naming each value",
         1,
@@ -46,7 +46,7 @@ METRICS = by_name(
         needs=Needs(words="any", values=2),
         ratio=second_over_first,
     ),
-    Metric(
+    RatioMetric(
         "error",
         "error, wrong value named",
         100,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, fit_many, probabilities
+from capbias_core.attackers.base import Attacker, TakesMemory, TrainsTogether, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
 from capbias_core.metrics.evidence import HeldOut
@@ -89,7 +89,7 @@ def together_at_most(kept: int, training: int, free: int) -> int:
     return max(1, min(MOST_TOGETHER, int(SHARE_OF_MEMORY * free - training) // kept))
 
 
-def attacker_of(job: Job) -> Attacker:
+def attacker_of(job: Job) -> Attacker[str]:
     """The attacker of a run, on the device that was asked for. Raises CapbiasError where its encoder is gone."""
     options, model = job.options, None
     if option := options.encoder:
@@ -144,14 +144,15 @@ class AttackerTrainer:
 
     def _size(self, corpus, cases: Sequence[Case]) -> int:
         """How many of these attackers are in memory at a time."""
-        if len(cases) < 2 or not hasattr(self.attacker, "memory"):
+        if len(cases) < 2 or not isinstance(self.attacker, TakesMemory):
             return MOST_TOGETHER
         case = cases[0]
         own = self.even(case.captions.having(case.split.train))
-        return together_at_most(*self.attacker.memory(corpus, case.rows(own), self.y[own], self.k), free_memory())
+        kept, training = self.attacker.memory(corpus, case.rows(own), self.y[own], self.k)
+        return together_at_most(kept, training, free_memory())
 
     def _together(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
-        before, together = self.done, len(cases) > 1 and hasattr(self.attacker, "fit_many")
+        before, together = self.done, len(cases) > 1 and isinstance(self.attacker, TrainsTogether)
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)
@@ -198,7 +199,7 @@ class AttackerTrainer:
             test = self.even(case.captions.having(case.split.test))
             yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
 
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[list[str], list[Case]]:
+    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[Sequence[object], list[Case]]:
         """Every caption index and split as a case, and the texts of all of them, which are aligned for each split."""
         texts, cases = [], []
         alignments = self._alignments(lists, splits, align_to) if align_to else []

@@ -28,9 +28,10 @@ from capbias_core.measures.image_judge import (
     splits_of,
     three_metrics,
 )
-from capbias_core.measures.options import Reference, option
+from capbias_core.measures.options import option
 from capbias_core.types import Attribute
 from capbias_core.workspace.models import embeddings_folder, encoder_option, file_option, file_path, model_path
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
 TEXT = "lstm_bi"  # LIC's
@@ -54,13 +55,13 @@ METRICS = by_name(
 class VLLICOptions(JudgeTraining):
     """Choices of VL-LIC. backbone: None for a small network from scratch, or a classifier of torchvision."""
 
-    backbone: Reference | str | None = option(
+    backbone: ModelReference | str | None = option(
         None,
         "a torchvision classifier with its weights (if not said: a small network, trained here)",
         flag="--backbone",
         metavar="NAME=FILE",
     )
-    text_encoder: str | Reference = option(
+    text_encoder: str | ModelReference = option(
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
@@ -86,7 +87,7 @@ def freeze(workspace: Workspace, collection: str, options: VLLICOptions, attribu
     return options.with_(text_encoder=text, text_attacker=own, backbone=backbone)
 
 
-def _backbone_option(workspace: Workspace, given: str | Reference) -> Reference:
+def _backbone_option(workspace: Workspace, given: str | ModelReference) -> ModelReference:
     """What a run says of NAME=FILE, a torchvision classifier and its weights."""
     if isinstance(given, dict):
         return given
@@ -112,19 +113,20 @@ def run(job: Job) -> Outcome:
     files, seen = pictures_of(job, size, look)
     found = judge_inputs(job, files, job.masked, seen.refused)
     splits = splits_of(job, found.images, True)
-    frozen_text = isinstance(text, dict)
-    reads = {} if frozen_text else {"text": load_attacker(text)}
-    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, **reads)
-    embed = _embedder(job, text) if frozen_text else None
+    judge, embed, reads = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device), None, text
+    if isinstance(text, str):
+        judge = judge.reading_with(load_attacker(text))
+    else:
+        embed, reads = _embedder(job, text), text["name"]
     sides = held_out(job, found, splits, ImageJudge(judge, seen.seen, embed))
-    encoder = f"{model['name'] if model else CNN} + {text['name'] if frozen_text else text}"
-    frozen = [name for name, own in (("backbone", model), ("text encoder", frozen_text)) if own]
+    encoder = f"{model['name'] if model else CNN} + {reads}"
+    frozen = [name for name, own in (("backbone", model), ("text encoder", embed)) if own]
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
     return outcome(job, METRICS, found, splits, sides, method, encoder=encoder, device=device_of(judge))
 
 
-def _embedder(job: Job, option: Reference) -> Callable[[Sequence[str]], np.ndarray]:
+def _embedder(job: Job, option: ModelReference) -> Callable[[Sequence[str]], np.ndarray]:
     """Captions to the vectors of a frozen text encoder, kept where those of attackers are."""
     files = ModelFiles(option["name"], model_path(job.workspace, option), option["digest"])
     name = job.options.text_attacker or files.path

@@ -30,10 +30,11 @@ from capbias_core.measures.gender_score_common import (
     outcome,
     outcome_estimates,
 )
-from capbias_core.measures.options import Reference, option
+from capbias_core.measures.options import option
 from capbias_core.metrics.object_distance import object_distance
 from capbias_core.types import Attribute, Vectors
 from capbias_core.workspace.models import file_path, vectors_option
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import RunRow, Workspace
 
 METRIC = "word_object_distance"
@@ -51,7 +52,7 @@ METRICS = score_metrics(
 class WordDistanceOptions(VariantChoices):
     """Choices of Gender Object Distance of words. word_vectors: must be named."""
 
-    word_vectors: Reference | str | None = option(
+    word_vectors: ModelReference | str | None = option(
         None, "word vectors for word_god (GloVe, word2vec, fastText)", flag="--word-vectors", metavar="FILE"
     )
 

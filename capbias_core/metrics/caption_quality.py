@@ -27,6 +27,7 @@ on which. A good caption here is one that resembles what people wrote, with what
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -181,7 +182,7 @@ def meteor_counts(
     need("METEOR", PACKAGE)
     from pycocoevalcap.meteor import meteor as package
 
-    jar = Path(package.__file__).with_name(package.METEOR_JAR)
+    jar = Path(inspect.getfile(package)).with_name(package.METEOR_JAR)
     asked = [_meteor_line(own, candidate) for own, candidate in zip(references, candidates, strict=True)]
     lines: list[str] = []
     with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:

@@ -10,6 +10,7 @@ from capbias_core.aggregate.consistency import name_key
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.table import value_text
+from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 HEIGHT = 380
@@ -125,7 +126,7 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
 
 
 def side_by_side(
-    measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: dict
+    measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: AlignmentReference
 ) -> pd.DataFrame:
     """One row per captioner and attacker: a metric of the human captions under constant and contextual alignment.
 

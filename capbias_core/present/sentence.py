@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from capbias_core.measures import dbac
 from capbias_core.types import Attribute, counted
 
-DBAC_VARIANTS = ("DBAC", "DBAC_accuracy", "DBAC_code")
+DBAC_VARIANTS = tuple(metric.name for metric in dbac.MEASURE.metrics if not metric.side)
 
 
 @dataclass(frozen=True)

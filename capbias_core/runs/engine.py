@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS
@@ -25,6 +26,9 @@ from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import is_current, run_one
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 BEAT = 2.0
 BETWEEN_NOTES = 0.25
@@ -47,7 +51,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
     if not workspace.claim(run_id, token):
         return
     try:
-        spec = workspace.run(run_id).spec
+        spec = workspace.runs_of([run_id])[run_id].spec
         outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
         names = [own.name for own in MEASURES[spec.measure].metrics]
         workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names)
@@ -104,7 +108,7 @@ def dask_client():
 
 def _own_cluster():
     """A client of workers on this machine: one, or one a GPU where there are several."""
-    import dask
+    from dask import config
     from distributed import Client, LocalCluster
 
     from capbias_core.runs.gpus import OwnGPU, visible_gpus
@@ -112,7 +116,7 @@ def _own_cluster():
     gpus = visible_gpus()
     workers = max(1, len(gpus))
     cores = str(max(1, (os.cpu_count() or 1) // workers))
-    dask.config.set(
+    config.set(
         {
             "distributed.scheduler.allowed-failures": 0,
             "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": cores,
@@ -158,7 +162,7 @@ class Engine:
         self.folder = str(self.workspace.folder)
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
-        self._owned: dict[str, object] = {}  # run_id -> Dask future, or the thread that computes it
+        self._owned: dict[str, threading.Thread | Future] = {}  # run_id -> Dask future, or the thread that computes it
         self._tokens: dict[str, str] = {}
         self._threads: list[threading.Thread] = []
         self._watcher: threading.Thread | None = None
@@ -217,7 +221,7 @@ class Engine:
         """Stop a run: a queued one at once, a running one at its next report (a second or two)."""
         changed = self.workspace.end(run_id, "cancelled", "cancelled")
         holder = self._owned.get(run_id)
-        if changed and hasattr(holder, "cancel"):
+        if changed and holder is not None and not isinstance(holder, threading.Thread):
             holder.cancel()
         return changed
 
@@ -287,12 +291,12 @@ class Engine:
             time.sleep(every)
 
 
-def _lost(holder) -> str:
+def _lost(holder: threading.Thread | Future) -> str:
     """What to say of a run whose thread or Dask future is over; '' where it is not."""
     if isinstance(holder, threading.Thread):
         ended = holder.ident is not None and not holder.is_alive()
         return "the thread that computed it broke; repeat the run" if ended else ""
-    return LOST.get(holder.status, "")
+    return LOST.get(holder.status or "", "")
 
 
 def unfinished(workspace: Workspace) -> list[RunRow]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.base import Measure, Metric
-from capbias_core.measures.options import Attacked, Options
+from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
@@ -18,7 +18,7 @@ from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so
-from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, RunSpec, attribute_from
+from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, PhotographsReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 
 # The measure whose runs give scores and words of each caption, beside whatever is asked for.
@@ -86,7 +86,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     for item in items:
         own = {**common, "model": item.name, "captions": item.hash}
         part = coverage.get(item.name)
-        against = {"references": references.hash, "coverage": part} if part is not None else {}
+        against = {"references": references.hash, "coverage": part} if references and part is not None else {}
         for name, options in chosen.items():
             measure = MEASURES[name]
             if against or not measure.compares:
@@ -181,7 +181,7 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
         entry = attacker_entry(options.attacker)
         if entry.model:
             options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
-    if measure.needs.people:
+    if measure.needs.people and isinstance(options, PeopleMarked):
         people = resolve_person_regions(workspace, request.collection, options.people or "")
         options = options.with_(people=people)
     return measure.freeze(workspace, request.collection, options, attribute)
@@ -189,12 +189,14 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
 
 def _of_set(workspace: Workspace, request: Request, measure: Measure, options: Options, item: Item) -> Options:
     """A measure's choices for one caption set."""
-    if measure.needs.photographs:
+    if measure.needs.photographs and isinstance(options, Photographed):
         options = options.with_(photographs=_photographs(workspace, request, options.photographs, item))
     return measure.for_set(workspace, options, item)
 
 
-def _photographs(workspace: Workspace, request: Request, asked: str | dict | None, item: Item) -> dict:
+def _photographs(
+    workspace: Workspace, request: Request, asked: str | PhotographsReference | None, item: Item
+) -> PhotographsReference:
     """The photographs that a caption set is read with: as asked for, else those that it was made from; of a set from
     a file, those masked as its condition says."""
     if not asked and MADE_BY in item.details:

@@ -12,10 +12,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Outcome, of_images
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.shared_images import NOTE
-from capbias_core.types import Progress
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace
+
+# Of a run that makes an item from photographs.
+NO_ATTRIBUTE = Attribute("", "", ())
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -31,7 +34,7 @@ def _bare(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
     """A run that makes an item from photographs: no captions, no labels."""
     nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
     options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, None, nothing, pd.Series(dtype=object), nothing, progress)
+    return Job(workspace, spec, options, NO_ATTRIBUTE, nothing, pd.Series(dtype=object), nothing, progress)
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:

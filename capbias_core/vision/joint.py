@@ -9,11 +9,12 @@ scratch trains together with the head of two layers. It is scored as LIC is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
+from capbias_core.attackers.base import Attacker
 from capbias_core.attackers.networks.batches import training_vocabulary
 from capbias_core.attackers.networks.recurrent import lstm_bi
 from capbias_core.attackers.networks.stacked import Head, Network, keep_all
@@ -60,6 +61,12 @@ class JointJudge(PairReader):
     text: NetworkAttacker = lstm_bi()
     hidden: int = 256
     channels: tuple[int, ...] = (32, 64, 128, 128)
+
+    def reading_with(self, attacker: Attacker) -> JointJudge:
+        """The judge with the network of an attacker from scratch as its text encoder."""
+        if not isinstance(attacker, NetworkAttacker):
+            raise TypeError(f"{attacker} has no network from scratch")
+        return replace(self, text=attacker)
 
     def vocabulary(self, captions: Sequence[list[str]], n_values: int) -> dict[str, int]:
         return training_vocabulary(captions)

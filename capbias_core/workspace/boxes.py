@@ -25,7 +25,7 @@ from capbias_core.vision.weights import Weights, file_digest, find_weights
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import file_digests
-from capbias_core.workspace.spec import Reference
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace
 
 BOXES = "boxes"  # the kind of item
@@ -41,8 +41,10 @@ SCHEMA = (
 )
 
 
-def weights_option(workspace: Workspace, name: str | Reference | None, folder: Path | None = None) -> Reference:
-    """What a run says of a detector: the name of its weights and the digest of the file; a Reference is that already.
+def weights_option(
+    workspace: Workspace, name: str | ModelReference | None, folder: Path | None = None
+) -> ModelReference:
+    """What a run says of a detector: the name of its weights and the digest of the file; a reference is that already.
 
     name: a file, or a name that ultralytics knows; it is downloaded into `folder`, the workspace's `weights` unless
     said. Raises CapbiasError if none is named, or it cannot be had.
@@ -57,7 +59,7 @@ def weights_option(workspace: Workspace, name: str | Reference | None, folder: P
     return register_model(workspace, found.name, found.path, found.digest)
 
 
-def weights_of(workspace: Workspace, option: Reference) -> Weights:
+def weights_of(workspace: Workspace, option: ModelReference) -> Weights:
     """The weights of a run. Raises CapbiasError if they are gone, or are others now."""
     path = resolve_model(workspace, option, lambda place: file_digest(Path(place)))
     return Weights(option["name"], path, option["digest"])
@@ -164,7 +166,7 @@ def _marks(values: Sequence) -> str:
 def keep_boxes(
     workspace: Workspace,
     found: Found,
-    option: Reference,
+    option: ModelReference,
     confidence: float,
     collection: str,
     name: str,

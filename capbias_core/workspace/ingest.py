@@ -18,6 +18,7 @@ from capbias_core.load import (
     report_segments,
 )
 from capbias_core.load.photographs import find_pictures, picture_files
+from capbias_core.load.report import ImportReport
 from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Attribute
@@ -37,11 +38,11 @@ LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of 
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """A file that was read and may be kept. report has .lines(), .warnings, .problems and .problem_count."""
+    """A file that was read and may be kept."""
 
     kind: str
     frame: pd.DataFrame
-    report: object
+    report: ImportReport
 
 
 def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:

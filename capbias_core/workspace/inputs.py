@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -38,11 +38,14 @@ from capbias_core.workspace.boxes import Found as FoundBoxes
 from capbias_core.workspace.labels import find_attribute, mapping_details
 from capbias_core.workspace.objects import OBJECTS
 from capbias_core.workspace.person_regions import BOXES, SEGMENTS
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 
-# A path; a table; records, one per row; or COCO's JSON as it is once parsed.
-Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+# A table; records, one per row; or COCO's JSON as it is once parsed.
+Records = pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+Source = str | os.PathLike | Records
+AnyPath = TypeVar("AnyPath", bound=str | os.PathLike)
 Tell = Callable[[str], None]
 
 SHOWN_DROPPED = 10
@@ -103,15 +106,16 @@ def captioners(given: object) -> dict[str, Source]:
     if isinstance(given, Mapping) and "annotations" not in given:
         return {checked_name(str(name)): own for name, own in given.items()}
     if isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_path, given)):
-        return _by_stem(given)
-    return _by_stem([given]) if _is_path(given) else {"captions": given}
+        return by_stem(given)
+    return by_stem([given]) if isinstance(given, str | os.PathLike) else {"captions": given}
 
 
 def _is_path(given: object) -> bool:
     return isinstance(given, str | os.PathLike)
 
 
-def _by_stem(paths: Sequence) -> dict[str, Source]:
+def by_stem(paths: Sequence[AnyPath]) -> dict[str, AnyPath]:
+    """Paths by their name without its ending. Raises CapbiasError for two of one name."""
     names = [checked_name(Path(path).stem) for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -205,15 +209,14 @@ class _Files:
             for name, own in given.captions.items()
         }
         self.labels, self.references, self.objects, self.people = (
-            self._file(getattr(given, role), f"the {role}") for role in ("labels", "references", "objects", "people")
+            None if (own := getattr(given, role)) is None else self._file(own, f"the {role}")
+            for role in ("labels", "references", "objects", "people")
         )
         texts = [self.labels, self.references, *self.captions.values()]
         self._columns = _columns(given.columns, [path for path in texts if path])
 
-    def _file(self, source: Source | None, name: str) -> Path | None:
-        if source is None:
-            return None
-        if _is_path(source):
+    def _file(self, source: Source, name: str) -> Path:
+        if isinstance(source, str | os.PathLike):
             return checked_path(source)
         path = self._folder / name
         path.write_text(_as_json(source, name), encoding="utf-8")
@@ -237,16 +240,16 @@ def checked_path(given: str | os.PathLike) -> Path:
     return Path(text)
 
 
-def _as_json(source: Source, name: str) -> str:
+def _as_json(source: Records, name: str) -> str:
     """A table or list as JSON, which the readers of files know."""
-    if isinstance(source, pd.DataFrame):
-        named = source.reset_index() if source.index.name else source
-        return named.to_json(orient="records", force_ascii=False, double_precision=15)
-    if not isinstance(source, Mapping | Sequence) or isinstance(source, str | bytes):
+    if isinstance(source, bytes) or not isinstance(source, Mapping | Sequence | pd.DataFrame):
         raise CapbiasError(
             f"{name} as {type(source).__name__}", "a path, a DataFrame or a list of dicts", "Pass one of these."
         )
-    return json.dumps(source if isinstance(source, Mapping) else list(source), default=_plain)
+    if isinstance(source, Mapping | Sequence):
+        return json.dumps(source if isinstance(source, Mapping) else list(source), default=_plain)
+    named = source.reset_index() if source.index.name else source
+    return named.to_json(orient="records", force_ascii=False, double_precision=15)
 
 
 def _plain(value: Any) -> Any:
@@ -273,16 +276,17 @@ def _keep_texts(
     reports: list = []
     references = _name_of(files.references, "references")
     try:
-        table = _preview(workspace, files.labels, "attributes", collection, files, reports) if files.labels else None
+        labels = files.labels
+        table = _preview(workspace, labels, "attributes", collection, files, reports) if labels else None
         rule = derivable(given.attribute, given.own_attributes)
         if rule and not given.attribute_column and not (table and holds(table.frame, rule)):
             name, attribute = _keep_derived(workspace, collection, rule, given, files, reports, tell)
         else:
-            if table is None:
+            if labels is None or table is None:
                 raise CapbiasError(
                     "no labels", "a table of labels, one row per image, or a collection that holds one", "Name them."
                 )
-            name, attribute = _keep_labels(workspace, collection, table, given, files, tell)
+            name, attribute = _keep_labels(workspace, collection, labels, table, files, tell)
             if files.references:
                 _keep_captions(workspace, collection, "references", references, files.references, files, reports)
         for own, path in files.captions.items():
@@ -312,15 +316,16 @@ def _preview(
 
 
 def _keep_labels(
-    workspace: Workspace, collection: str, table: ingest.ImportPreview, given: Inputs, files: _Files, tell: Tell
+    workspace: Workspace, collection: str, path: Path, table: ingest.ImportPreview, files: _Files, tell: Tell
 ) -> tuple[str, str]:
+    given = files.given
     try:
         attribute, details = mapped(
             table.frame, given.attribute, given.attribute_column, given.values, folder=given.own_attributes
         )
     except CapbiasError as error:
-        raise misplaced("labels", files.labels, given, files.by_role()) or error from None
-    name = _name_of(files.labels, "labels")
+        raise misplaced("labels", path, given, files.by_role()) or error from None
+    name = _name_of(path, "labels")
     ingest.keep_attributes(workspace, table.frame, name, collection, table.report.file, {attribute: details})
     for line in [*compared_lines(table.frame, details, given.own_attributes), dropped_line(table.frame, details)]:
         tell(line)
@@ -419,7 +424,7 @@ def _find_objects(
 def looked_at(
     workspace: Workspace,
     files: Mapping[str, Path],
-    option: dict,
+    option: ModelReference,
     confidence: float,
     tell: Tell,
     progress: Progress = silent,
@@ -664,7 +669,7 @@ def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
     """The choice `alignment` of measures. The words of the kept captions are looked up in a file of vectors first."""
     if given.alignment == CONSTANT:
         return {}
-    if given.names:
+    if given.names or not given.vectors:
         item = workspace.item(VECTORS, str(given.vectors or _only_vectors(workspace, collection)), collection)
     else:
         path = checked_path(given.vectors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -47,11 +48,11 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 
 def find_attribute(
-    name: str, columns, raw: dict[str, dict[str, int]], column: str | None = None, folder: Path | None = None
+    name: str, columns, raw: Mapping[str, Iterable[str]], column: str | None = None, folder: Path | None = None
 ) -> tuple[Attribute, str]:
     """The attribute meant by a name (shipped, of the folder, a TOML file, or a column) and the column that holds it.
 
-    raw: column -> {raw label: count}. column: where the user says it is. folder: attributes of the user's own.
+    raw: column -> its raw labels. column: where the user says it is. folder: attributes of the user's own.
     """
     known = known_attributes(folder)
     if name in known or name.endswith(".toml"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from capbias_core.attackers import AttackerEntry, encoder_files
@@ -13,6 +13,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.language.files import find_model
 from capbias_core.load.files import readable
 from capbias_core.vision.presets import PRESETS, find_captioner
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import KNOWN
 
@@ -27,7 +28,7 @@ KINDS = {
 }
 
 
-def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> dict:
+def model_option(workspace: Workspace, kind: str, name: str | ModelReference | None) -> ModelReference:
     """What a run says of a model: its name and the digest of its files; a dict is one already.
 
     name: a folder, `minilm`, or a name in the local cache of Hugging Face; None for that of the papers. Raises
@@ -40,12 +41,12 @@ def model_option(workspace: Workspace, kind: str, name: str | dict | None) -> di
     return register_model(workspace, files.name, files.path, files.digest)
 
 
-def model_path(workspace: Workspace, option: dict) -> str:
+def model_path(workspace: Workspace, option: ModelReference) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
     return resolve_model(workspace, option, lambda path: find_model(path, "a model").digest)
 
 
-def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
+def captioner_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
     """What a run says of a captioner: a name in PRESETS, a folder, or a name in the local cache; a dict is one already.
 
     Raises CapbiasError where none is named, or it is not on this machine.
@@ -58,13 +59,13 @@ def captioner_option(workspace: Workspace, name: str | dict | None) -> dict:
     return register_model(workspace, files.name, files.path, files.digest)
 
 
-def encoder_option(workspace: Workspace, entry: AttackerEntry) -> dict:
+def encoder_option(workspace: Workspace, entry: AttackerEntry) -> ModelReference:
     """What a run says of the pretrained encoder of its attacker. Raises CapbiasError where it is not here."""
     files = encoder_files(entry)
     return register_model(workspace, files.name, files.path, files.digest)
 
 
-def encoded_by(encoder: Mapping | None) -> str:
+def encoded_by(encoder: ModelReference | None) -> str:
     """What a method says of a pretrained encoder, such as `; encoder minilm 0a1b2c3d`; '' where there is none."""
     return f"; encoder {encoder['name']} {encoder['digest'][:8]}" if encoder else ""
 
@@ -74,7 +75,7 @@ def embeddings_folder(workspace: Workspace) -> str:
     return os.environ.get("CAPBIAS_EMBEDDINGS") or str(workspace.folder / "embeddings")
 
 
-def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
+def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> ModelReference:
     """What a run says of a file of word vectors, as `model_option` of a model. Raises CapbiasError for none."""
     if isinstance(file, dict):
         return file
@@ -88,18 +89,18 @@ def vectors_option(workspace: Workspace, file: str | dict | None) -> dict:
     return file_option(workspace, name, path)
 
 
-def file_option(workspace: Workspace, name: str, path: Path) -> dict:
+def file_option(workspace: Workspace, name: str, path: Path) -> ModelReference:
     """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
     path = path.expanduser().resolve()
     return register_model(workspace, name, str(path), _file_digest(path))
 
 
-def file_path(workspace: Workspace, option: dict) -> Path:
+def file_path(workspace: Workspace, option: ModelReference) -> Path:
     """The file of `file_option`. Raises CapbiasError where it is gone or is another now."""
     return Path(resolve_model(workspace, option, lambda path: _file_digest(Path(path))))
 
 
-def register_model(workspace: Workspace, name: str, path: str, digest: str) -> dict:
+def register_model(workspace: Workspace, name: str, path: str, digest: str) -> ModelReference:
     """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
     place = workspace.folder / FOLDER / digest[:DIGITS]
     place.parent.mkdir(exist_ok=True)
@@ -109,7 +110,7 @@ def register_model(workspace: Workspace, name: str, path: str, digest: str) -> d
     return {"name": name, "digest": digest[:DIGITS]}
 
 
-def resolve_model(workspace: Workspace, option: dict, digest: Callable[[str], str]) -> str:
+def resolve_model(workspace: Workspace, option: ModelReference, digest: Callable[[str], str]) -> str:
     """Where the files of a run are. Raises CapbiasError where they are gone, or `digest` of the path is another now."""
     place = workspace.folder / FOLDER / option["digest"]
     path = place.read_text(encoding="utf-8") if place.is_file() else ""

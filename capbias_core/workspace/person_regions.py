@@ -6,7 +6,7 @@ import numpy as np
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.vision.masking import box_mask, outline_mask, people_of
-from capbias_core.workspace.spec import Reference
+from capbias_core.workspace.spec import PeopleReference
 from capbias_core.workspace.store import Item, Workspace
 
 SEGMENTS, BOXES = "segments", "boxes"  # kinds of items
@@ -18,10 +18,12 @@ def people_sources(workspace: Workspace, collection: str) -> list[Item]:
     return [item for kind in KINDS for item in workspace.items(kind, collection)]
 
 
-def resolve_person_regions(workspace: Workspace, collection: str, name: str | Reference | None = "") -> Reference:
+def resolve_person_regions(
+    workspace: Workspace, collection: str, name: str | PeopleReference | None = ""
+) -> PeopleReference:
     """What a run says of where people are: the kept outlines or boxes.
 
-    name: of those, '' for the only ones (outlines before boxes); a Reference is the answer already. Raises CapbiasError
+    name: of those, '' for the only ones (outlines before boxes); a reference is the answer already. Raises CapbiasError
     if there are none, or several and none is named.
     """
     if isinstance(name, dict):
@@ -42,13 +44,13 @@ def resolve_person_regions(workspace: Workspace, collection: str, name: str | Re
             "one of them",
             "Name it with --people.",
         )
-    return Reference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
+    return PeopleReference(name=chosen[0].name, kind=chosen[0].kind, item=chosen[0].hash)
 
 
 class People:
     """Where people are, photograph by photograph. option: what `resolve_person_regions` gave. rows: by image id."""
 
-    def __init__(self, workspace: Workspace, option: Reference):
+    def __init__(self, workspace: Workspace, option: PeopleReference):
         self.part = _outline if option["kind"] == SEGMENTS else _box
         frame = workspace.frame(option["item"])
         self.rows = dict(list(people_of(frame).groupby("image_id")))

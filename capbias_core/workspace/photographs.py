@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import photograph_digest
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.models import register_model, resolve_model
-from capbias_core.workspace.spec import Reference
+from capbias_core.workspace.spec import ModelReference, PhotographsReference
 from capbias_core.workspace.store import Item, Workspace
 
 # The key in a caption set's details for its `captioner` and its `photographs`, as the run that made it names them.
@@ -34,10 +34,12 @@ def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
     return workspace.items(KIND, collection)
 
 
-def frozen_photographs(workspace: Workspace, collection: str, name: str | Reference | None = "") -> Reference:
+def frozen_photographs(
+    workspace: Workspace, collection: str, name: str | PhotographsReference | None = ""
+) -> PhotographsReference:
     """What a run says of photographs. item: hash of their list; digest: of the contents of the files.
 
-    name: of a folder of photographs of the collection, '' for the originals; a Reference is the answer already. Raises
+    name: of a folder of photographs of the collection, '' for the originals; a reference is the answer already. Raises
     CapbiasError if the collection has none.
     """
     if isinstance(name, dict):
@@ -51,7 +53,7 @@ def frozen_photographs(workspace: Workspace, collection: str, name: str | Refere
     item = workspace.item(KIND, name or ORIGINALS, collection)
     folder = item.details["folder"]
     found = register_model(workspace, item.name, folder, _contents(workspace, Path(folder), item.hash))
-    return Reference(**found, item=item.hash)
+    return PhotographsReference(**found, item=item.hash)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
@@ -72,7 +74,7 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     )
 
 
-def made_from(workspace: Workspace, collection: str, option: Reference) -> str:
+def made_from(workspace: Workspace, collection: str, option: PhotographsReference) -> str:
     """The name of the folder with the photographs that captions were made from. option: those, as their run said.
 
     Raises CapbiasError if the collection has them no more.
@@ -88,7 +90,7 @@ def made_from(workspace: Workspace, collection: str, option: Reference) -> str:
     )
 
 
-def writer_of(captions: Item, flag: str) -> Reference:
+def writer_of(captions: Item, flag: str) -> ModelReference:
     """The captioner that wrote a set. Raises CapbiasError for a set from a file, whose captioner is not known.
 
     flag: where a captioner is named in a terminal.
@@ -102,7 +104,7 @@ def writer_of(captions: Item, flag: str) -> Reference:
     return captions.details[MADE_BY]["captioner"]
 
 
-def photograph_files(workspace: Workspace, option: Reference) -> dict[str, Path]:
+def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError if they are gone, or are others now."""
     folder = resolve_model(workspace, option, lambda path: _contents(workspace, Path(path), option["item"]))
     return _files(Path(folder), workspace.frame(option["item"]))
@@ -119,7 +121,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
             found = dict(zip(missing, pool.map(_digest, missing), strict=True))
         with db:
             db.execute("BEGIN IMMEDIATE")
-            rows = [(file, *stamps[file], digest) for file, digest in found.items() if digest]
+            rows = [(file, *stamp, found[file]) for file, stamp in stamps.items() if stamp and found.get(file)]
             db.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?, ?)", rows)
     return [known.get(str(file)) or found.get(str(file), "") for file in files]
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import TypedDict, TypeVar
 
 from capbias_core.types import Attribute
 
@@ -14,15 +14,46 @@ from capbias_core.types import Attribute
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 
 
-class Reference(TypedDict):
-    """Something that a run names by its content. name: as shown. digest: of the bytes of files. item: content hash of a
-    kept item. kind: of the item. delta: of an alignment."""
+class ModelReference(TypedDict):
+    """A model or another file that a run names by its content. name: as shown. digest: of the bytes of its files."""
 
     name: str
-    digest: NotRequired[str]
-    item: NotRequired[str]
-    kind: NotRequired[str]
-    delta: NotRequired[float]
+    digest: str
+
+
+class ItemReference(TypedDict):
+    """A kept item that a run names by its content. name: as shown. item: its content hash."""
+
+    name: str
+    item: str
+
+
+class PeopleReference(ItemReference):
+    """Where people are on photographs. kind: of the item, outlines or boxes."""
+
+    kind: str
+
+
+class AlignmentReference(ItemReference):
+    """Word vectors, and below which cosine distance (delta) they align words."""
+
+    delta: float
+
+
+class PhotographsReference(ItemReference):
+    """Photographs. item: of their list. digest: of the contents of the files."""
+
+    digest: str
+
+
+Named = TypeVar("Named", ModelReference, ItemReference, PeopleReference, PhotographsReference)
+
+
+def frozen(option: Named | str | None) -> Named:
+    """The reference that a plan has put in the place of a name."""
+    if option is None or isinstance(option, str):
+        raise TypeError(f"{option!r} is no reference")
+    return option
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Workspace:
     Raises CapbiasError where the folder cannot be made or its catalogue is not one.
     """
 
-    def __init__(self, folder: Path | str | None = None):
+    def __init__(self, folder: str | os.PathLike | None = None):
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
         try:

@@ -20,6 +20,7 @@ from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours, vocabulary
 from capbias_core.types import Vectors
+from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 
 VECTORS = "vectors"
@@ -109,7 +110,7 @@ def looked_up(workspace: Workspace, digest: str) -> set[str]:
     return set(workspace.frame(digest)["word"])
 
 
-def alignment_option(item: Item, delta: float = DELTA) -> dict:
+def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
     """What `Request.options["alignment"]` is for contextual alignment; for constant alignment it is left out.
 
     name: as results are named by; see `alignment_name`. Raises CapbiasError for a delta outside [0, 2].
@@ -121,7 +122,7 @@ def alignment_option(item: Item, delta: float = DELTA) -> dict:
     return {"item": item.hash, "delta": float(delta), "name": short}
 
 
-def alignment_name(option: dict | None) -> str:
+def alignment_name(option: AlignmentReference | None) -> str:
     """How results name an alignment: `constant`, `contextual_glove`, `contextual_glove_0.3` for another delta."""
     if not option:
         return CONSTANT
@@ -129,14 +130,14 @@ def alignment_name(option: dict | None) -> str:
     return f"contextual_{option['name']}{delta}"
 
 
-def alignment_method(option: dict | None) -> str:
+def alignment_method(option: AlignmentReference | None) -> str:
     """An alignment in words, for a result's method."""
     if not option:
         return "references aligned by <unk>"
     return f"references aligned by the nearest word of {option['name']} below a cosine distance of {option['delta']:g}"
 
 
-def aligner(workspace: Workspace, option: dict | None) -> Aligner:
+def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
     """The function that aligns human words to known ones, for a run's option `alignment` (none: constant).
 
     It raises CapbiasError where words of captions were never looked up in the vector file.
@@ -151,24 +152,28 @@ def aligner(workspace: Workspace, option: dict | None) -> Aligner:
     return contextual
 
 
-def neighbours_of(workspace: Workspace, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+def neighbours_of(
+    workspace: Workspace, option: AlignmentReference, words: Collection[str], known: frozenset[str]
+) -> Neighbours:
     """For each word the nearest known word by a run's option `alignment`, whatever its delta. Errors: as `aligner`."""
     return _neighbours(workspace.frame(option["item"]), option, words, known)
 
 
-def _neighbours(frame: pd.DataFrame, option: dict, words: Collection[str], known: frozenset[str]) -> Neighbours:
+def _neighbours(
+    frame: pd.DataFrame, option: AlignmentReference, words: Collection[str], known: frozenset[str]
+) -> Neighbours:
     _check_looked_up({*words, *known}, frozenset(frame["word"]), option)
     return neighbours(words, known, _vectors(frame))
 
 
 def aligned_captions(
-    captions: list[str], known: frozenset[str], option: dict | None, workspace: Workspace
+    captions: list[str], known: frozenset[str], option: AlignmentReference | None, workspace: Workspace
 ) -> list[str]:
     """Masked human captions after alignment to the known words, for a run's option `alignment` (none: constant)."""
     return aligner(workspace, option)(vocabulary(captions), known).captions(captions)
 
 
-def _check_looked_up(words: set[str], asked: frozenset[str], option: dict) -> None:
+def _check_looked_up(words: set[str], asked: frozenset[str], option: AlignmentReference) -> None:
     new = sorted(word for word in words - asked if not word.startswith("<"))
     if new:
         raise CapbiasError(

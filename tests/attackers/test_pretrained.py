@@ -512,3 +512,10 @@ def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path
         engine.close()
     assert sqlite3.connect(file).execute("SELECT count(*) FROM vectors").fetchone()[0] == kept > 0
     assert set(workspace.results()["encoder"]) == {"tinybert"}
+
+
+def test_attackers_take_another_size_of_batches():
+    frozen, tuned = FrozenAttacker("folder", protocol=BERT_PRE), FineTunedAttacker("folder")
+    assert frozen.with_batch(16) == FrozenAttacker("folder", protocol=replace(BERT_PRE, batch=16))
+    assert (frozen.batch, frozen.with_batch(16).batch) == (64, 16)
+    assert tuned.with_batch(16) == FineTunedAttacker("folder", batch=16)

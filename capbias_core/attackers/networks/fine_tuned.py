@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -52,6 +53,9 @@ class FineTunedAttacker:
     epochs: int = 5
     integration_steps: int = 20
     device: str = AUTO
+
+    def with_batch(self, batch: int) -> Self:
+        return replace(self, batch=batch)
 
     def corpus(self, captions: Sequence[str]) -> TokenCorpus:
         encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))

@@ -16,9 +16,10 @@ and other processes do not embed it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -52,6 +53,13 @@ class FrozenAttacker:
     protocol: HeadProtocol = HeadProtocol()
     integration_steps: int = 20
     device: str = AUTO
+
+    @property
+    def batch(self) -> int:
+        return self.protocol.batch
+
+    def with_batch(self, batch: int) -> Self:
+        return replace(self, protocol=replace(self.protocol, batch=batch))
 
     def encoder(self) -> TextEncoder:
         """The encoder, loaded when it is first needed: with every caption in the cache it never is."""

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from sys import intern
 from threading import Event
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -416,6 +416,9 @@ class NetworkAttacker:
         fits = [self.prepared(corpus, own, np.asarray(known), n_values, seed) for own, known, seed in each]
         (in_threads if device.type == "cpu" else in_groups)(self, fits, device, tick)
         return [self.fitted(fit.vocabulary, fit.network.to(device), device, self.integration_steps) for fit in fits]
+
+    def with_batch(self, batch: int) -> Self:
+        return replace(self, batch=batch)
 
     def memory(self, corpus: TokenCorpus, rows, labels, n_values: int) -> tuple[int, int]:
         """Rough bytes of the machine's memory that each of many fits keeps until all are done, and that training takes.
