@@ -22,7 +22,7 @@ from capbias_core.analysis.encoders import (
     series_of,
 )
 from capbias_core.analysis.published import measured_rows
-from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
@@ -60,7 +60,7 @@ MEASURED, NONE = "measured here", "none"
 SWEPT = {"lic": "LIC", "dbac": "DBAC"}
 SEEDS = 5
 # One that answers in seconds and one of the DBAC paper's.
-BY_DEFAULT = ["ngram", "lstm"]
+BY_DEFAULT = [DEFAULT_ATTACKER, "lstm"]
 NO_BAR = {"displayModeBar": False}
 
 

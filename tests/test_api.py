@@ -29,7 +29,8 @@ def nothing_is_left(tmp_path_factory, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("CAPBIAS_HOME", str(folder / "never"))
     yield folder
-    assert list(folder.iterdir()) == []
+    ours = [own.name for own in folder.iterdir() if not own.name.startswith("torchinductor")]
+    assert ours == []
 
 
 # the real captions

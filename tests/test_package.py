@@ -154,17 +154,28 @@ print(json.dumps(failed))
     assert json.loads(run(core, code, tmp_path)) == {}
 
 
-def test_a_missing_extra_is_one_line(core, tmp_path):
-    code = """
-from capbias_core.attackers import load_attacker
-from capbias_core.errors import CapbiasError
-try:
-    load_attacker("lstm")
-except CapbiasError as error:
-    print(error)
-"""
-    said = "The attacker lstm needs torch, which is not installed. Run: pip install 'capbias[train]'\n"
-    assert run(core, code, tmp_path) == said
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["lic", "--attacker", "lstm"], "The attacker lstm needs torch, which is not installed. Run: pip install"),
+        (
+            ["god"],
+            "A sentence encoder needs torch and transformers and sentence-transformers, which are not installed.",
+        ),
+        (
+            ["cider"],
+            "cider left out: it needs pycocoevalcap, which is not installed. Run: pip install 'capbias[vision]'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_line_before_anything_runs(core, tmp_path, asked, said):
+    demo = next(core.parents[1].glob("lib/python*/site-packages")) / "capbias_core" / "_assets" / "demo"
+    files = ["--captions", demo / "results" / "amplifier.json", "--labels", demo / "attributes.csv"]
+    files += ["--references", demo / "references.json", "--attribute", "gender"]
+    command = [core.with_name("capbias"), "score", *files, "--metric", *asked]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert done.returncode == 2 and said in line and "run to do" not in done.stderr
 
 
 def test_the_core_scores_the_demo_from_the_command_line(core, tmp_path):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Pair
 from capbias_core.analysis.read import current_runs, ranking
+from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import Plan, _masked_sets
 from capbias_core.runs.shared_images import on_shared_images
@@ -79,7 +80,7 @@ def condition_rows(
     collection: str,
     captioner: str,
     attribute: str,
-    attacker: str = "ngram",
+    attacker: str = DEFAULT_ATTACKER,
     chosen: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.

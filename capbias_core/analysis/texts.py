@@ -99,7 +99,7 @@ def _read(
     if lead and WORD not in lead:
         raise CapbiasError(f"the lead {lead!r}", f"a text with {WORD} in it, such as 'a {WORD} says:'", "Add it.")
     choices = ObjectChoices.read(options).with_(objects_from=CAPTION)
-    confidence, keep_all = float(options.get("confidence", CONFIDENCE)), labels is not None or bool(lead)
+    confidence, keep_all = float(options.get("object_confidence", CONFIDENCE)), labels is not None or bool(lead)
     every = gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
     return every if labels is None else _labelled(every, attribute, labels)
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
+from capbias_core import __version__
 from capbias_core.cli.help import Compact
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
 from capbias_core.errors import CapbiasError, nearest
@@ -63,7 +64,8 @@ def _app() -> App:
         name="capbias",
         help=ABOUT,
         help_format="plaintext",
-        version_flags=[],
+        version=__version__,
+        version_flags=["--version"],
         help_formatter=Compact(),
         default_parameter=Parameter(
             show_default=False, negative=(), consume_multiple=(1, None), show_choices=False, allow_leading_hyphen=False
@@ -78,7 +80,7 @@ def _app() -> App:
         for order, (name, about) in enumerate(commands.items()):
             module = MODULES.get(name, name.replace("-", "_"))
             app.command(f"{__name__}.{module}:app", name=name, help=about, group=group, sort_key=order)
-    app["--help"].show = False
+    app["--help"].show = app["--version"].show = False
     return app
 
 

@@ -111,6 +111,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
         "Hugging Face (if not said: the one that wrote the set, if `caption` made it)",
         flag="--captioner",
+        suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
         advanced=False,
     )
@@ -349,4 +350,5 @@ MEASURE = Measure(
     freeze=freeze,
     for_set=for_set,
     in_process=False,
+    packages=("torch", "transformers", "PIL"),
 )

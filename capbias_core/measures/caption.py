@@ -37,6 +37,7 @@ class CaptionOptions(ArtifactOptions, OnDevice):
         None,
         f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
         flag="--captioner",
+        suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
         advanced=False,
     )
@@ -142,4 +143,5 @@ MEASURE = Measure(
     freeze=freeze,
     makes="captions",
     in_process=False,
+    packages=("torch", "transformers", "PIL"),
 )

@@ -290,4 +290,5 @@ MEASURE = Measure(
     estimates=estimates,
     freeze=freeze,
     in_process=False,
+    packages=("pycocoevalcap",),
 )

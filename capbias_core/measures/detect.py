@@ -94,4 +94,5 @@ MEASURE = Measure(
     freeze=freeze,
     makes=BOXES,
     in_process=False,
+    packages=("PIL",),
 )

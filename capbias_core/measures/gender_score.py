@@ -109,10 +109,10 @@ class GenderScoreOptions(EncoderChoices):
     masked_model: ModelReference | str | None = model_choice(
         "masked_model", "left out unless named; the paper's is {usual}"
     )
-    confidence: float = option(
+    object_confidence: float = option(
         CONFIDENCE,
         "P(c) of objects without a detector's confidence, such as cat:0.93",
-        flag="--confidence",
+        flag="--object-confidence",
         above=0,
         at_most=1,
         metavar="P",
@@ -157,7 +157,7 @@ def load_models(paths: dict[str, str]) -> Models:
 def run(job: Job) -> Outcome:
     """Gender Scores of every variant of a caption beside every object, and what the variants suggest."""
     options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, options.confidence)
+    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, options.object_confidence)
     data = named.with_objects()
     job.progress(0.0, "loading the models")
     models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})
@@ -185,7 +185,7 @@ def of_texts(job: TextJob) -> list[TextSums]:
     data, texts, how = variants_of_texts(job)
     kinds = [kind for kind in KINDS if kind != "masked_model" or job.options.masked_model]
     files = {kind: text_model(kind, getattr(job.options, kind)) for kind in kinds}
-    how += f"; mean token probability; confidence {job.options.confidence:g} in objects"
+    how += f"; mean token probability; confidence {job.options.object_confidence:g} in objects"
     models = load_models({kind: own.path for kind, own in files.items()})
     found = scored(data, texts, models, job.attribute, job.progress)
     names = {kind: own.name for kind, own in files.items()}
@@ -194,7 +194,7 @@ def of_texts(job: TextJob) -> list[TextSums]:
 
 def score_method(data: Gendered, options: GenderScoreOptions) -> str:
     """In words, what the rows rest on."""
-    sure = f"; confidence {options.confidence:g} in objects without a detector's"
+    sure = f"; confidence {options.object_confidence:g} in objects without a detector's"
     return method(data, f"; {FORMS_METHOD}; mean token probability{sure}")
 
 

@@ -25,6 +25,7 @@ from capbias_core.measures.image_judge import (
 )
 from capbias_core.measures.options import option
 from capbias_core.types import Attribute
+from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.prompts import PROMPTS, STATEMENT, prompted
 from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.photographs import writer_of
@@ -74,6 +75,7 @@ class ImageCaptioner2Options(JudgeTraining):
         f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
         f"folder or name), or {SELF} (the captioner that wrote each set)",
         flag="--judge",
+        suggested=(SCRATCH, SELF, *PRESETS),
         metavar="NAME_OR_FOLDER",
         advanced=False,
     )
@@ -162,4 +164,5 @@ MEASURE = Measure(
     freeze=freeze,
     for_set=for_set,
     in_process=False,
+    packages=("torch", "PIL"),
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
-from capbias_core.attackers import attacker_entry
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.prepare.align import DELTA
@@ -24,8 +24,9 @@ class Option:
 
     help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
     above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
-    a function that says so. metavar: what stands for the value in help. several: takes a list. advanced: not among the
-    first controls of a page. kept: stands in a run's key even if it is the default.
+    a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
+    several: takes a list. advanced: not among the first controls of a page. kept: stands in a run's key even if it is
+    the default.
     """
 
     help: str
@@ -35,6 +36,7 @@ class Option:
     at_least: float | None = None
     at_most: float | None = None
     choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
+    suggested: tuple[str, ...] = ()
     metavar: str = ""
     several: bool = False
     advanced: bool = True
@@ -183,7 +185,7 @@ class Attacked(Trained):
     """Choices of a measure that trains attackers. encoder: of a pretrained attacker, by its content."""
 
     attacker: str = option(
-        "ngram",
+        DEFAULT_ATTACKER,
         "the attacker: a name, or the folder of a text encoder",
         flag="--attacker",
         metavar="NAME",

@@ -65,6 +65,7 @@ class VLLICOptions(JudgeTraining):
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
+        suggested=FROM_SCRATCH,
         metavar="NAME",
     )
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
@@ -153,4 +154,5 @@ MEASURE = Measure(
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     in_process=False,
+    packages=("torch", "PIL"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.shared_images import pairs_of
@@ -36,7 +37,7 @@ def plan_conditions(
     collection: str,
     captioner: str,
     attribute: str,
-    attacker: str = "ngram",
+    attacker: str = DEFAULT_ATTACKER,
     seeds: int = 10,
     metrics: Sequence[str] = AGAINST_CONDITION,
     references: str = "",

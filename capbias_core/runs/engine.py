@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS
-from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.errors import Cancelled, CapbiasError, need
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import is_current, run_one
@@ -168,7 +168,12 @@ class Engine:
         self._watcher: threading.Thread | None = None
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
-        """Queue the runs that are not finished or under way, and start them; returns their ids."""
+        """Queue the runs that are not finished or under way, and start them; returns their ids.
+
+        Raises MissingExtra if one is too heavy for this process and workers are not installed.
+        """
+        if any(needs_workers(spec) for spec in specs):
+            need("A worker process", "distributed", "psutil")
         started = []
         for spec in specs:
             token = uuid.uuid4().hex

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import NamedTuple
 
-from capbias_core.attackers import attacker_entry
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
+from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
@@ -46,7 +46,7 @@ class Request:
     attribute: str
     metrics: tuple[str, ...]
     references: str = ""
-    attacker: str = "ngram"
+    attacker: str = DEFAULT_ATTACKER
     seeds: int = 10
     merge_masks: bool = False
     words: bool = False
@@ -148,6 +148,8 @@ def _why_not(name: str, able: list[RunSpec], giving: list[RunSpec], request: Req
 def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
     """What a run would need to give a metric; None if nothing."""
     attribute, measure = attribute_from(spec.attribute), MEASURES[spec.measure]
+    if missing := [name for name in measure.packages if not installed(name)]:
+        return Lack(str(missing_extra(missing, "it")))
     silent = [value for value in attribute.values if not attribute.words.get(value)]
     for needs in (measure.needs, metric.needs):
         if needs.words == "any" and not attribute.words:
@@ -179,6 +181,7 @@ def _options(workspace: Workspace, request: Request, measure: Measure, attribute
     options = measure.options.read(request.choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
+        need_packages(entry)
         if entry.model:
             options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
     if measure.needs.people and isinstance(options, PeopleMarked):

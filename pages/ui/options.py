@@ -72,13 +72,13 @@ def control(name: str, about: Option, default: Any) -> Any:
     label, words = name.replace("_", " ").capitalize(), sentence(about.help)
     if isinstance(default, bool):
         return st.checkbox(label, default, key=name, bind="query-params", help=words)
-    if about.known and not about.metavar:
+    if about.known:
         known = [*about.known] if default in about.known else [AS_USUAL, *about.known]
         place = known.index(default) if default in known else 0
         chosen = st.selectbox(label, known, place, key=name, bind="query-params", help=words)
         return default if chosen == AS_USUAL else chosen
-    if about.known:
-        known = [*dict.fromkeys([default or AS_USUAL, *about.known])]
+    if about.suggested:
+        known = [*dict.fromkeys([default or AS_USUAL, *about.suggested])]
         chosen = st.selectbox(label, known, key=name, bind="query-params", help=words, accept_new_options=True)
         return default if chosen == AS_USUAL else chosen
     if about.several:

@@ -22,6 +22,7 @@ from capbias_core.analysis.photo_inspector import (
     variants,
 )
 from capbias_core.analysis.read import CaptionScores, caption_runs
+from capbias_core.attackers import ATTACKERS
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.object_associations import departures_in
@@ -42,7 +43,7 @@ from pages.ui.base import errors, note
 from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
 
-ATTACKER = "ngram"  # the one that scores a caption at once
+ATTACKER = next(name for name, entry in ATTACKERS.items() if entry.rescores)  # it scores a caption at once
 ENOUGH = 1000  # images
 MOST_MAPS = 2  # of one caption
 LISTED = 500

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core import cli
+from capbias_core import __version__, cli
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
@@ -492,6 +492,10 @@ def test_help_of_score_fits_on_two_screens_and_hides_no_flag(capsys, monkeypatch
             if measure.groups and about.flag:
                 assert any(line.strip().startswith(about.flag) for line in lines), about.flag
     assert any(line.startswith("  --workspace FOLDER") for line in lines)
+
+
+def test_the_version_is_told(capsys):
+    assert cli.main(["--version"]) == 0 and capsys.readouterr().out.strip() == __version__
 
 
 def test_help_of_all_commands_is_quick_and_light():

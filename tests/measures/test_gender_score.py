@@ -638,7 +638,7 @@ def test_score_says_which_model_is_missing(files, capsys):
     said = capsys.readouterr().err
     assert "Got a causal language model called 'no-such-model-of-ours', which is not on this machine." in said
     assert "Traceback" not in said
-    assert main([*files, "--metric", "gs", "--confidence", "1.5"]) == 2
+    assert main([*files, "--metric", "gs", "--object-confidence", "1.5"]) == 2
     assert "a number above 0 and at most 1" in capsys.readouterr().err
 
 
