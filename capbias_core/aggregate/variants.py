@@ -6,8 +6,8 @@ import pandas as pd
 
 # The columns that make two rows of one metric different things, in the order in which they are said.
 ORIGINS = ("condition", "photographs", "prompt", "alignment", "coverage", "object", "group")
-# What is usual is not said.
-USUAL = ("", "constant")
+# What is usual, and not said. A paper that compares alignments prints both as its condition, which is said.
+USUAL = {"alignment": "constant"}
 
 
 def variant(row: dict) -> str:
@@ -16,8 +16,8 @@ def variant(row: dict) -> str:
     >>> variant({"condition": "", "alignment": "contextual_glove", "coverage": "with_references"})
     'contextual_glove; with_references'
     """
-    said = (row.get(name) for name in ORIGINS)
-    return "; ".join(text for text in said if isinstance(text, str) and text not in USUAL)
+    said = ((name, row.get(name)) for name in ORIGINS)
+    return "; ".join(text for name, text in said if isinstance(text, str) and text and text != USUAL.get(name))
 
 
 def variants(rows: pd.DataFrame) -> pd.Series:

@@ -102,6 +102,7 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
     `human_guess` of the same paper, table, attribute and condition.
     """
     found, keys = [], [*JUDGED, "encoder"]
+    frame = frame.assign(condition=variants(frame))
     scored = frame[np.isfinite(frame["value"])]
     for key, group in scored[scored["metric"] != HUMAN].groupby(keys, sort=False):
         where = dict(zip(keys, key, strict=True))

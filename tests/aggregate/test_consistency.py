@@ -233,6 +233,15 @@ def test_human_scores_of_a_file_are_matched_by_name():
     assert math.isnan(twice["value"]) and "same name" in twice["method"]
 
 
+@pytest.mark.parametrize("column", ["coverage", "object", "group", "alignment"])
+def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
+    """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
+    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0)).assign(**{column: ""})
+    other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
+    found = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0})).set_index("condition")["value"]
+    assert found["LIC"] == pytest.approx(1.0) and found["LIC; something"] < 0
+
+
 @pytest.mark.parametrize(
     "other", [{"paper": "lic"}, {"attribute": "race"}, {"condition": "masked_person"}, {"table": "7"}]
 )

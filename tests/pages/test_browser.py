@@ -95,7 +95,7 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         open_page(page, f"{address}/?collection=my+captions")
         page.locator(".cb-rows a").last.click()
         page.wait_for_url(re.compile("word="))
-        page.get_by_text("Words over the set").wait_for()
+        page.get_by_text("Most revealing words").wait_for()
         settled(page)
         asked = page.get_by_role("textbox", name="With the word")
         expect(asked).not_to_have_value("")
@@ -103,7 +103,7 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         listed = page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text()
         assert word in page.url and int(listed.split()[0].replace(",", "")) < 10_780
         page.reload()
-        page.get_by_text("Words over the set").wait_for()
+        page.get_by_text("Most revealing words").wait_for()
         settled(page)
         expect(asked).to_have_value(word)
         assert page.get_by_text(re.compile(r"captions of sat\. Select")).inner_text() == listed
