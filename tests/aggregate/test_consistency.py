@@ -238,7 +238,8 @@ def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
     """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
     own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0)).assign(**{column: ""})
     other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
-    found = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0})).set_index("condition")["value"]
+    rows = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0}))
+    found = rows.set_index("condition")["value"]
     assert found["LIC"] == pytest.approx(1.0) and found["LIC; something"] < 0
 
 
