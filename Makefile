@@ -13,12 +13,14 @@ INSTALL = $$(test -x $(BIN)/uv && echo $(UV) install -q --python $(BIN)/python |
 COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-platform x86_64-unknown-linux-gnu \
   --custom-compile-command "make lock" $(UPGRADE)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Where bytecode may not be written, every process compiles everything anew, and the tests take half as long again.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help app install check test slow format lint types wheel lock demo docs
+.PHONY: help app install check quick test slow format lint types wheel lock demo docs
 
 help:
 	@echo "make app     install everything and open the dashboard (PORT=8501)"
-	@echo "make check   format, lint, types, and the tests without browser and torch: a minute or two"
+	@echo "make check   format, lint, types, and the quick tests, without browser and torch: a minute or two"
 	@echo "make test    format, lint and every test that is not slow: some minutes"
 	@echo "make slow    the tests that take longer than a minute each"
 	@echo "make format  format the code and sort its imports"
@@ -33,8 +35,11 @@ app: $(VENV)/installed
 
 install: $(VENV)/installed
 
-check: lint types
-	@$(PYTEST) -m "not slow and not browser and not torch"
+check: lint
+	@$(MAKE) --no-print-directory -j 2 types quick
+
+quick:
+	@$(BIN)/python -m pytest -m "not slow and not long and not browser and not torch"
 
 test: lint
 	@$(PYTEST) -m "not slow"

@@ -49,6 +49,7 @@ def sat(coco_bias):
     return capbias.score(captions=path, labels=labels, attribute="gender", metrics=["lic", "ratio"], seeds=10)
 
 
+@pytest.mark.long
 def test_lic_m_of_sat_is_what_it_was(sat):
     """43.2 [42.1, 44.2] before there was an API; METRICS.md's plain loop gave 44.1, and 43.1 on the object masked."""
     found = sat["LIC_M"]
@@ -59,6 +60,7 @@ def test_lic_m_of_sat_is_what_it_was(sat):
     assert float(found) == found.value and str(found) == "LIC_M of sat: 43.2 [42.1, 44.2]"
 
 
+@pytest.mark.long
 def test_a_report_says_it_in_words_and_what_is_missing(sat):
     said = str(sat)
     assert "guesses the labelled gender right for 64 of 100 captions (SC 63.7, LIC_M 43.2)" in said
@@ -74,6 +76,7 @@ def test_the_table_has_the_columns_of_the_results_table(sat):
     assert sat.table["metric"].tolist() == ["LIC_M", "ratio"]
 
 
+@pytest.mark.long
 def test_ratio_and_error_are_the_published_ones(coco_bias):
     report = capbias.score(**of(coco_bias, *RATIO_AND_ERROR), metrics=["ratio", "error"])
     for name, (ratio, error) in RATIO_AND_ERROR.items():
@@ -83,6 +86,7 @@ def test_ratio_and_error_are_the_published_ones(coco_bias):
     assert report.models == list(RATIO_AND_ERROR)
 
 
+@pytest.mark.long
 def test_words_are_computed_when_they_are_asked_for(sat, nothing_is_left):
     assert list(nothing_is_left.iterdir()) == [], "the workspace is gone, its captions are not"
     words = sat.words
@@ -93,6 +97,7 @@ def test_words_are_computed_when_they_are_asked_for(sat, nothing_is_left):
     assert sat.words is words, "once"
 
 
+@pytest.mark.long
 def test_counts_of_words_are_those_of_the_captions(sat, coco_bias):
     """Counted by hand: captions of labelled images that have the word, once each."""
     labels = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str).set_index("image_id")["gender"]
@@ -106,6 +111,7 @@ def test_counts_of_words_are_those_of_the_captions(sat, coco_bias):
         assert row["share of Female"] == pytest.approx(sum(word in words for words in women) / len(women))
 
 
+@pytest.mark.long
 def test_captioners_are_compared_in_pairs_with_ties(coco_bias):
     """With the human captions of 3,640 images; independent: differences of what `score` says of each alone."""
     given = of(coco_bias, "nic", "sat", "updn", references=coco_bias / "annotations" / "captions_subset.json")
@@ -176,6 +182,7 @@ def expected() -> dict[str, float]:
     return dict(zip(report.table["metric"], report.table["value"], strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_rows_give_the_same_numbers_whatever_holds_them(kind, tmp_path, expected):
     (tmp_path / "labels").mkdir()
@@ -191,6 +198,7 @@ def test_the_same_rows_give_the_same_numbers_whatever_holds_them(kind, tmp_path,
     assert dict(zip(report.table["metric"], report.table["value"], strict=True)) == expected
 
 
+@pytest.mark.long
 def test_coco_captions_as_they_are_parsed(expected):
     coco = {"images": [{"id": 1}], "annotations": [{"id": place, **row} for place, row in enumerate(HUMAN)]}
     report = capbias.score(CAPTIONS, references=coco, metrics=["lic"], **KNOWN)
@@ -210,6 +218,7 @@ def test_lic_is_the_difference_of_its_parts(expected):
     assert expected["LIC"] == pytest.approx(expected["LIC_M"] - expected["LIC_D"]) and expected["LIC"] > 0
 
 
+@pytest.mark.long
 def test_the_package_has_the_public_names_and_loads_late():
     code = (
         "import sys, capbias_core as capbias\n"
@@ -262,6 +271,7 @@ def test_a_column_of_labels_is_an_attribute():
     assert "dropped: mid 40" in report.notes
 
 
+@pytest.mark.long
 def test_contextual_alignment(tmp_path):
     words = sorted({word for row in (*CAPTIONS, *HUMAN) for word in tokenize(row["caption"])})
     rng = np.random.default_rng(1)
@@ -279,6 +289,7 @@ def test_contextual_alignment(tmp_path):
 # a workspace
 
 
+@pytest.mark.long
 def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatch):
     folder = tmp_path / "studies"
     first = capbias.score({"mine": CAPTIONS}, references=HUMAN, metrics=["lic"], workspace=folder, **KNOWN)
@@ -348,6 +359,7 @@ def test_an_error_names_what_was_got(changed, message):
     assert "--" not in str(raised.value), "arguments, not flags"
 
 
+@pytest.mark.long
 def test_one_captioner_is_not_compared():
     with pytest.raises(CapbiasError, match="LIC of 1 captioner"):
         capbias.compare({"one": CAPTIONS}, references=HUMAN, **KNOWN)
@@ -392,6 +404,7 @@ def test_what_a_file_holds_is_told_by_its_columns(tmp_path, name, text, kind):
 # where it runs
 
 
+@pytest.mark.long
 def test_networks_train_in_this_process_too(monkeypatch):
     pytest.importorskip("torch")
 
@@ -410,6 +423,7 @@ def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_
     assert report.refused[0].startswith("nowhere/bert left out: Got attacker 'nowhere/bert'")
 
 
+@pytest.mark.long
 def test_the_engine_gives_the_same_numbers(tmp_path):
     here = capbias.score(CAPTIONS, metrics=["sc"], **KNOWN)
     there = capbias.score(CAPTIONS, metrics=["sc"], workers=True, workspace=tmp_path / "w", **KNOWN)

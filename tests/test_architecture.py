@@ -195,17 +195,20 @@ def test_every_package_has_its_row():
     assert {row_name(name) for name in core_modules()} <= set(ORDER), "give the new package its place in ROWS"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", core_modules())
 def test_imports_point_one_way(module):
     assert back_imports(imports_of(module), row_name(module)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", core_modules())
 def test_every_import_can_be_followed(module):
     source = source_of(module)
     assert finds_modules(source) or hidden_imports(source) == [], "give import_module the whole name, as a literal"
 
 
+@pytest.mark.long
 def test_no_import_goes_round():
     assert circles({name: imports_of(name) for name in modules()}) == []
 
@@ -250,6 +253,7 @@ def test_load_may_use_the_tokenizer():
 # what is imported at all
 
 
+@pytest.mark.long
 def test_the_core_never_imports_streamlit():
     users = [name for name in core_modules() if any(each.partition(".")[0] == "streamlit" for each in everything(name))]
     assert users == []
@@ -265,6 +269,7 @@ def page_modules() -> list[str]:
     return sorted({name for page in pages for name in imports_of(page) if row_name(name)})
 
 
+@pytest.mark.long
 def test_what_the_web_server_imports_is_light():
     names = ["capbias_core.runs.engine", "capbias_core.analysis.read", "capbias_core.cli", *page_modules()]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
@@ -274,6 +279,7 @@ def test_what_the_web_server_imports_is_light():
     assert done.stdout.split() == []
 
 
+@pytest.mark.long
 def test_a_worker_that_starts_draws_no_page():
     """Processes that are spawned import the script of the server's process, which is the page that asked for them."""
     code = (

@@ -25,6 +25,7 @@ def example(name: str):
 # a callback
 
 
+@pytest.mark.long
 def test_bias_grows_while_the_demo_captioner_trains(capsys):
     table = example("score_after_training.py").main(epochs=2, seeds=2)
     assert table["epoch"].tolist() == [1, 2] and table["LIC"].iloc[1] > table["LIC"].iloc[0]
@@ -40,6 +41,7 @@ def test_an_epoch_may_be_left_out():
     assert bias.on_epoch_end(1) == {} and bias.table.empty
 
 
+@pytest.mark.long
 def test_the_trainer_of_hugging_face_logs_the_scores():
     transformers = pytest.importorskip("transformers")
     module = example("score_after_training.py")
@@ -56,6 +58,7 @@ def test_the_trainer_of_hugging_face_logs_the_scores():
 # a figure
 
 
+@pytest.mark.long
 def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     pytest.importorskip("plotly")
     module = example("compare_captioners.py")
@@ -72,6 +75,7 @@ def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     assert module.write(module.figure(found), tmp_path / "other.png") == tmp_path / "other.html"
 
 
+@pytest.mark.long
 def test_captioners_of_a_paper_on_the_real_captions(coco_bias, tmp_path):
     pytest.importorskip("plotly")
     names = ("nic", "sat", "fc", "att2in", "oscar")
@@ -118,6 +122,7 @@ def test_the_task_names_functions_that_are_there():
     assert not any(own["higher_is_better"] for own in found["metric_list"])
 
 
+@pytest.mark.long
 def test_aggregation_gives_what_capbias_gives_of_the_same_answers(monkeypatch):
     monkeypatch.setenv("CAPBIAS_LABELS", str(DEMO["labels"]))
     monkeypatch.setenv("CAPBIAS_SEEDS", "2")

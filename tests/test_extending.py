@@ -176,6 +176,7 @@ def test_the_table_names_every_section():
     assert len(names) == 6
 
 
+@pytest.mark.long
 @section_of("A metric over evidence that is there")
 def test_a_metric_over_evidence_needs_no_new_run(followed):
     house, own = followed
@@ -190,6 +191,7 @@ def test_a_metric_over_evidence_needs_no_new_run(followed):
     assert set(rows[rows["run_id"].isin(known)]["model"]) >= {"amplifier", "faithful", "mitigator"}
 
 
+@pytest.mark.long
 @section_of("A measure")
 def test_a_measure_gives_rows_and_heeds_its_flag(followed):
     house, own = followed
@@ -205,6 +207,7 @@ def test_a_measure_gives_rows_and_heeds_its_flag(followed):
         assert rows.loc["amplifier", "n"] == len(words)
 
 
+@pytest.mark.long
 @section_of("An attacker")
 def test_an_attacker_trains(followed):
     house, own = followed
@@ -235,6 +238,7 @@ assert next(iter(ATTACKERS)) == "ngram" and list(ATTACKERS)[-1] == "bayes"
 """
 
 
+@pytest.mark.long
 @section_of("A protected attribute")
 def test_an_attribute_is_listed_and_measured(followed):
     house, own = followed
@@ -248,6 +252,7 @@ def test_an_attribute_is_listed_and_measured(followed):
     assert rows["value"].notna().all()
 
 
+@pytest.mark.long
 @section_of("A caption format")
 def test_a_format_is_recognised_and_read(followed):
     house, own = followed
@@ -262,6 +267,7 @@ def test_a_format_is_recognised_and_read(followed):
     assert house.python("-c", code).split() == ["captions_text", "1001", "1002", "4"]
 
 
+@pytest.mark.long
 @section_of("A page")
 def test_a_page_draws_its_chart(followed):
     house, _ = followed

@@ -86,6 +86,7 @@ def run(python: Path, code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_wheel_holds_data_pages_and_licence(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert set(HELD) <= names
@@ -94,6 +95,7 @@ def test_the_wheel_holds_data_pages_and_licence(wheel):
     assert pages <= names
 
 
+@pytest.mark.long
 def test_the_wheel_holds_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"capbias_core"}
@@ -121,6 +123,7 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert run(Path(sys.executable), code, ROOT).split() == [__version__]
 
 
+@pytest.mark.long
 def test_the_core_knows_its_data_outside_the_checkout(core, tmp_path):
     code = """
 import json
@@ -137,6 +140,7 @@ print(json.dumps([*found, resources.PACKAGE.parts[-2], resources.DEMO_FOLDER.is_
     assert parent == "site-packages", "the package of the checkout was imported"
 
 
+@pytest.mark.long
 def test_the_core_imports_without_extras(core, tmp_path):
     code = f"""
 import importlib, json, pkgutil
@@ -154,6 +158,7 @@ print(json.dumps(failed))
     assert json.loads(run(core, code, tmp_path)) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -178,6 +183,7 @@ def test_a_missing_extra_is_one_line_before_anything_runs(core, tmp_path, asked,
     assert done.returncode == 2 and said in line and "run to do" not in done.stderr
 
 
+@pytest.mark.long
 def test_the_core_scores_the_demo_from_the_command_line(core, tmp_path):
     """LIC is known by construction (18.3); the linear attacker with 10 seeds finds 19.0 [16.9, 21.2]."""
     demo = next(core.parents[1].glob("lib/python*/site-packages")) / "capbias_core" / "_assets" / "demo"

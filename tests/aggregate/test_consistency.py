@@ -71,6 +71,7 @@ def test_every_cv_of_encoders_from_scratch_follows_from_the_scores(published, na
     assert [pair for pair in pairs if not near(*pair[2:])] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["5a", "6a"])
 def test_cvs_of_encoders_from_scratch_also_follow_tightly(published, name):
     """All within 2% but DBAC of florence for race, printed as 0.15 where 0.1451 rounds to it."""
@@ -342,6 +343,7 @@ def test_human_scores_need_one_row_a_captioner(tmp_path):
 # the command
 
 
+@pytest.mark.long
 def test_the_command_writes_the_gold_from_the_bundled_table(tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert cli.main(["consistency", "--output", str(out)]) == 0

@@ -98,6 +98,7 @@ def measured(tmp_path_factory):
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str})
 
 
+@pytest.mark.long
 def test_a_set_is_known_by_its_name_or_as_it_was_named_on_import(measured):
     workspace, _ = measured
     sets = condition_sets(workspace, COLLECTION)
@@ -106,6 +107,7 @@ def test_a_set_is_known_by_its_name_or_as_it_was_named_on_import(measured):
     }
 
 
+@pytest.mark.long
 def test_differences_to_the_original_and_to_chance(measured):
     """Every seed holds out equally many images, the same in every set, so that differences are those of the values."""
     _, rows = measured
@@ -274,6 +276,7 @@ def test_an_unknown_condition_or_a_name_that_cannot_be_one_keeps_nothing(tmp_pat
     assert not home.exists() or Workspace(home).items() == []
 
 
+@pytest.mark.long
 def test_real_masked_captions_leak_as_was_measured_elsewhere(coco_bias, tmp_path):
     """METRICS.md: another linear attacker, 10 seeds, gave 43.1, 39.3 and 37.4 for object, person and both; the paper's
     Table 4 prints 42.9, 39.1, 37.2, with deviations of 0.8 to 1.6 over seeds."""
@@ -546,6 +549,7 @@ def uneven(tmp_path_factory):
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}).set_index("masked")
 
 
+@pytest.mark.long
 def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_same(uneven):
     """One run of the originals serves both sets of 120 images; the set of all 400 is compared as it is."""
     workspace, rows = uneven
@@ -565,6 +569,7 @@ def test_a_set_of_fewer_images_is_compared_with_originals_that_trained_on_the_sa
     assert rows["n"].to_dict() == {"original": 40, "person": 12, "object": 40, "both": 12}
 
 
+@pytest.mark.long
 def test_runs_on_shared_images_are_shown_nowhere_else(uneven):
     workspace, rows = uneven
     assert {run.run_id for run in read.current_runs(workspace, COLLECTION)} == set(rows["run_id"])
@@ -578,6 +583,7 @@ def test_a_run_on_shared_images_says_so(uneven, capsys):
     assert twin["run_id"] not in set(rows["run_id"]) and twin["notes"][0].startswith("Only on images that the set has")
 
 
+@pytest.mark.long
 def test_without_the_run_on_shared_images_no_difference_is_claimed(uneven):
     workspace, rows = uneven
     (twin,) = [run for run in workspace.runs() if run.spec.shared_with]
@@ -622,6 +628,7 @@ def compared(tmp_path_factory):
     return Workspace(folder / "home"), pd.read_csv(out, dtype={"run_id": str}, keep_default_na=False)
 
 
+@pytest.mark.long
 def test_the_panel_of_ba_from_t_to_a_shows_dba_g(compared):
     """Of people's captions of cats 3 in 4 say `woman`, of dogs 1 in 4. The captioner says it of all cats and no dog:
     every pair that goes together does so by 1/4 more, every other by 1/4 less: 25. With the person masked 1 in 4 and
@@ -639,6 +646,7 @@ def test_the_panel_of_ba_from_t_to_a_shows_dba_g(compared):
     assert [note.text for note in drawn.layout.annotations] == ["BA→ T→A (DBA_G) ↓"]
 
 
+@pytest.mark.long
 def test_ba_of_the_captions_alone_is_no_choice(compared):
     workspace, _ = compared
     with pytest.raises(CapbiasError, match="dba"):

@@ -123,6 +123,7 @@ def test_a_name_cannot_bring_markup_into_the_plane():
     assert points.text[0] == "&lt;b&gt;x&lt;/b&gt;" and "<b>" not in points.hovertext[0]
 
 
+@pytest.mark.long
 def test_the_page_opens_and_measures(tmp_path, monkeypatch):
     """On the demo: first a button that says what it costs, then the plane."""
     testing = pytest.importorskip("streamlit.testing.v1")

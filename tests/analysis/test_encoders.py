@@ -209,6 +209,7 @@ def test_signs_of_dbacs_tables_counted_by_hand(published):
     assert dbac.turned == [] and len(dbac.judged) == 13
 
 
+@pytest.mark.long
 def test_printed_scores_come_in_our_scale(published):
     rows = printed_scores(published, "dbac_gender")
     nic = rows.query("model == 'nic' and encoder == 'rnn'").set_index("metric")["value"]
@@ -302,6 +303,7 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
 
 
+@pytest.mark.long
 def test_each_of_thirteen_printed_captioners_has_one_look_in_all_charts(published):
     rows = rows_of(printed_scores(published, "dbac_gender"), ("LIC", "", ""))
     looks = captioner_looks(rows["model"])
@@ -428,6 +430,7 @@ def small():
     return replace(demo_request(), metrics=("lic",), words=False, seeds=2, options={})
 
 
+@pytest.mark.long
 def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(measured, second):
     workspace = measured.workspace
     more = plan(workspace, replace(small(), seeds=3, merge_masks=True))
@@ -455,6 +458,7 @@ def texts(page) -> str:
     return " ".join(element.body for element in page.get("html"))
 
 
+@pytest.mark.long
 def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monkeypatch):
     shown = page.run().switch_page("pages/6_Encoders.py").run()
     assert not shown.exception and "The sign of LIC changes with the encoder for" in texts(shown)
@@ -475,6 +479,7 @@ def test_the_page_answers_first_and_starts_a_sweep(page, measured, second, monke
     measured.wait([run.run_id for run in runs])
 
 
+@pytest.mark.long
 def test_a_comparison_starts_with_the_captions_of_photographs_as_they_are(page, measured):
     sets = measured.workspace.items("captions", DEMO)
     own = ["amplifier", "faithful", "mitigator"]
@@ -497,6 +502,7 @@ def refusing(name: str):
     return planned
 
 
+@pytest.mark.long
 def test_scores_and_the_front_page_warn_beside_the_captioner(page):
     front = page.run()
     assert "The choice of encoder changes the sign of LIC" in texts(front)
@@ -507,6 +513,7 @@ def test_scores_and_the_front_page_warn_beside_the_captioner(page):
     assert "⚠ sign changes" in notes["amplifier"]
 
 
+@pytest.mark.long
 def test_the_page_opens_where_nothing_is_loaded(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
@@ -544,6 +551,7 @@ def write_inputs(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second, capsys):
     asked = write_inputs(tmp_path)
     output = tmp_path / "out.csv"
@@ -562,6 +570,7 @@ def test_no_attacker_that_can_be_had_is_bad_input(tmp_path, capsys):
     assert "\nerror: Got attacker 'nosuch'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_failed_run_of_one_attacker_keeps_the_rows_of_the_other(tmp_path, second, monkeypatch, capsys):
     def fail(*_):
         raise CapbiasError("a broken encoder", "another", "Choose another.")
@@ -572,6 +581,7 @@ def test_a_failed_run_of_one_attacker_keeps_the_rows_of_the_other(tmp_path, seco
     assert ",ngram," in done.out and f",{second}," not in done.out and f"model ({second}) failed" in done.err
 
 
+@pytest.mark.long
 def test_a_device_is_part_of_runs_that_it_can_change(tmp_path):
     workspace = Workspace(tmp_path)
     load_demo(workspace)
@@ -613,6 +623,7 @@ def test_products_on_cuda_are_in_tf32_in_training_alone_and_the_method_says_so(m
     assert trained_on(load_attacker("minilm", "auto")) == "; trained on cuda"
 
 
+@pytest.mark.long
 def test_determinism_is_part_of_runs_that_it_can_change(tmp_path):
     workspace = Workspace(tmp_path)
     load_demo(workspace)
@@ -630,6 +641,7 @@ def test_determinism_is_part_of_runs_that_it_can_change(tmp_path):
     assert said == "; trained on cpu, deterministic algorithms"
 
 
+@pytest.mark.long
 def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     workspace, seen = Workspace(tmp_path), []
@@ -642,6 +654,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(t
     assert seen == [True, False] and not torch.are_deterministic_algorithms_enabled()
 
 
+@pytest.mark.long
 def test_a_run_on_a_cpu_gives_the_same_numbers_twice():
     """The same fit twice, seeds in threads; once with deterministic algorithms, which the CPU's are anyway."""
     pytest.importorskip("torch")

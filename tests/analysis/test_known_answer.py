@@ -30,6 +30,7 @@ def test_sets_are_those_of_the_paper(name, more, less):
             assert captions.str.contains(thing).all() and len(captions) == 50
 
 
+@pytest.mark.long
 def test_only_the_verb_is_left_when_gender_is_masked():
     """Nobody can be right in more than the share: what is left of both values is the same but for the verb's counts."""
     own = known_set("C2", times=20)
@@ -51,6 +52,7 @@ def measured() -> pd.DataFrame:
     return known_answers(times=100, seeds=3, sets=(*IMBALANCE, CONTROL))
 
 
+@pytest.mark.long
 def test_the_intervals_hold_the_known_answers(measured):
     """100 times the paper's size; BA and DPA have the same answer on all four."""
     assert not measured.duplicated(["model", "metric"]).any()
@@ -65,6 +67,7 @@ def test_the_intervals_hold_the_known_answers(measured):
             assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
 
 
+@pytest.mark.long
 def test_the_control_moves_what_counts_objects(measured):
     """Of 150 captions of each value 120 name its object and 15 each other one. b of umbrella and frisbee is 120/135, of
     bed 1/2. By the value the usual object is guessed, right in 80%, and the other two are not, right in 90% each."""
@@ -73,6 +76,7 @@ def test_the_control_moves_what_counts_objects(measured):
     assert rows["DPA"] == pytest.approx((0.8 + 0.9 + 0.9) / 3, abs=0.01)
 
 
+@pytest.mark.long
 def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert [name for name, sees in SEES.items() if not sees] == ["BA", "DPA"]
     assert known_sentence(measured) == (
@@ -86,6 +90,7 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert known_basis(measured).startswith("Attacker ngram, 3 seeds, 3,000 test captions a seed.")
 
 
+@pytest.mark.long
 def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
     workspace = Workspace(tmp_path)
     assert kept_answers(workspace, compute=False) is None
@@ -101,6 +106,7 @@ def test_answers_are_kept_in_the_workspace(tmp_path, monkeypatch):
     assert len(calls) == 1 and kept["value"].tolist() == again["value"].tolist()
 
 
+@pytest.mark.long
 def test_the_command_writes_one_row_a_set_and_metric(capsys, tmp_path):
     output = tmp_path / "out.csv"
     assert main(["known-answer", "--times", "2", "--seeds", "1", "--output", str(output)]) == 0

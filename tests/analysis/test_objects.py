@@ -235,6 +235,7 @@ SCORE = [
 ]
 
 
+@pytest.mark.long
 def test_score_with_objects_of_a_file(files, capsys):
     assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", "instances.json"]) == 0
     out = capsys.readouterr().out.splitlines()
@@ -255,6 +256,7 @@ def test_objects_that_do_not_fit_are_refused(files, capsys, objects, message):
     assert message in err and err.count("error:") == 1
 
 
+@pytest.mark.long
 def test_imported_objects_are_found_by_score(files, capsys):
     for kind, name in (("captions", "model"), ("references", "human"), ("objects", "instances")):
         assert cli.main(["import", f"{name}.json", "--kind", kind]) == 0
@@ -265,6 +267,7 @@ def test_imported_objects_are_found_by_score(files, capsys):
     assert "objects 'nothing'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_images_that_nobody_annotated_do_not_count(files, capsys):
     """DBA_G of half of the images: as many captions as those images have, not as many as all have."""
     half = instances([on(n, 17 if n % 2 == 0 else 18) for n in range(20)])
@@ -281,6 +284,7 @@ def test_images_that_nobody_annotated_do_not_count(files, capsys):
     assert printed.out.splitlines()[1].split(",")[header.index("n")] == "40" and "are known of" not in printed.err
 
 
+@pytest.mark.long
 def test_runs_on_what_a_collection_does_not_hold_are_not_its_own(files, capsys):
     """The same captions in two collections with other references and objects: each exports its own numbers."""
     rows = json.loads((files / "human.json").read_text())

@@ -125,6 +125,7 @@ def test_a_photograph_is_told_in_words():
 # captions
 
 
+@pytest.mark.long
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
     from capbias_core.analysis.read import caption_scores, stored_attackers
     from capbias_core.runs.plan import Request, plan
@@ -205,6 +206,7 @@ def test_files_of_one_image_are_counted(tmp_path, capsys):
     assert "note: 1 file was left out: another has the same image id" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     testing = pytest.importorskip("streamlit.testing.v1")
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
@@ -221,6 +223,7 @@ def test_a_photograph_that_is_gone_is_named_on_the_page(tmp_path, monkeypatch):
     assert first.name in box
 
 
+@pytest.mark.long
 def test_another_collection_begins_with_its_own_captioner(tmp_path, monkeypatch):
     """One without captions leaves no captioner chosen; the next has some."""
     testing = pytest.importorskip("streamlit.testing.v1")

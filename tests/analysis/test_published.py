@@ -284,6 +284,7 @@ def test_what_has_no_interval_or_value_decides_nothing(published, change, holds)
     assert only(beside_measured(sat(published), measured(change)))["holds"] == holds
 
 
+@pytest.mark.long
 def test_every_printed_table_can_be_shown(published):
     own = measured(*({"model": name, "metric": metric} for name in NAMES for metric in ("LIC", "LIC_M")))
     for (paper, name), rows in published.groupby(["paper", "table"]):
@@ -398,6 +399,7 @@ def test_captioners_that_were_not_measured_leave_a_claim_open(published):
     assert own_verdict(published, "NIC+Equalizer", lic({"nic_plus": (1.0, 2.0)})).measured == OPEN
 
 
+@pytest.mark.long
 def test_another_encoder_or_attribute_decides_no_claim(published):
     above = dict.fromkeys(NAMES, (1.0, 3.0))
     assert own_verdict(published, "All amplify gender", lic(above, encoder="ngram")).measured == OPEN
@@ -427,6 +429,7 @@ def test_the_order_by_intervals(published):
     assert own_verdict(published, "Robust to encoders: the order", lic(right | {"fc": (1.5, 2.5)})).measured == OPEN
 
 
+@pytest.mark.long
 def test_the_sign_needs_both_encoders(published):
     above = dict.fromkeys(NAMES, (1.0, 3.0))
     one = own_verdict(published, "Robust to encoders: the sign", lic(above, encoder="bert_ft"), "bert_ft")
@@ -437,6 +440,7 @@ def test_the_sign_needs_both_encoders(published):
     assert own_verdict(published, "Robust to encoders: the sign", turned, "bert_ft").measured == DISAGREE
 
 
+@pytest.mark.long
 def test_summaries_are_careful(published):
     none = summary(verdicts(claim("All amplify gender"), published, measured()))
     assert none == (
@@ -457,6 +461,7 @@ def test_a_changed_printed_row_changes_the_verdict(published):
     assert verdicts(claim("All amplify gender"), changed, measured())[0].printed == DISAGREE
 
 
+@pytest.mark.long
 def test_nothing_of_a_name_is_markup(published):
     rows = lic({"<b>nic": (1.0, 2.0)})
     text = "".join(claim_block(item, verdicts(item, published, rows)) for item in CLAIMS)
@@ -487,6 +492,7 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_most_seeds_count_and_merged_masks_do_not(home):
     rows = measured_rows(Workspace(home), "demo")
     assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()
@@ -495,6 +501,7 @@ def test_most_seeds_count_and_merged_masks_do_not(home):
     assert measured_rows(Workspace(home), "no such collection").empty
 
 
+@pytest.mark.long
 def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
     workspace = Workspace(tmp_path / "home")
     frame = pd.DataFrame({"image_id": list("abcd"), "caption_index": 0, "caption": ["a man"] * 3 + ["a woman"]})
@@ -513,6 +520,7 @@ def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
     assert set(of_originals(rows).index) == {"sat"}, "a masked set is no captioner more"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loaded", [True, False])
 def test_the_page(home, tmp_path, monkeypatch, loaded):
     from streamlit.testing.v1 import AppTest

@@ -57,6 +57,7 @@ def minilm(epochs: int):
     return replace(load_attacker("minilm", "cpu"), protocol=protocol, integration_steps=5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_values", [2, 3])
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_attacker_keeps_the_contract(name, n_values):
@@ -83,6 +84,7 @@ def test_every_attacker_keeps_the_contract(name, n_values):
     assert np.mean(np.array(cue) == strongest) > 0.9, "the planted word carries the logit"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_attacker_guesses_which_task_words_are_there(name):
     """Three tasks with a cue each, in any number; and one that is never there, whose probability stays low."""
@@ -101,6 +103,7 @@ def test_every_attacker_guesses_which_task_words_are_there(name):
     assert reports == sorted(reports) and reports[-1] == pytest.approx(1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CONTRACT)
 def test_the_same_seed_gives_the_same_logits(name):
     attacker = attacker_of(name)

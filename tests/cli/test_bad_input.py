@@ -130,6 +130,7 @@ def test_bad_input_is_one_message_before_anything_runs(files, capsys, argv, got,
     assert got in before and expected in after and remedy in after
 
 
+@pytest.mark.long
 def test_an_object_vocabulary_that_never_occurs(files, capsys):
     """Nothing can be had from these captions: no metric hides what another one lacks."""
     assert cli.main(asked(*DBA, "--objects", "persons.json")) == 1
@@ -139,6 +140,7 @@ def test_an_object_vocabulary_that_never_occurs(files, capsys):
     assert "for DBA_O human captions that name no object" in errors[0]
 
 
+@pytest.mark.long
 def test_captions_of_one_value_only(files, capsys):
     argv = asked("--metric", "LIC_M")
     argv[2] = "women.json"
@@ -155,6 +157,7 @@ def test_references_of_other_images_in_a_collection(files, capsys):
     assert "references elsewhere, which have none of the 40 labelled images of model" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_raw_column_says_what_is_compared_and_who_reads_it(files, capsys):
     assert cli.main(asked("--metric", "LIC_M", "--seeds", "1", attribute="skin")) == 0
     err = capsys.readouterr().err.splitlines()
@@ -166,6 +169,7 @@ def test_a_raw_column_says_what_is_compared_and_who_reads_it(files, capsys):
     assert "compared" not in capsys.readouterr().err, "a known attribute says what it drops"
 
 
+@pytest.mark.long
 def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     """Another process queues a run between the click on Delete and the deletion."""
     workspace = Workspace(tmp_path)

@@ -100,6 +100,7 @@ def score(*more: str) -> int:
 # score, on files
 
 
+@pytest.mark.long
 def test_score_writes_one_row_a_number(here, capsys):
     out = here / "out.csv"
     more = ["--references", "human.json", "--seeds", "2", "--attacker", "ngram", "--output", str(out)]
@@ -118,6 +119,7 @@ def test_score_writes_one_row_a_number(here, capsys):
     assert not (here / "home").exists(), "the file form needs no workspace"
 
 
+@pytest.mark.long
 def test_score_says_what_it_did_on_stderr(here, capsys):
     assert score("--captions", "strong.json", "--metric", "ratio") == 0
     printed = capsys.readouterr()
@@ -127,6 +129,7 @@ def test_score_says_what_it_did_on_stderr(here, capsys):
     assert scored(printed.out)["metric"].tolist() == ["ratio"]
 
 
+@pytest.mark.long
 def test_ba_and_dba_with_objects_of_the_table(here, capsys):
     table = pd.read_csv("attributes.csv").assign(objects=lambda rows: ["person|cake", "tie"] * (len(rows) // 2))
     table.to_csv("objects.csv", index=False)
@@ -139,6 +142,7 @@ def test_ba_and_dba_with_objects_of_the_table(here, capsys):
     assert (low <= high).all() and (value.abs() <= 100).all() and value[0] > 0
 
 
+@pytest.mark.long
 def test_ba_and_dba_say_what_they_lack(here, capsys):
     assert score("--captions", "strong.json", "--references", "human.json", "--metric", "ba", "dba") == 0
     printed = capsys.readouterr()
@@ -148,6 +152,7 @@ def test_ba_and_dba_say_what_they_lack(here, capsys):
     assert "BA left out: human captions are needed (--references)" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_without_references_the_others_are_written(here, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
     printed = capsys.readouterr()
@@ -155,12 +160,14 @@ def test_without_references_the_others_are_written(here, capsys):
     assert scored(printed.out)["metric"].tolist() == ["LIC_M", "SC"]
 
 
+@pytest.mark.long
 def test_references_of_other_images_are_a_warning(here, capsys):
     code = score("--captions", "strong.json", "--metric", "lic", "--seeds", "1", "--references", "few.json")
     assert code == 1, "15 images with references are too few, which only the run finds out"
     assert "at least 10 images of every value" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_warning_about_several_files_is_said_once(here, capsys):
     assert score("--captions", "strong.json", "weak.json", "--metric", "ratio", "--references", "few.json") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
@@ -173,6 +180,7 @@ def test_a_warning_is_said_before_the_error_that_follows(here, capsys):
     assert warning.startswith("warning: strong.json: 75 of 90") and error.startswith("error: Got broken.json")
 
 
+@pytest.mark.long
 def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
     def fit(*_args):
         raise AssertionError("trained")
@@ -182,6 +190,7 @@ def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
     assert scored(capsys.readouterr().out)["metric"].tolist() == ["ratio", "error"]
 
 
+@pytest.mark.long
 def test_a_column_of_three_labels(here, capsys):
     argv = ["score", "--captions", "strong.json", "--labels", "attributes.csv", "--attribute", "height"]
     assert cli.main([*argv, "--metric", "sc", "ratio", "--seeds", "1"]) == 0
@@ -192,6 +201,7 @@ def test_a_column_of_three_labels(here, capsys):
     assert "dropped: mid 30" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_columns_by_name(here, capsys):
     (here / "odd.csv").write_text(
         "who,said\n" + "".join(f"{r['image_id']},{r['caption']}\n" for r in captions(1, 0.95))
@@ -202,6 +212,7 @@ def test_columns_by_name(here, capsys):
     assert float(scored(capsys.readouterr().out)["value"][0]) == pytest.approx(40 / 35)
 
 
+@pytest.mark.long
 def test_an_attribute_from_a_file_and_a_column_by_name(here, capsys):
     own = here / "own.toml"
     own.write_text('values = ["Female", "Male"]\n[words]\nFemale = ["woman"]\nMale = ["man"]\n')
@@ -211,6 +222,7 @@ def test_an_attribute_from_a_file_and_a_column_by_name(here, capsys):
     assert row["attribute"] == "own" and float(row["value"]) == pytest.approx(40 / 35)
 
 
+@pytest.mark.long
 def test_a_failed_run_leaves_the_numbers_of_the_others(here, capsys):
     out = here / "out.csv"
     argv = ["--captions", "few.json", "strong.json", "--metric", "sc", "--seeds", "1", "--output", str(out)]
@@ -220,12 +232,14 @@ def test_a_failed_run_leaves_the_numbers_of_the_others(here, capsys):
     assert scored(out.read_text())["model"].tolist() == ["strong"]
 
 
+@pytest.mark.long
 def test_where_nothing_was_measured_nothing_is_written(here):
     out = here / "out.csv"
     assert score("--captions", "few.json", "--metric", "sc", "--seeds", "1", "--output", str(out)) == 1
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_disk_that_refuses_leaves_the_old_file(here, capsys, monkeypatch):
     out = here / "kept" / "out.csv"
     out.parent.mkdir()
@@ -250,6 +264,7 @@ def person(monkeypatch):
     monkeypatch.setenv("COLUMNS", "2000")
 
 
+@pytest.mark.long
 def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, person, capsys):
     files = ["--captions", "weak.json", "strong.json", "--references", "human.json", "--metric", "lic", "ratio", "ba"]
     assert score(*files, "--seeds", "2") == 0
@@ -266,6 +281,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert "run_id" not in printed.out, "no rows of CSV for a person"
 
 
+@pytest.mark.long
 def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
@@ -273,6 +289,7 @@ def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert len(set(said)) == len(said) and all(line.startswith(("note", "dropped")) for line in said[1:])
 
 
+@pytest.mark.long
 def test_a_person_who_writes_a_file_is_answered_too(here, person, capsys):
     out = here / "rows.json"
     assert score("--captions", "strong.json", "--metric", "ratio", "--output", str(out)) == 0
@@ -281,6 +298,7 @@ def test_a_person_who_writes_a_file_is_answered_too(here, person, capsys):
     assert row["metric"] == "ratio" and row["value"] == pytest.approx(40 / 35)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("format", "reads"),
     [
@@ -294,6 +312,7 @@ def test_rows_in_the_format_that_was_asked_for(here, capsys, format, reads):
     assert reads(capsys.readouterr().out) == ["ratio", "error"]
 
 
+@pytest.mark.long
 def test_a_metric_without_a_row_is_said_and_no_row_is_never_code_0(here, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.runs.engine.run_one", lambda *_args: Outcome([], {}, ("there was nothing",)))
     out = here / "out.csv"
@@ -302,6 +321,7 @@ def test_a_metric_without_a_row_is_said_and_no_row_is_never_code_0(here, capsys,
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_every_metric_that_is_asked_for_has_a_row_or_a_reason(here, capsys):
     """Of these files, which have neither objects nor photographs; models that are not here are named."""
     wanted = ["lic", "leakage", "ratio", "error", "ba", "dba", "multi", "vocabulary", "naming", "attribution"]
@@ -432,6 +452,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("argv", "message"), BAD.values(), ids=BAD)
 def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
@@ -529,6 +550,7 @@ def heeds_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.long
 def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp_path):
     (tmp_path / "temporary").mkdir()
     done = command(
@@ -563,6 +585,7 @@ def test_ratio_and_error_of_two_captioners_are_the_published_ones(coco_bias, tmp
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+@pytest.mark.long
 def test_lic_m_of_sat_is_near_the_published_one(coco_bias, here, monkeypatch, capsys):
     monkeypatch.chdir(coco_bias)
     labels = ["--labels", "annotations/attributes.csv", "--attribute", "gender"]
@@ -572,6 +595,7 @@ def test_lic_m_of_sat_is_near_the_published_one(coco_bias, here, monkeypatch, ca
     assert (row["encoder"], row["seeds"], row["n"]) == ("ngram", 2, 662)
 
 
+@pytest.mark.long
 def test_ctrl_c_cancels_and_cleans_up(tmp_path):
     (tmp_path / "temporary").mkdir()
     out, rng = tmp_path / "out.csv", random.Random(1)
@@ -662,6 +686,7 @@ def test_list_of_nothing_makes_no_folder(here, capsys):
     assert not (here / "home").exists()
 
 
+@pytest.mark.long
 def test_score_list_and_export_of_a_collection(here, kept, capsys):
     more = ["--seeds", "2", "--metric", "lic", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
@@ -705,6 +730,7 @@ def test_names_that_are_not_kept(here, kept, capsys):
 # explain
 
 
+@pytest.mark.long
 def test_words_push_toward_the_label_that_they_go_with(here, kept, capsys):
     found = explained(kept, capsys, "--min-count", "5", "--top", "3")
     pushes = {item["word"]: item["pushes_toward"] for item in found["words"]}
@@ -719,6 +745,7 @@ def test_words_push_toward_the_label_that_they_go_with(here, kept, capsys):
     assert found["largest_convergence_delta"] == 0
 
 
+@pytest.mark.long
 def test_words_as_a_table(here, kept, capsys):
     assert in_workspace(kept, "explain", *OF_KEPT, "--min-count", "5") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -793,6 +820,7 @@ def test_edits_as_text(here, kept, capsys):
     assert printed.startswith("tie -> cake: ") and "    before: a " in printed
 
 
+@pytest.mark.long
 def test_three_values_push_each_on_its_own(here, capsys):
     argv = ["explain", *STRONG, "--labels", "attributes.csv", "--attribute", "height", "--format", "json"]
     assert cli.main([*argv, "--image", "7"]) == 0
@@ -810,6 +838,7 @@ def test_three_values_push_each_on_its_own(here, capsys):
 # demo, progress
 
 
+@pytest.mark.long
 def test_demo_beside_the_truth(here, capsys, monkeypatch):
     whole = demo.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}

@@ -73,6 +73,7 @@ def test_every_format_is_tried_here():
     assert set(BY_ENDING.values()) | {"coco_captions", "json_records"} == set(FORMATS)
 
 
+@pytest.mark.long
 def test_coco_results_of_real_captioners(coco_bias):
     for name, rows in (("nic", 13057), ("oscar", 13057), ("sat", 15762), ("sat_masked_person", 10780)):
         path = coco_bias / "results" / f"{name}.json"
@@ -101,6 +102,7 @@ def test_people_may_repeat_a_caption_and_captioners_may_not(coco_bias):
     assert (len(table.frame), table.duplicates) == (18202, 6)
 
 
+@pytest.mark.long
 def test_lic_release_holds_the_same_captions_as_the_results(coco_bias):
     for pickled, results in (
         ("Show-Attend-Tell/gender_val_sat_cap_mw_entries.pkl", "sat"),
@@ -115,6 +117,7 @@ def test_lic_release_holds_the_same_captions_as_the_results(coco_bias):
         }
 
 
+@pytest.mark.long
 def test_lic_release_is_recognised(coco_bias):
     found = detect(coco_bias / "lic_release" / "Show-Attend-Tell" / "gender_val_sat_cap_mw_entries.pkl")
     assert found.format == "lic_release"
@@ -122,6 +125,7 @@ def test_lic_release_is_recognised(coco_bias):
     assert found.guess == {"image_id": "img_id", "caption": "pred"}
 
 
+@pytest.mark.long
 def test_attributes_of_the_real_table_and_of_the_release_agree(coco_bias):
     table = read_attributes(coco_bias / "annotations" / "attributes.csv")
     assert (table.rows, len(table.frame), table.duplicates, table.problem_count) == (15762, 15762, 0, 0)

@@ -95,6 +95,7 @@ def test_a_file_without_rights(tmp_path):
     assert "cannot be read" in error_of(path).got
 
 
+@pytest.mark.long
 def test_a_late_byte_that_is_not_utf8(tmp_path):
     path = tmp_path / "a.jsonl"
     good = b'{"image_id": 1, "caption": "x"}\n'
@@ -155,6 +156,7 @@ def only_known_errors(path):
     return read
 
 
+@pytest.mark.long
 def test_files_cut_anywhere(tmp_path, coco_bias):
     for name, data in real_files(tmp_path, coco_bias).items():
         path, size = tmp_path / name, len(data)
@@ -165,6 +167,7 @@ def test_files_cut_anywhere(tmp_path, coco_bias):
         assert only_known_errors(path) >= 2, name
 
 
+@pytest.mark.long
 def test_files_damaged_anywhere(tmp_path, coco_bias):
     draw = random.Random(0)
     for name, data in real_files(tmp_path, coco_bias).items():

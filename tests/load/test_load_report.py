@@ -106,6 +106,7 @@ def test_labels_that_fit_nothing():
     assert report_attributes(labels(rows, "age"), "labels.csv")["coverage_percent"] is None
 
 
+@pytest.mark.long
 def test_real_captions_and_labels(coco_bias):
     table = read_attributes(coco_bias / "annotations" / "attributes.csv")
     nic = read_captions(coco_bias / "results" / "nic.json")

@@ -117,6 +117,7 @@ def test_what_is_no_picture(tmp_path):
         read_photograph(tmp_path / "a.jpg")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(10_000, 10_000), (20_000, 20_000)])
 def test_too_many_pixels_are_refused_before_they_are_unpacked(tmp_path, size):
     Image.new("1", size).save(tmp_path / "a.png")

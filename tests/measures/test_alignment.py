@@ -238,6 +238,7 @@ def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], floa
     return {(row.metric, row.alignment): row.value for row in results if row.direction in ("", "A->T")}
 
 
+@pytest.mark.long
 def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment(tools):
     workspace, request, path = tools
     constant = values(workspace, request)
@@ -255,6 +256,7 @@ def test_an_informative_human_word_keeps_what_it_says_under_contextual_alignment
     assert near["LIC_D", "contextual_glove_0.0035"] == pytest.approx(constant["LIC_D", "constant"])
 
 
+@pytest.mark.long
 def test_dbac_reads_aligned_human_captions(tools):
     """Every caption names a dog, so w_H = Q * P(dog) / P(a) = Q / 0.5: 1 where attackers guess (Q = accuracy), 2 where
     they know."""
@@ -396,6 +398,7 @@ def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
     )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_java(), reason="METEOR needs Java")
 def test_meteor_of_the_sweep(tools):
     """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
@@ -450,6 +453,7 @@ def score(files: Path, *extra: str) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_score_with_contextual_alignment(files):
     out = files / "out.csv"
     vectors = ["--vectors", str(files / "glove.txt")]
@@ -494,6 +498,7 @@ def test_align_prints_a_row_a_delta(files, capsys, monkeypatch):
     assert "a cosine distance" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_import_keeps_the_place_of_a_vector_file(files, capsys, monkeypatch):
     monkeypatch.chdir(files)
     home = ["--workspace", "w"]
@@ -608,6 +613,7 @@ def test_both_alignments_stand_side_by_side_with_what_was_printed():
     assert side_by_side(measured, published_results(), "METEOR_aligned", "gender", option).empty
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_vectors", [True, False])
 def test_the_page(tools, monkeypatch, with_vectors):
     from streamlit.testing.v1 import AppTest
@@ -635,6 +641,7 @@ def test_the_page(tools, monkeypatch, with_vectors):
         assert measure.NO_JAVA in text
 
 
+@pytest.mark.long
 def test_vectors_are_asked_for_where_they_are_missing(tmp_path, monkeypatch):
     """The button leads to the Data page of the same collection, not of the one that is usual there."""
     testing = pytest.importorskip("streamlit.testing.v1")

@@ -239,6 +239,7 @@ def test_a_value_without_words_does_not_keep_ba_away():
     assert set(found["BA"].tasks) == {"cake", "tie"}
 
 
+@pytest.mark.long
 def test_intervals_speak_for_their_values():
     """Another human caption of each image as the model: over many sets of images the intervals hold 0 about as often
     as they say, and the value stands about in their middle."""

@@ -163,6 +163,7 @@ def test_each_metric_equals_cocos():
         assert function(REFERENCES, CANDIDATES) == pytest.approx(of_set)
 
 
+@pytest.mark.long
 @needs_java
 def test_meteor_equals_cocos(meteor_table):
     from pycocoevalcap.meteor.meteor import Meteor
@@ -189,6 +190,7 @@ def test_bleu_of_a_resampled_set_is_recomputed_from_the_sums():
     assert float(ours) == pytest.approx(coco(Bleu(4), drawn)[0][3], rel=1e-9)
 
 
+@pytest.mark.long
 @needs_java
 def test_ptb_tokens_are_cocos():
     from pycocoevalcap.tokenizer import ptbtokenizer
@@ -277,6 +279,7 @@ def run_all(folder: Path, **options) -> tuple[pd.DataFrame, tuple[str, ...]]:
     return pd.DataFrame([row.row() for outcome in found for row in outcome.results]), notes
 
 
+@pytest.mark.long
 @needs_java
 def test_a_run_gives_values_groups_and_gaps(tmp_path, meteor_table, monkeypatch):
     asked = []
@@ -360,6 +363,7 @@ def test_several_captions_of_an_image_are_drawn_together(monkeypatch):
     assert gaps(found, 2)["rouge_l_gap"].value == pytest.approx(-25)
 
 
+@pytest.mark.long
 def test_the_command_line_on_a_machine_without_java(tmp_path, monkeypatch, capsys):
     """In a worker process, which inherits the search path."""
     (tmp_path / "bin").mkdir()
@@ -403,6 +407,7 @@ def alive(pid_file: Path) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_silent_java_is_ended(tmp_path, monkeypatch):
     fake_java(tmp_path, f"{NOTE_PID}; time.sleep(5); print('late')".format(tmp_path), monkeypatch)
     with pytest.raises(CapbiasError, match="ended before its answer"), java_room.java([], seconds=0.3) as ask:
@@ -588,6 +593,7 @@ def test_the_charts_hold_printed_points_grey_and_measured_ones_in_colour():
     assert list(alone.x) == [900] and "no R² (needs at least 3" in tradeoff_note(printed, own, "vocabulary")
 
 
+@pytest.mark.long
 def test_the_published_page_opens_where_most_is_measured_with_those_rows_first():
     printed = published_results()
     assert fullest_table(printed, measured([])) == ("lic", "1")

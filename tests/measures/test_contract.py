@@ -172,6 +172,7 @@ def speed(measure: Measure):
     return pytest.param(measure, marks=() if measure.in_process else pytest.mark.slow, id=measure.name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", [speed(own) for own in TOGETHER if own.metrics])
 def test_every_metric_is_emitted_on_the_demo_or_refused_aloud(workspace, measure: Measure):
     """Never silence: a row, or one line that says what is missing. And what is kept gives the same values again."""

@@ -133,6 +133,7 @@ def known(tmp_path_factory):
     return workspace, *finished(workspace, request)
 
 
+@pytest.mark.long
 def test_a_to_t_gives_the_known_quality_of_both_sides(known):
     _, _, rows = known
     assert rows.loc["DBAC_accuracy_H", "A->T"]["value"] == pytest.approx(0.6, abs=0.05)
@@ -143,6 +144,7 @@ def test_a_to_t_gives_the_known_quality_of_both_sides(known):
     assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
 
 
+@pytest.mark.long
 def test_inverse_cross_entropy_of_the_best_attackers(known):
     """Their losses are the entropies of 0.6 and 0.9: 0.673 and 0.325 nats, so w is about 1.49 and 3.08."""
     _, _, rows = known
@@ -180,6 +182,7 @@ def test_estimates_are_read_back_as_they_were_measured(known):
         assert own.interval() == pytest.approx((rows.loc[key]["ci_low"], rows.loc[key]["ci_high"]))
 
 
+@pytest.mark.long
 def test_a_model_that_names_the_object_by_the_value_is_seen_from_t_to_a(tmp_path):
     """Objects go with values in 80%. People name both; the model's captions name the object and, masked, only the woman
     or man, as people's do: but people mix the words up in half of the captions, so theirs tell less of the object."""
@@ -205,6 +208,7 @@ def test_without_annotated_objects_those_that_people_name_are_guessed(tmp_path):
     assert rows.loc["DBAC", "A->T"]["value"] == pytest.approx(0, abs=1e-9), "the same captions on both sides"
 
 
+@pytest.mark.long
 def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
     """Objects of the first 600 images only, in a table of their own."""
     values = np.array(["Female", "Male"])[np.arange(1000) % 2]
@@ -258,6 +262,7 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
 
 
+@pytest.mark.long
 def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
     """Both sides from one distribution: 0 is inside in most of 16 sets of 300 images."""
     inside = {"A->T": 0, "T->A": 0}

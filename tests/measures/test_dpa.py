@@ -62,6 +62,7 @@ def corrected_package():
     return Corrected(max_attr_size=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(200))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
@@ -193,6 +194,7 @@ def check_learned(seeds: range, quality: str, normalised: bool, tolerance: float
 TOLERANCE = {"bce": 0.06, "accuracy": 0.12}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("quality", "normalised"), [("bce", True), ("accuracy", False)])
 def test_learned_dpa_and_leakage_agree_with_the_package(quality, normalised):
     check_learned(range(6), quality, normalised, TOLERANCE[quality])
@@ -258,6 +260,7 @@ def measured(tmp_path, table, human, model, metrics) -> tuple[Workspace, pd.Data
     return workspace, workspace.results().set_index(["metric", "direction"]), runs
 
 
+@pytest.mark.long
 def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
     """The model names the value by the object, and the object by the label in 95 instead of 70%: both directions."""
     workspace, rows, runs = results_of(tmp_path, ("DPA",))
@@ -284,6 +287,7 @@ def test_multi_of_the_same_model(tmp_path):
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
 
 
+@pytest.mark.long
 def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
     """Both sides from one distribution, a person without a value in 40%: that is no disagreement about the value."""
     rng = np.random.default_rng(2)
@@ -305,6 +309,7 @@ def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
     assert f"{row['n']:,} test images" in " ".join(runs[0].notes) or "DPA T->A: " in " ".join(runs[0].notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["person", "nobody here"])
 def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path, who):
     table, human, model = generated()

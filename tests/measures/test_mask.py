@@ -509,6 +509,7 @@ def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
         masking(scene, "segment", people="outlines", labelled="labels", whose="all")
 
 
+@pytest.mark.long
 def test_pictures_of_every_kind_and_the_batch_goes_on(scene):
     folder = scene.folder.parent / "pictures"
     Image.new("1", (10_000, 10_000)).save(folder / "000001.png")  # 100 megapixels, 12 kB
@@ -600,6 +601,7 @@ def test_what_does_not_go_together_is_refused(scene, asked, said):
         masking(scene, **asked)
 
 
+@pytest.mark.long
 def test_a_run_of_the_engine(scene):
     engine = Engine(scene.folder)
     spec = masking(scene, "box")
@@ -646,6 +648,7 @@ def files(scene):
     return folder
 
 
+@pytest.mark.long
 def test_mask_files(files, pixels, capsys):
     given = ["mask", str(files / "pictures"), "--instances", str(files / "instances.json")]
     assert main([*given, "--condition", "segment", "box", "--output", str(files / "out")]) == 0
@@ -658,6 +661,7 @@ def test_mask_files(files, pixels, capsys):
     assert sorted(path.name for path in (files / "out" / "box").iterdir()) == ["000001.png", "000002.png"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("conditions", [["segment"], ["segment", "box"]])
 def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
     """A file of the user's under the name of a masked photograph is refused before anything is written."""
@@ -678,6 +682,7 @@ def test_mask_writes_over_its_own_files_alone(files, capsys, conditions):
         (place / name).unlink()
 
 
+@pytest.mark.long
 def test_mask_by_boxes(files, capsys):
     (files / "boxes.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,0.9,0,0,3,2\n")
     given = ["mask", str(files / "pictures" / "000001.png"), "--boxes", str(files / "boxes.csv")]
@@ -687,6 +692,7 @@ def test_mask_by_boxes(files, capsys):
     assert "boxes that hold no outline" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_mask_the_labelled_person(files, pixels):
     (files / "labels.csv").write_text("image,class,confidence,x1,y1,x2,y2\n000001.png,person,1,0,0,1,2\n")
     given = ["mask", str(files / "pictures" / "000001.png"), "--instances", str(files / "instances.json")]
@@ -696,6 +702,7 @@ def test_mask_the_labelled_person(files, pixels):
     assert (read_photograph(files / "out" / "object" / "000001.png") == filled(pixels, RACKET)).all()
 
 
+@pytest.mark.long
 def test_mask_a_collection(scene, capsys):
     home = ["--workspace", str(scene.folder), "--collection", "c"]
     assert main(["mask", *home, "--condition", "object", "--object", "dog", "tennis racket"]) == 0
@@ -736,6 +743,7 @@ def test_usage_that_does_not_go_together(files, further, said, capsys, monkeypat
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_real_photographs(coco_bias, tmp_path):
     workspace = Workspace(tmp_path / "home")
     keep_images(workspace, coco_bias / "images", "c")

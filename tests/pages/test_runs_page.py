@@ -47,6 +47,7 @@ def notes(page: AppTest) -> str:
     return " ".join(element.proto.body for element in page.get("html"))
 
 
+@pytest.mark.long
 def test_all_runs_are_cancelled_and_repeated_with_a_click_each(workspace):
     page = runs_page()
     assert not page.exception and "3 runs: 0 running, 3 waiting" in notes(page)
@@ -63,6 +64,7 @@ def test_all_runs_are_cancelled_and_repeated_with_a_click_each(workspace):
     assert not {button.key for button in page.button} & {"cancel_all", "repeat_all"}
 
 
+@pytest.mark.long
 def test_one_run_has_its_own_button_alone(workspace):
     first, *others = workspace.runs()
     for run in others:

@@ -140,6 +140,7 @@ def test_the_docstring_runs():
     assert doctest.testmod(import_module("capbias_core.prepare.derive")).failed == 0
 
 
+@pytest.mark.long
 def test_counts_on_the_real_captions(coco_bias):
     human = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
     table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame.set_index("image_id")
@@ -204,6 +205,7 @@ def scored(text: str) -> dict[str, dict]:
     return pd.read_csv(io.StringIO(text)).set_index("metric").to_dict("index")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labels", [[], ["--attributes", "gender.csv"]], ids=["no table", "a table without age"])
 def test_score_derives_age_from_references(here, capsys, labels):
     more = ["--references", "human.json", "--metric", "lic", "ratio", "error", "--seeds", "2"]
@@ -217,6 +219,7 @@ def test_score_derives_age_from_references(here, capsys, labels):
     assert not (here / "home").exists()
 
 
+@pytest.mark.long
 def test_a_column_of_the_table_goes_before_the_rule(here, capsys):
     argv = [*AGE, "--attributes", "ages.csv", "--references", "human.json", "--metric", "ratio", "error"]
     assert cli.main(argv) == 0
@@ -225,6 +228,7 @@ def test_a_column_of_the_table_goes_before_the_rule(here, capsys):
     assert scored(printed.out)["error"]["value"] == pytest.approx(100 * 4 / 60), "4 boys are labelled old there"
 
 
+@pytest.mark.long
 def test_a_rule_of_ones_own(here, capsys):
     text = 'values = ["dog", "boy"]\n[words]\ndog = ["dog"]\nboy = ["boy"]\n[derived]\nprecedence = ["dog", "boy"]'
     path = write(here, text)
@@ -290,6 +294,7 @@ DERIVE = ["import", "--kind", "attributes", "--from-references", "human", "--att
 KEPT = "age derived from human: young 24, old 30; neither 6, left out"
 
 
+@pytest.mark.long
 def test_labels_of_kept_captions(here, capsys):
     assert cli.main(["import", "model.json", "--kind", "captions"]) == 0
     assert cli.main(DERIVE) == 2
@@ -331,6 +336,7 @@ def test_a_column_of_years_does_not_stop_an_import(here, capsys):
     assert list(table.details["attributes"]) == ["gender"]
 
 
+@pytest.mark.long
 def test_emotion_from_a_column(here, capsys):
     emotions = get_attribute("emotion").values
     rows = [f"{image},{emotions[image % 9]}" for image in range(1, IMAGES + 1)]

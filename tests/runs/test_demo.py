@@ -81,6 +81,7 @@ def designed(name: str) -> dict[tuple[str, str], int]:
     return counts | {("Male", noun): count * 8 for noun, count in zip(NOUNS, male, strict=True)}
 
 
+@pytest.mark.long
 def test_committed_files_are_what_the_code_writes(tmp_path):
     from PIL import Image
 
@@ -109,23 +110,27 @@ def test_files_are_small_and_read_without_a_fault():
         assert table.frame["image_id"].nunique() == 1230
 
 
+@pytest.mark.long
 def test_another_seed_gives_other_sentences_and_the_same_truth(made):
     other = demo.generate(1)
     assert other.truth == made.truth
     assert not other.references.equals(made.references)
 
 
+@pytest.mark.long
 def test_five_different_references_an_image(made):
     groups = made.references.groupby("image_id")["caption"]
     assert (groups.size() == 5).all()
     assert (groups.nunique() == 5).all()
 
 
+@pytest.mark.long
 def test_quotas_are_the_design(sets):
     for name, captions in sets.items():
         assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
 
 
+@pytest.mark.long
 def test_masked_subject_is_independent_of_the_label(sets):
     for name, captions in sets.items():
         unnamed = Counter(label for label, caption in captions if "person" in caption.split())
@@ -148,6 +153,7 @@ def test_no_word_belongs_to_two_activities(sets):
     assert fillers & wordings <= {*FUNCTION_WORDS, "pronoun"}
 
 
+@pytest.mark.long
 def test_within_an_activity_no_word_tells_the_label(sets):
     worst = 0.0
     for captions in sets.values():
@@ -175,6 +181,7 @@ def knowing_attacker(captions: list[tuple[str, str]]) -> float:
     return float(100 * score)
 
 
+@pytest.mark.long
 def test_truth_is_the_score_of_an_attacker_that_counted(made, sets):
     scores = {name: knowing_attacker(captions) for name, captions in sets.items()}
     for name, truth in made.truth.items():
@@ -244,6 +251,7 @@ def test_outlines_are_of_what_the_drawing_shows(name):
     assert list(owners.values()) == [["person"], [thing], [thing if owner != "person" else owner], []]
 
 
+@pytest.mark.long
 def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
     rows = read_segments(COMMITTED / "instances.json")
     assert set(rows["image_id"]) == set(made.pictures) and len(rows) == 16
@@ -254,6 +262,7 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
         assert (row["x1"], row["y1"], row["x2"], row["y2"]) == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
 
 
+@pytest.mark.long
 def test_what_is_loaded_and_measured_first(made, tmp_path):
     workspace = Workspace(tmp_path)
     ingest.load_demo(workspace)
@@ -313,6 +322,7 @@ def interval(rows: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
     return tuple(np.percentile(100 * totals[draws].sum(axis=1) / counts[draws].sum(axis=1), [2.5, 97.5]))
 
 
+@pytest.mark.long
 def test_measuring_finds_the_truth(made, measured):
     of_lic = {}
     for name, truth in made.truth.items():

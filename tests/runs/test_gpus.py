@@ -29,6 +29,7 @@ def test_the_gpus_that_the_driver_lists(monkeypatch, tmp_path):
     assert gpus.visible_gpus() == []
 
 
+@pytest.mark.long
 def test_each_worker_sees_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setenv(gpus.VISIBLE, "2,5")
     monkeypatch.delenv("CAPBIAS_SCHEDULER", raising=False)
@@ -40,6 +41,7 @@ def test_each_worker_sees_a_gpu_of_its_own(monkeypatch):
         client.close()
 
 
+@pytest.mark.long
 def test_one_worker_where_there_is_one_gpu_or_none(monkeypatch):
     monkeypatch.setenv(gpus.VISIBLE, "")
     client = engine_module._own_cluster()

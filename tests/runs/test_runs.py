@@ -90,6 +90,7 @@ def plainly(labels: dict[str, str], text: str = "someone somewhere") -> dict[str
 # known answers
 
 
+@pytest.mark.long
 def test_controlled_sets_give_their_known_lic(workspace):
     """DBAC, Table 3: the best attacker is right in a share q with confidence q, so LIC_M tends to q squared."""
     labels = labels_of(1500, 1500)
@@ -111,6 +112,7 @@ def test_captions_that_say_nothing_give_chance(workspace):
     assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
 
 
+@pytest.mark.long
 def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
     labels = labels_of(150, 170)
     same = hinting(labels, 0.8)
@@ -149,6 +151,7 @@ def test_runs_of_masks_tell_nothing_when_merged(workspace):
 # references for all, for a part, for none
 
 
+@pytest.mark.long
 def test_references_for_all_images_give_one_run_at_90_10(workspace):
     labels = labels_of(100, 130)
     request = fill(workspace, labels, {"m": hinting(labels, 0.9)}, hinting(labels, 0.6))
@@ -196,6 +199,7 @@ def test_references_of_other_images_are_refused(workspace):
 # more than two values, several captions, empty captions, no words
 
 
+@pytest.mark.long
 def test_three_values(workspace):
     labels = labels_of(90, 70, 120)
     words = {"A": "kitchen", "B": "garage", "C": "garden"}
@@ -236,6 +240,7 @@ def test_several_captions_an_image_have_an_attacker_each(workspace):
     assert both == pytest.approx((one + 25) / 2, abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
 def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
     """All images of A have a second caption and a share of those of B; the captions themselves say nothing."""
@@ -259,6 +264,7 @@ def test_captions_are_taken_whatever_the_order_of_rows(workspace):
     assert first == pytest.approx(second, abs=1e-6)
 
 
+@pytest.mark.long
 def test_captions_that_are_empty_after_masking(workspace):
     labels = labels_of(40, 40, values=("Female", "Male"))
     captions = {image: ["..." if place % 3 else "a dog"] for place, image in enumerate(labels)}
@@ -331,6 +337,7 @@ def test_an_attacker_can_learn_captions_by_heart(monkeypatch):
     assert ((fitted.logits(corpus, rows)[:, 0] > 0) == codes).all()
 
 
+@pytest.mark.long
 def test_scores_are_out_of_fold(workspace, monkeypatch):
     """A word that only one image has tells all to an attacker that has seen the image, and nothing to others."""
     memorise(monkeypatch)
@@ -417,6 +424,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
         assert own.interval() == pytest.approx(tuple(measured.loc[name, ["ci_low", "ci_high"]]))
 
 
+@pytest.mark.long
 def test_captioners_are_ranked_from_what_was_kept(workspace):
     labels = labels_of(300, 300)
     sets = {"loud": hinting(labels, 1.0), "quiet": hinting(labels, 0.6), "also": hinting(labels, 0.6)}
@@ -425,6 +433,7 @@ def test_captioners_are_ranked_from_what_was_kept(workspace):
     assert ranks == {"loud": (3, 3), "quiet": (1, 2), "also": (1, 2)}
 
 
+@pytest.mark.long
 def test_words_and_scores_of_each_caption_are_read_back(workspace):
     labels = labels_of(60, 60, values=("Female", "Male"))
     told = {
@@ -715,6 +724,7 @@ def gender(real) -> pd.DataFrame:
     return results_of(real, request)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_ratio_and_error_are_those_of_the_paper(gender, model):
     ratio, error = RATIO_AND_ERROR[model]
@@ -723,12 +733,14 @@ def test_ratio_and_error_are_those_of_the_paper(gender, model):
     assert (gender[gender["metric"] == "ratio"]["n"] == 10780).all()
 
 
+@pytest.mark.long
 def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
     found = {model: value_of(gender, model=model, metric="LIC_M", coverage="") for model in MODELS}
     assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
     assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
 
 
+@pytest.mark.long
 def test_sizes_are_those_of_the_paper(gender):
     rows = gender[gender["metric"] == "LIC_M"]
     assert rows[rows["coverage"] == ""]["method"].str.startswith("5966/662 balanced images").all()
@@ -736,6 +748,7 @@ def test_sizes_are_those_of_the_paper(gender):
     assert rows[rows["coverage"] == "with_references"]["method"].str.startswith("1260/316 balanced images").all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_every_captioner_amplifies(gender, model):
     """METRICS: LIC is above 0 for all seven; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds."""
@@ -743,6 +756,7 @@ def test_every_captioner_amplifies(gender, model):
     assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(37.5, abs=1.5)
 
 
+@pytest.mark.long
 def test_race_sizes_are_those_of_the_paper(real):
     request = Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1)
     (spec,) = plan(real, request)
@@ -752,6 +766,7 @@ def test_race_sizes_are_those_of_the_paper(real):
     assert 26 < lic_m.value < 42
 
 
+@pytest.mark.long
 def test_estimates_of_the_same_evidence_agree(real):
     spec = plan(real, Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1))[0]
     outcome = run_one(real, spec, silent)

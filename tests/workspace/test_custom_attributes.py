@@ -125,6 +125,7 @@ def files(folder):
     return ["score", "--captions", "model.json", "--attribute", "mood", "--metric"]
 
 
+@pytest.mark.long
 def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp_path, capsys):
     own_attributes.keep(workspace, OWN)
     ask = [*files(tmp_path), "error", "--attributes", "labels.csv"]
@@ -134,6 +135,7 @@ def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp
     assert ",mood,model,error," in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_score_of_files_derives_labels_by_the_rule_of_ones_own(workspace, tmp_path, capsys):
     own_attributes.keep(workspace, OWN)
     more = ["error", "--references", "human.json", "--workspace", str(workspace.folder)]

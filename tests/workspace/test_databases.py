@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 25
 MAKER = """
@@ -27,6 +29,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.long
 def test_processes_that_make_a_new_file_at_once_all_get_it(tmp_path):
     """Without waiting for the change of the journal, about one in seven of these hears that the file is locked."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

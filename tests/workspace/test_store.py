@@ -330,6 +330,7 @@ def meanwhile(other: threading.Thread) -> None:
         time.sleep(0.3)
 
 
+@pytest.mark.long
 def test_two_that_queue_at_the_same_moment_get_one_run(workspace, monkeypatch):
     second, answers = Workspace(workspace.folder), []
     other = threading.Thread(target=lambda: answers.append(second.enqueue(spec(), "c", "two")))
@@ -340,6 +341,7 @@ def test_two_that_queue_at_the_same_moment_get_one_run(workspace, monkeypatch):
     assert sorted(answers) == [False, True]
 
 
+@pytest.mark.long
 def test_content_that_is_kept_while_it_is_deleted_has_its_file(workspace, monkeypatch):
     item = workspace.keep("captions", "one", frame("x"), "c", "s")
     second = Workspace(workspace.folder)
@@ -366,6 +368,7 @@ def keep_many(folder: str, who: str, ready, start) -> None:
             workspace.finish(f"contested{number}", who, [result(number, who)], {"model": who.encode()}, [])
 
 
+@pytest.mark.long
 def test_two_processes_writing_at_once_lose_nothing(workspace):
     ready, start = PROCESSES.Semaphore(0), PROCESSES.Event()
     people = [PROCESSES.Process(target=keep_many, args=(str(workspace.folder), who, ready, start)) for who in "ab"]
@@ -401,6 +404,7 @@ def finish_slowly(folder: str, ready) -> None:
     workspace.finish("r1", "t", [result()], {"model": bytes(5_000_000)}, [])
 
 
+@pytest.mark.long
 def test_a_process_killed_while_it_finishes_leaves_nothing_half(workspace):
     workspace.enqueue(spec(), "c", "t")
     ready = PROCESSES.Semaphore(0)
