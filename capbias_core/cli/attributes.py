@@ -8,7 +8,7 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import Parameter
 
-from capbias_core.attributes import attribute_files, read_attribute
+from capbias_core.attributes import attribute_files, read_attribute, shipped_files
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
@@ -74,10 +74,11 @@ def _row(one) -> dict[str, str]:
 def _check(file: str, collection: str | None, folder: str | None) -> int:
     attribute = read_attribute(Path(file))
     show(to_text(pd.DataFrame(attribute_lines(attribute), columns=["", ""])).strip("\n"))
-    try:
-        check_text(Path(file).read_text(encoding="utf-8"))
-    except CapbiasError as error:
-        say(f"note: it can be used as a file, and cannot be kept in a workspace: {error}")
+    if Path(file).resolve() not in {one.path.resolve() for one in shipped_files()}:
+        try:
+            check_text(Path(file).read_text(encoding="utf-8"))
+        except CapbiasError as error:
+            say(f"note: it can be used as a file, and cannot be kept in a workspace: {error}")
     if collection:
         _try(attribute, collection, folder)
     return DONE

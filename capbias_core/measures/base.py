@@ -53,6 +53,8 @@ class Needs:
 
 
 NOTHING_MORE = Needs()
+# Which values of a metric are good: low ones, high ones, or those near its neutral value.
+BETTER = ("lower", "higher", "neutral")
 
 
 def no_neutral(k: int) -> float:
@@ -70,10 +72,10 @@ class Metric:
     """One number that a measure gives, and what is said of it.
 
     scale: shown value = scale * quantity. range: of the shown value. neutral: shown value that means no bias by this
-    metric, given K values; `no_neutral` if none does. better: 'lower', 'higher', or 'neutral' where the nearest to
-    neutral is best. guessed: whether the neutral value is what guessing gives, chance. digits: shown after the point,
-    None for the usual. side: whose captions alone it rests on, 'model' or 'human', '' for both. of: of a difference
-    between both sides, the metric that is subtracted. needs: what it reads besides its measure.
+    metric, given K values; `no_neutral` if none does. better: of BETTER. guessed: whether the neutral value is what
+    guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it rests on,
+    'model' or 'human', '' for both. of: of a difference between both sides, the metric that is subtracted. needs: what
+    it reads besides its measure.
     """
 
     name: str

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import capbias_core.measures as package
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.base import Group, Measure, Metric
+from capbias_core.measures.base import BETTER, Group, Measure, Metric
 
 
 def _found() -> dict[str, Measure]:
@@ -17,8 +17,28 @@ def _found() -> dict[str, Measure]:
         for own in pkgutil.iter_modules(package.__path__)
         if own.name != "registry"
     ]
+    for module in modules:
+        if hasattr(module, "MEASURE") and module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
+            raise ValueError(f"{module.__file__}: MEASURE is called {module.MEASURE.name!r}; call it as the file")
     measures = [module.MEASURE for module in modules if hasattr(module, "MEASURE")]
+    check(measures)
     return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
+
+
+def check(measures: list[Measure]) -> None:
+    """Raises ValueError for what two measures both claim, and for words that mean nothing."""
+    names: dict[str, str] = {}
+    flags: dict[str, tuple[str, str]] = {}
+    for own in measures:
+        for row in own.metrics:
+            if row.better not in BETTER:
+                raise ValueError(f"{own.name}: better={row.better!r} of {row.name}; expected one of {BETTER}")
+            if (other := names.setdefault(row.name, own.name)) != own.name:
+                raise ValueError(f"{own.name}: the metric {row.name!r} is one of {other} already")
+        for name, about in own.options.about().items():
+            # A measure that makes an item has a command of its own, with flags of its own.
+            if about.flag and not own.makes and (other := flags.setdefault(about.flag, (name, own.name)))[0] != name:
+                raise ValueError(f"{own.name}: the flag {about.flag} is that of {other[0]} in {other[1]} already")
 
 
 # Name -> measure, in the order in which they are shown.

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -60,6 +61,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
     except CapbiasError as error:
         workspace.end(run_id, "failed", str(error), token)
     except Exception as error:  # the run's end must be noted, whatever broke it
+        workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
 
 

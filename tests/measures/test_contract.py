@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 
 import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Measure
 from capbias_core.measures.cost import CaptionCounts, Size
-from capbias_core.measures.options import Option, bounds_text
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.measures.options import Option, Options, bounds_text
+from capbias_core.measures.registry import (
+    GROUPS,
+    MEASURES,
+    METRICS,
+    check,
+    expand_metrics,
+    measure_of,
+    needs_references,
+)
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, left_out, plan, useful
 from capbias_core.runs.run import estimates
@@ -52,6 +61,21 @@ def test_a_metric_says_what_it_is(row):
         neutral = row.neutral(values)
         assert math.isnan(neutral) or row.range[0] <= neutral <= row.range[1]
     assert not row.of or row.of in {own.name for own in measure_of(row.name).metrics}
+
+
+def test_a_taken_name_or_flag_is_said_when_a_command_starts():
+    own = next(own for own in TOGETHER if own.options.about())
+    row, (name, about) = own.metrics[0], next(pair for pair in own.options.about().items() if pair[1].flag)
+    other = replace(own, name="other", options=Options, metrics=(replace(row, name="new"),))
+    check([own, other])
+    taken = make_dataclass("Taken", [("mine", str, field(metadata={"option": about}))], bases=(Options,), frozen=True)
+    for broken, said in (
+        (replace(other, metrics=(row,)), f"the metric '{row.name}' is one of {own.name} already"),
+        (replace(other, metrics=(replace(row, name="new", better="neither"),)), "better='neither' of new"),
+        (replace(other, options=taken), f"the flag {about.flag} is that of {name} in {own.name} already"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            check([own, broken])
 
 
 def test_every_name_is_given_once():
