@@ -81,8 +81,9 @@ class NgramAttacker:
             token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True, dtype=np.float64
         )
         captions = list(captions)
-        matrix = vectorizer.fit_transform([*captions, NOTHING])[:-1]
-        return NgramCorpus(captions, matrix.tocsr(), vectorizer.vocabulary_)
+        distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}  # seeds repeat most of them
+        matrix = vectorizer.fit_transform([*distinct, NOTHING]).tocsr()
+        return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], vectorizer.vocabulary_)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
         from sklearn.linear_model import LogisticRegression

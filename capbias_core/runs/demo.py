@@ -1,4 +1,4 @@
-"""TODO doc."""
+"""What is measured of the demo before anything is asked."""
 
 from __future__ import annotations
 

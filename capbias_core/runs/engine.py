@@ -61,7 +61,8 @@ def execute(folder: str, run_id: str, token: str) -> None:
     except CapbiasError as error:
         workspace.end(run_id, "failed", str(error), token)
     except Exception as error:  # the run's end must be noted, whatever broke it
-        workspace.log(run_id, traceback.format_exc().rstrip())
+        with suppress(sqlite3.Error):  # the workspace may be what broke it
+            workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
 
 
