@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Attribute:
         def __post_init__(self, derived):
             object.__setattr__(self, "derived", tuple(derived))
 
-    @property
+    @cached_property
     def masked_words(self) -> frozenset[str]:
         """Every word that is masked, over all values, lower case."""
         return frozenset(word for words in self.words.values() for word in words)

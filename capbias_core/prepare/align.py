@@ -33,8 +33,9 @@ def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping
     >>> align_captions(["a <gender> on a seat"], frozenset("a on chair".split()), {"seat": "chair"})
     ['a <gender> on a chair']
     """
-    near = near or {}
-    return [" ".join(_aligned(word, known, near) for word in caption.split()) for caption in captions]
+    captions, near = list(captions), near or {}
+    table = {word: _aligned(word, known, near) for word in vocabulary(captions)}
+    return [" ".join([table[word] for word in caption.split()]) for caption in captions]
 
 
 def _aligned(word: str, known: frozenset[str], near: Mapping[str, str]) -> str:
