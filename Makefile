@@ -12,7 +12,8 @@ UV := $(BIN)/uv pip
 INSTALL = $$(test -x $(BIN)/uv && echo $(UV) install -q --python $(BIN)/python || echo $(BIN)/pip install -qq)
 COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-platform x86_64-unknown-linux-gnu \
   --custom-compile-command "make lock" $(UPGRADE)
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# In the order of their names: else the browser tests, few and long, are left for the end, on one core.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Where bytecode may not be written, every process compiles everything anew, and the tests take half as long again.
 export PYTHONDONTWRITEBYTECODE :=
 
