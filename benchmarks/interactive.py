@@ -123,18 +123,18 @@ def time_pages(running, home: Path, repeats: int) -> None:
         page = running.new_page(viewport={"width": 1280, "height": 1000})
         open_page(page, address)
         links = {
-            "Data": "text=What is kept",
+            "Data": "text=Your data",
             "Scores": ".js-plotly-plot .main-svg",
-            "Captions": "text=Words over the set",
+            "Captions": "text=Most revealing words",
             "Runs": "text=All runs",
-            "Answer": "text=Words that give it away",
+            "Answer": "text=Which words reveal",
         }
         page.wait_for_timeout(READING)
         for attempt in range(repeats + 1):
             taken = {name: switch(page, name, sign) for name, sign in links.items()}
             kind = "first visit" if attempt == 0 else f"visit {attempt + 1}"
             print(f"page switch, {kind}: " + ", ".join(f"{name} {value:.2f} s" for name, value in taken.items()))
-        switch(page, "Captions", "text=Words over the set")
+        switch(page, "Captions", "text=Most revealing words")
         settled(page)
         edits = [rescore(page, text) for text in ("a man with a tie", "a man with an umbrella", "a man with a horse")]
         print(f"what-if, key press to new score: {1000 * statistics.median(edits):.0f} ms (at most 100)")
