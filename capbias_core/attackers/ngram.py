@@ -81,9 +81,8 @@ class NgramAttacker:
             token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True, dtype=np.float64
         )
         captions = list(captions)
-        distinct = {
-            caption: place for place, caption in enumerate(dict.fromkeys(captions))
-        }  # seeds repeat most of them
+        # Seeds and folds repeat most captions.
+        distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
         matrix = vectorizer.fit_transform([*distinct, NOTHING]).tocsr()
         return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], vectorizer.vocabulary_)
 

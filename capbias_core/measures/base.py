@@ -159,7 +159,7 @@ class Measure:
     makes: the kind of item that a run makes in place of numbers. per_object: whether its runs leave `objects`, rows
     of each object (see gender_score_common.py). of_texts: of a measure that needs neither images nor human captions, a
     TextJob to its list of TextSums (in that module too). in_process: light enough for the web server's process
-    (whether an attacker is, its entry says). packages: modules of extras that it imports, whatever the attacker.
+    (whether an attacker is, its entry says). packages: modules of extras that its metrics need, whatever the attacker.
     place: where it stands among the measures, smaller first.
     """
 

@@ -143,5 +143,4 @@ MEASURE = Measure(
     freeze=freeze,
     makes="captions",
     in_process=False,
-    packages=("torch", "transformers", "PIL"),
 )

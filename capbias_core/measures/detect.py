@@ -94,5 +94,4 @@ MEASURE = Measure(
     freeze=freeze,
     makes=BOXES,
     in_process=False,
-    packages=("PIL",),
 )

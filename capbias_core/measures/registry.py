@@ -17,10 +17,11 @@ def _found() -> dict[str, Measure]:
         for own in pkgutil.iter_modules(package.__path__)
         if own.name != "registry"
     ]
+    modules = [module for module in modules if hasattr(module, "MEASURE")]
     for module in modules:
-        if hasattr(module, "MEASURE") and module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
+        if module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
             raise ValueError(f"{module.__file__}: MEASURE is called {module.MEASURE.name!r}; call it as the file")
-    measures = [module.MEASURE for module in modules if hasattr(module, "MEASURE")]
+    measures = [module.MEASURE for module in modules]
     check(measures)
     return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
 

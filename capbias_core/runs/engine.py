@@ -173,9 +173,11 @@ class Engine:
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
         """Queue the runs that are not finished or under way, and start them; returns their ids.
 
-        Raises MissingExtra if one is too heavy for this process and workers are not installed.
+        Raises MissingExtra if one of those is too heavy for this process and workers are not installed.
         """
-        if any(needs_workers(spec) for spec in specs):
+        known = self.workspace.runs_of([spec.run_id for spec in specs])
+        done = {run_id for run_id, run in known.items() if run.status == "finished"}
+        if any(needs_workers(spec) for spec in specs if spec.run_id not in done):
             need("A worker process", "distributed", "psutil")
         started = []
         for spec in specs:

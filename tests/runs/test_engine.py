@@ -363,6 +363,17 @@ def test_two_engines_compute_each_run_once(tmp_path):
     assert len(workspace.results()) == 16 and not workspace.results().duplicated(["run_id", "metric"]).any()
 
 
+def test_without_workers_nothing_heavy_is_queued_and_what_is_finished_still_answers(engine, request_, monkeypatch):
+    (done,) = submit(engine, request_)
+    engine.wait([done])
+    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
+    monkeypatch.setattr("capbias_core.errors.installed", lambda module: module != "distributed")
+    assert submit(engine, request_) == []
+    with pytest.raises(CapbiasError, match="A worker process needs distributed, which is not installed"):
+        submit(engine, replace(request_, seeds=request_.seeds + 1))
+    assert [run.run_id for run in engine.workspace.runs()] == [done]
+
+
 def submit_and_hang(folder: str, request: Request) -> None:
     engine_module.run_one = lambda workspace, spec, progress: time.sleep(60)
     submit(Engine(folder), request)
