@@ -142,7 +142,7 @@ def attribute_names(tables: Iterable[Item]) -> list[str]:
 
 
 def captions_and_labels(
-    engine: Engine, collection: str | None, labels: str = "an attribute table (image ids with labels)"
+    engine: Engine, collection: str | None, labels: str = "table of labels (image ids with a protected attribute)"
 ) -> tuple[list[str], list[Item]] | None:
     """Names of the caption sets and the tables of labels; where one is missing, None, and what to do next is shown."""
     if collection is None:
@@ -158,7 +158,7 @@ def captions_and_labels(
 
 def lacking(engine: Engine, collection: str, what: str) -> None:
     """What a collection has not, and what to do next."""
-    empty_state(engine, f"The collection “{collection}” has no {what} yet. Load one on the Data page.")
+    empty_state(engine, f"The collection “{collection}” has no {what} yet. Load a file on the Data page.")
 
 
 def empty_state(engine: Engine, text: str) -> None:
