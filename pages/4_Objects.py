@@ -32,7 +32,7 @@ from pages.ui.running import progress
 from pages.ui.table import draw_table
 
 NOBODY = "none"
-NAMED = "an attribute that captions name (such as gender)"
+NAMED = "attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
