@@ -1,0 +1,185 @@
+"""Human captions retold as a captioner writes: what people say of each image, said as plainly as the captioner does.
+
+A captioner that uses few words is easier to learn from than people, who use many: an attacker guesses more from its
+captions though they say nothing more of the attribute. The retelling has the captioner's plainness and no other source
+than the human captions, and nothing in it reads a label. docs/statistics.md says how it was checked.
+
+Ridge regression learns from other images which of the captioner's 1- and 2-grams go with the words that people use for
+an image. The retold caption is the captioner's caption of another image that is nearest to the n-grams expected here;
+words are then changed, one at a time, where both neighbours have stood beside the new word in its captions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+FOLDS = 5
+HUMAN_WORDS, COMPONENTS = 3000, 300  # the commonest human words, and the dimensions that they are reduced to
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+LEAST_COUNT = 3  # captions that hold an n-gram, for it to be expected
+WORDS_TRIED, WORDS_CHANGED = 8, 3
+CHUNK = 512
+EDGES = ("<s>", "</s>")
+
+
+def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
+    """The human captions of n images, retold in the captioner's words.
+
+    captions: n masked captions of the captioner. human: n texts, each all masked human captions of the image, joined by
+    spaces. Returns n captions; the same arguments give the same. None is made from the captioner's caption of its own
+    image.
+    """
+    texts, which = np.unique(np.asarray(captions, dtype=object).astype(str), return_inverse=True)
+    names, grams = _ngrams(texts)
+    counts = np.asarray(grams[which].sum(axis=0)).ravel()
+    kept = counts >= LEAST_COUNT
+    if len(captions) < FOLDS or not kept.any():
+        return list(captions)
+    names, grams, weights = names[kept], grams[:, kept].tocsr(), np.log(len(captions) / counts[kept])
+    said, read = grams[which] @ sp.diags(weights), _components(human)
+    near = _unit(grams @ sp.diags(weights))
+    fold = np.random.default_rng(0).permutation(len(captions)) % FOLDS
+    retold, penalty = np.empty(len(captions), dtype=object), None
+    for own in range(FOLDS):
+        train, test = np.flatnonzero(fold != own), np.flatnonzero(fold == own)
+        ridge = _Ridge(read[train], said[train])
+        penalty = penalty or ridge.best_penalty(read[test], said[test])
+        known = np.unique(which[train])
+        editor = _Editor(texts[known], names, weights)
+        for start in range(0, len(test), CHUNK):
+            rows = test[start : start + CHUNK]
+            expected = ridge.expected(read[rows], penalty)
+            nearest = known[(near[known] @ expected.T).argmax(axis=0)]
+            retold[rows] = [editor.edited(texts[place], row) for place, row in zip(nearest, expected, strict=True)]
+    return retold.tolist()
+
+
+def told(captions: Sequence[str], human: Sequence[str]) -> float:
+    """How much of what people say of an image its caption tells, beyond what it tells of any image.
+
+    Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
+    that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`.
+    """
+    vectorizer = _vectorizer(1)
+    theirs = vectorizer.fit_transform(human).tocsr()
+    rare = sp.diags(_rarity(theirs))
+    own, theirs = _unit(vectorizer.transform(captions).tocsr() @ rare), _unit(theirs @ rare)
+    return float(own.multiply(theirs).sum(axis=1).mean() - (own @ np.asarray(theirs.mean(axis=0)).ravel()).mean())
+
+
+def variety(captions: Sequence[str]) -> float:
+    """Entropy in bits of the captions' pairs of words that stand side by side; the more, the less plain."""
+    pairs = Counter(pair for caption in captions for pair in pairwise(caption.split()))
+    shares = np.array(list(pairs.values()), dtype=float)
+    shares /= max(1.0, shares.sum())
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _vectorizer(longest: int):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(
+        token_pattern=r"\S+", lowercase=False, ngram_range=(1, longest), binary=True, dtype=np.float64
+    )
+
+
+def _ngrams(texts: Sequence[str]) -> tuple[np.ndarray, sp.csr_matrix]:
+    """The 1- and 2-grams of texts by name, and which text holds which, (n, B)."""
+    vectorizer = _vectorizer(2)
+    grams = vectorizer.fit_transform([*texts, "<>"]).tocsr()[: len(texts)]  # "<>": no text may have any word
+    return vectorizer.get_feature_names_out(), grams
+
+
+def _rarity(grams: sp.csr_matrix) -> np.ndarray:
+    held = np.asarray((grams > 0).sum(axis=0)).ravel()
+    return np.log(grams.shape[0] / np.maximum(1, held))
+
+
+def _unit(rows: sp.csr_matrix) -> sp.csr_matrix:
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return sp.diags(1 / np.maximum(lengths, 1e-9)) @ rows
+
+
+def _components(human: Sequence[str]) -> np.ndarray:
+    """(n, d) what people say of each image: their commonest words, weighted by rarity, in few dimensions."""
+    from sklearn.utils.extmath import randomized_svd
+
+    grams = _vectorizer(1).fit_transform([*human, "<>"]).tocsr()[: len(human)]
+    held = np.asarray((grams > 0).sum(axis=0)).ravel()
+    common = np.sort(np.argsort(-held, kind="stable")[:HUMAN_WORDS])
+    grams = grams[:, common[held[common] > 1]]
+    rows = _unit(grams @ sp.diags(_rarity(grams)))
+    if min(rows.shape) <= COMPONENTS:
+        return rows.toarray()
+    left, sizes, _ = randomized_svd(rows, COMPONENTS, n_iter=4, random_state=0)
+    return left * sizes
+
+
+class _Ridge:
+    """Ridge regression of the captioner's weighted n-grams (n, B) on what people say (n, d)."""
+
+    def __init__(self, read: np.ndarray, said: sp.csr_matrix):
+        self.mean = np.asarray(said.mean(axis=0)).ravel()
+        self.sizes, self.turn = np.linalg.eigh(read.T @ read)
+        self.turned = self.turn.T @ ((said.T @ read).T - np.outer(read.sum(axis=0), self.mean))
+
+    def expected(self, read: np.ndarray, penalty: float) -> np.ndarray:
+        """(m, B) expected weighted n-grams."""
+        shrunk = self.turned / (np.maximum(self.sizes, 0) + penalty)[:, None]
+        return (read @ self.turn) @ shrunk + self.mean
+
+    def best_penalty(self, read: np.ndarray, said: sp.csr_matrix) -> float:
+        """The penalty whose expectations are nearest to what the captioner said, by mean cosine."""
+        said = _unit(said)
+
+        def nearness(penalty: float) -> float:
+            expected = self.expected(read, penalty)
+            lengths = np.maximum(np.linalg.norm(expected, axis=1), 1e-9)
+            return float((np.asarray(said.multiply(expected).sum(axis=1)).ravel() / lengths).mean())
+
+        return max(PENALTIES, key=nearness)
+
+
+class _Editor:
+    """Changes single words of a caption toward the expected n-grams. texts: what the captioner is known to write."""
+
+    def __init__(self, texts: Sequence[str], names: np.ndarray, weights: np.ndarray):
+        self.column = {name: place for place, name in enumerate(names)}
+        self.names, self.weights = names, weights
+        self.words = np.flatnonzero([" " not in name for name in names])
+        self.pairs = {pair for text in texts for pair in pairwise([EDGES[0], *text.split(), EDGES[1]])}
+
+    def edited(self, text: str, expected: np.ndarray) -> str:
+        words, gains = text.split(), expected[self.words] * self.weights[self.words]
+        most = min(WORDS_TRIED, len(gains))
+        tried = [self.names[self.words[place]] for place in np.argpartition(-gains, most - 1)[:most]]
+        score = self._score(words, expected)
+        for _ in range(WORDS_CHANGED):
+            others = [(self._score(other, expected), other) for other in self._others(words, tried)]
+            best = max(others, default=(score, words))
+            if best[0] <= score:
+                break
+            score, words = best
+        return " ".join(words)
+
+    def _others(self, words: list[str], tried: list[str]):
+        """The captions with one of these words in place of another, between words that it has stood between."""
+        framed = [EDGES[0], *words, EDGES[1]]
+        for word in tried:
+            if word in words:
+                continue
+            for place in range(len(words)):
+                if (framed[place], word) in self.pairs and (word, framed[place + 2]) in self.pairs:
+                    yield [*words[:place], word, *words[place + 1 :]]
+
+    def _score(self, words: list[str], expected: np.ndarray) -> float:
+        """Cosine of a caption with the expected n-grams, but for their length."""
+        grams = {*words, *map(" ".join, pairwise(words))}
+        columns = [self.column[gram] for gram in grams if gram in self.column]
+        weights = self.weights[columns]
+        return float(expected[columns] @ weights / max(1e-9, float(np.sqrt(weights @ weights))))
