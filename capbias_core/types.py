@@ -46,7 +46,8 @@ PUBLISHED_COLUMNS = (
 # human words were aligned, the object and the group of images that it is about, the photographs and the prompt that a
 # judge was given, and the device on which networks trained.
 ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
-RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, "run_id", "seeds", "n", "ci_low", "ci_high", "method")
+SUPPORT_COLUMNS = ("run_id", "seeds", "n", "ci_low", "ci_high", "interval", "method")
+RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, *SUPPORT_COLUMNS)
 
 
 def counted(number: int, noun: str) -> str:
@@ -189,8 +190,9 @@ class Result:
     """One number, with where it came from: a row of the one table that everything reads.
 
     Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
-    over attacker seeds (ddof 1); ci_low and ci_high are the 2.5 and 97.5 percentiles of a bootstrap over images.
-    The two are never mixed.
+    over attacker seeds (ddof 1). ci_low, ci_high: the 95% interval. interval: what that is over: 'refits' (other images
+    and attackers trained on them; see aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the
+    trained attackers), '' if there is none. Of an attacker's metric only 'refits' may carry a claim.
     """
 
     attribute: str
@@ -215,6 +217,7 @@ class Result:
     n: int = 0
     ci_low: float | None = None
     ci_high: float | None = None
+    interval: str = ""
     method: str = ""
     paper: str = "measured"
     table: str = ""

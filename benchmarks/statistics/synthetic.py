@@ -35,19 +35,29 @@ class Design:
 
 @dataclass(frozen=True)
 class Drawn:
-    """labels: (n,) 0 or 1. humans: five lists of n captions. model: n captions."""
+    """labels: (n,) 0 or 1. humans: five lists of n captions. models: of each captioner n captions."""
 
     labels: np.ndarray
     humans: list[list[str]]
-    model: list[str]
+    models: list[list[str]]
+
+    @property
+    def model(self) -> list[str]:
+        """The captions of the first captioner."""
+        return self.models[0]
 
 
-def draw(design: Design, images: int, seed: int) -> Drawn:
-    """One data set. Labels are drawn too, so their numbers differ from set to set."""
+def draw(design: Design, images: int, seed: int, captioners: int = 1, world: int | None = None) -> Drawn:
+    """One data set. Labels are drawn too, so their numbers differ from set to set.
+
+    captioners: how many, drawn alike on the same images. world: data sets of one world differ by sampling alone;
+    without it each set has topics of its own, and so another true value.
+    """
     rng = np.random.default_rng([seed, images])
     labels = (rng.random(images) < design.second).astype(int)
-    leaning = rng.normal(0, design.leaning, (design.slots, design.topics))
-    common = rng.dirichlet(np.full(design.topics, 2.0), design.slots)
+    own = rng if world is None else np.random.default_rng([world])
+    leaning = own.normal(0, design.leaning, (design.slots, design.topics))
+    common = own.dirichlet(np.full(design.topics, 2.0), design.slots)
     shares = np.stack([common * np.exp(leaning / 2), common * np.exp(-leaning / 2)])
     steeper = shares ** (1 + design.amplified)
     shares, steeper = (own / own.sum(axis=2, keepdims=True) for own in (shares, steeper))
@@ -65,7 +75,7 @@ def draw(design: Design, images: int, seed: int) -> Drawn:
             for row in range(images)
         ]
 
-    return Drawn(labels, [captions(False) for _ in range(HUMANS)], captions(True))
+    return Drawn(labels, [captions(False) for _ in range(HUMANS)], [captions(True) for _ in range(captioners)])
 
 
 def _topics(rng: np.random.Generator, labels: np.ndarray, shares: np.ndarray) -> np.ndarray:

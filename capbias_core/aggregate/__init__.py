@@ -1,12 +1,25 @@
-"""From rows of evidence to a number with its two kinds of uncertainty, and to ranks that tie."""
+"""From rows of evidence to a number with its uncertainty, and to pairs that can be told apart."""
 
-from capbias_core.aggregate.estimate import Estimate, comparison, difference, estimate, quotient, shared_intervals
+from capbias_core.aggregate.estimate import (
+    IMAGES,
+    REFITS,
+    Estimate,
+    comparison,
+    difference,
+    estimate,
+    quotient,
+    shared_intervals,
+)
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
+from capbias_core.aggregate.refits import Refits
 
 __all__ = [
+    "IMAGES",
+    "REFITS",
     "Estimate",
     "Pair",
     "Ranking",
+    "Refits",
     "comparison",
     "difference",
     "estimate",

@@ -1,17 +1,21 @@
-"""A metric's value with its spread over seeds and its interval over images."""
+"""A metric's value with its spread over seeds and its interval: with refits, or over images."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, Refits, refit_interval
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
+# What an interval says: other images and attackers trained on them, or other images given what was trained.
+REFITS, IMAGES = "refits", "images"
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,9 @@ class Estimate:
 
     sums: (n_images, 2), numerator and denominator of each image; (n_images, 4) for a difference, its second side
     last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
-    each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...).
+    each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
+    attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
+    trained on the same images is none.
     """
 
     images: tuple[str, ...]
@@ -28,6 +34,8 @@ class Estimate:
     seed_values: np.ndarray
     scale: float
     of: Callable[[np.ndarray], np.ndarray]
+    refits: Refits | None = None
+    level: bool = True
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -43,17 +51,48 @@ class Estimate:
         """Standard deviation over seeds (ddof 1); None for fewer than two."""
         return float(np.std(self.seed_values, ddof=1)) if len(self.seed_values) > 1 else None
 
-    def interval(self) -> tuple[float, float] | tuple[None, None]:
-        """95% percentile bootstrap over images, 1,000 draws; nothing if a draw is not defined.
+    @property
+    def interval_over(self) -> str:
+        """REFITS with attackers of two seeds or more, else IMAGES: of an attacker's metric, given that one attacker."""
+        return REFITS if self.refits is not None and len(self.refits.seeds) > 1 else IMAGES
 
-        It pools the held-out predictions of all seeds; every seed holds out equally many images, so the pooled
-        value is the mean over seeds.
+    @property
+    def interval_method(self) -> str:
+        """How the interval is made, for the method of a result."""
+        if self.interval_over == REFITS:
+            return "95% with refits (corrected resampled variance)"
+        given = ", given this one attacker" if self.refits is not None else ""
+        return f"95% image bootstrap, 1000 draws{given}"
+
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """95%: over REFITS the corrected resampled variance, over IMAGES a percentile bootstrap with 1,000 draws.
+
+        Nothing if a draw or a seed's value is not defined.
         """
+        if self.refits is not None and self.interval_over == REFITS:
+            times = OF_LEVEL if self.level else OF_DIFFERENCE
+            return refit_interval(self.seed_values, self.refits.test_over_train, times)
         return percentiles(self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED)))
+
+    def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
+        """What a row of the results table says of it. interval: where it is known already."""
+        low, high = interval or self.interval()
+        return {
+            "value": self.value,
+            "spread": self.spread,
+            "spread_kind": "std" if self.spread is not None else "",
+            "scale": self.scale,
+            "seeds": len(self.seed_values),
+            "ci_low": low,
+            "ci_high": high,
+            "interval": self.interval_over if low is not None else "",
+        }
 
 
 def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:
-    """The intervals of estimates that share their sums, from one bootstrap."""
+    """The intervals of estimates that share their sums and refits, from one bootstrap if they are over images."""
+    if all(own.interval_over == REFITS for own in estimates.values()):
+        return {name: own.interval() for name, own in estimates.items()}
     draws = resampled_sums(next(iter(estimates.values())).sums, BOOTSTRAP_SEED)
     return {name: percentiles(own.shown(draws)) for name, own in estimates.items()}
 
@@ -67,38 +106,73 @@ def quotient(sums: np.ndarray) -> np.ndarray:
     return values
 
 
-def _per_seed(ratio: Ratio, seed: np.ndarray, scale: float) -> np.ndarray:
-    _, codes = np.unique(seed, return_inverse=True)
-    return scale * np.bincount(codes, ratio.numerator) / np.bincount(codes, ratio.denominator)
+@dataclass(frozen=True)
+class _Rows:
+    """A Ratio with the image and the seed of each of its rows, as places, S of the seeds; 0 for metrics without."""
 
+    ratio: Ratio
+    image: np.ndarray
+    seed: np.ndarray
+    n_seeds: int
 
-def _sums(ratio: Ratio, image: np.ndarray, n_images: int) -> np.ndarray:
-    columns = [image_sums(part, image, n_images) for part in (ratio.numerator, ratio.denominator)]
-    return np.column_stack(columns)
+    def by_image(self, n_images: int) -> np.ndarray:
+        """(n_images, 2) numerators and denominators."""
+        return np.column_stack([image_sums(own, self.image, n_images) for own in self._parts])
 
+    def by_seed(self, kept: np.ndarray | None = None) -> np.ndarray:
+        """(S, 2) of the images that count, (S, n_images) booleans; None for all."""
+        if not self.n_seeds:
+            return np.zeros((0, 2))
+        count = 1.0 if kept is None else kept[self.seed, self.image]
+        return np.column_stack([np.bincount(self.seed, own * count, self.n_seeds) for own in self._parts])
 
-def _of_seen(evidence, sums: np.ndarray, seed_values: np.ndarray, scale: float) -> Estimate:
-    """Keep the images that take part: an attacker holds out only some."""
-    seen = np.unique(evidence.image)
-    return Estimate(tuple(evidence.images[place] for place in seen), sums[seen], seed_values, scale, quotient)
+    @property
+    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.ratio.numerator, self.ratio.denominator
 
 
 def estimate(ratio: Ratio, evidence, scale: float) -> Estimate:
     """The estimate of one metric from its ratio and the evidence that it was read from."""
-    sums = _sums(ratio, evidence.image, len(evidence.images))
-    seed = getattr(evidence, "seed", None)
-    seed_values = np.zeros(0) if seed is None else _per_seed(ratio, seed, scale)
-    return _of_seen(evidence, sums, seed_values, scale)
+    return _estimate([(ratio, evidence)], scale)
 
 
 def difference(ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float) -> Estimate:
     """Captioner minus references, paired on images and seeds (both were split alike)."""
     if model.images != human.images or set(model.seed) != set(human.seed):
         raise ValueError("the two sides of a difference must be measured on the same images and seeds")
-    seed_values = _per_seed(ratio_m, model.seed, scale) - _per_seed(ratio_d, human.seed, scale)
-    n_images = len(model.images)
-    sums = np.hstack([_sums(ratio_m, model.image, n_images), _sums(ratio_d, human.image, n_images)])
-    return _of_seen(model, sums, seed_values, scale)
+    return _estimate([(ratio_m, model), (ratio_d, human)], scale)
+
+
+def _estimate(sides: list[tuple[Ratio, Any]], scale: float) -> Estimate:
+    """Of the images of the first side that take part: an attacker holds out only some."""
+    first = sides[0][1]
+    seen, place = np.unique(first.image), np.full(len(first.images), -1)
+    place[seen] = np.arange(len(seen))
+    rows = [_rows(ratio, evidence, place) for ratio, evidence in sides]
+    sums = np.hstack([own.by_image(len(seen)) for own in rows])
+    values = scale * quotient(np.hstack([own.by_seed() for own in rows]))
+    images = tuple(first.images[own] for own in seen)
+    return Estimate(images, sums, values, scale, quotient, _refits(first, rows, len(seen)), len(sides) == 1)
+
+
+def _rows(ratio: Ratio, evidence, place: np.ndarray) -> _Rows:
+    """place: (n_images,) that of each image among those that take part, -1 for others."""
+    seeds, codes = np.unique(getattr(evidence, "seed", np.zeros(0, int)), return_inverse=True)
+    image = place[evidence.image]
+    kept = image >= 0
+    own = Ratio(ratio.numerator[kept], ratio.denominator[kept])
+    return _Rows(own, image[kept], codes[kept] if len(seeds) else codes, len(seeds))
+
+
+def _refits(evidence, rows: list[_Rows], n_images: int) -> Refits | None:
+    training = getattr(evidence, "training", 0)
+    if not training:
+        return None
+    seeds = np.unique(evidence.seed)
+    held_out = np.zeros((len(seeds), n_images), dtype=bool)
+    held_out[rows[0].seed, rows[0].image] = True
+    ratio = float(held_out.sum(axis=1).mean() / training)
+    return Refits(tuple(seeds.tolist()), held_out, ratio, lambda kept: np.hstack([own.by_seed(kept) for own in rows]))
 
 
 def comparison(

@@ -43,17 +43,8 @@ def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
     image, images = pd.factorize(frame["image_id"])
     evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
     found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE)
-    low, high = found.interval()
     return Result(
-        attribute=attribute.name,
-        model=name,
-        metric=PROXY,
-        value=found.value,
-        scale=SCALE,
-        n=len(frame),
-        ci_low=low,
-        ci_high=high,
-        method=METHOD,
+        attribute=attribute.name, model=name, metric=PROXY, n=len(frame), method=METHOD, **found.columns()
     ).row()
 
 

@@ -25,7 +25,7 @@ from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
 # Raised when a change of this module changes its numbers, so that kept ones are made anew.
-VERSION = 1
+VERSION = 2
 ATTACKED = ("LIC_M", "SC")
 SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 
@@ -108,20 +108,14 @@ def _scaled(row: Result, metric: str, factor: float, method: str) -> Result:
 
 
 def _labelled(name: str, metric: str, found: Estimate, n: int, method: str) -> Result:
-    low, high = found.interval()
     return Result(
         attribute=ATTRIBUTE,
         model=name,
         metric=metric,
-        value=found.value,
         direction="A->T",
-        spread=found.spread,
-        spread_kind="std" if found.spread is not None else "",
-        seeds=len(found.seed_values),
         n=n,
-        ci_low=low,
-        ci_high=high,
-        method=f"{method}; 95% image bootstrap, 1000 draws",
+        method=f"{method}; {found.interval_method}",
+        **found.columns(),
     )
 
 
@@ -148,12 +142,13 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
     """Accuracy of DPA, A->T: of three labels per caption (whether an object is there), those guessed from the value."""
     values, objects = (np.unique(own.labels[column], return_inverse=True)[1] for column in (ATTRIBUTE, "objects"))
     features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
-    images, parts = tuple(own.labels["image_id"]), []
+    images, parts, training = tuple(own.labels["image_id"]), [], 0
     for seed in range(seeds):
         split = image_split(values, 2, seed, images)
         shares = guess_labels(features[split.train], truth[split.train], features[split.test])
         right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
+        training = len(split.train)
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-    evidence = HeldOut(images, seed, image, values[image], right[:, None])
+    evidence = HeldOut(images, seed, image, values[image], right[:, None], training)
     return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)

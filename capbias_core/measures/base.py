@@ -254,24 +254,17 @@ class Job:
         n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
         such as `group`. A metric that rests on human captions carries their alignment.
         """
-        low, high = interval or found.interval()
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
-        common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
+        common: dict[str, Any] = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
         return Result(
             attribute=self.attribute.name,
             model=self.spec.model,
             metric=metric.name,
-            value=found.value,
             direction=direction,
-            spread=found.spread,
-            spread_kind="std" if found.spread is not None else "",
-            scale=found.scale,
-            seeds=len(found.seed_values),
             n=n,
-            ci_low=low,
-            ci_high=high,
             method=method,
+            **found.columns(interval),
             **(common | columns),
         )
 

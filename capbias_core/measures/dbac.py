@@ -5,14 +5,14 @@ The metrics are read from sums over held-out captions, image by image, so that o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, vstack
 
-from capbias_core.aggregate import Estimate, shared_intervals
+from capbias_core.aggregate import Estimate, Refits, shared_intervals
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, ReadsBatches, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
@@ -154,16 +154,42 @@ class Layout:
 class Evidence:
     """Held-out guesses of one direction and what all captions say, image by image.
 
-    layouts: of the model's columns and of the human ones. sums: (n_images, C_M + C_H), guesses summed over seeds.
-    seed_sums: (S, C_M + C_H) over images. tasks: L names. inverse: P(a) / P(t) (T->A) in the place of P(t) / P(a).
+    tasks: L names. layouts: of the model's columns and of the human ones. guesses: of each seed the columns of captions
+    held out, (n_images, C_M + C_H). said: those of all captions; what is of the other kind is 0 in both.
+    held_out: (S, n_images) booleans, the images that each seed tests. inverse: P(a) / P(t) (T->A) in the place of
+    P(t) / P(a).
     """
 
     images: tuple[str, ...]
     tasks: tuple[str, ...]
     layouts: tuple[Layout, Layout]
-    sums: csr_array
-    seed_sums: np.ndarray
+    guesses: tuple[csr_array, ...]
+    said: csr_array
+    held_out: np.ndarray
     inverse: bool
+
+    @cached_property
+    def sums(self) -> csr_array:
+        """(n_images, C_M + C_H), guesses summed over seeds."""
+        return csr_array(sum(self.guesses, self.said))
+
+    @cached_property
+    def seed_sums(self) -> np.ndarray:
+        """(S, C_M + C_H) over images."""
+        return self.sums_of_seeds(self.held_out)
+
+    def sums_of_seeds(self, kept: np.ndarray) -> np.ndarray:
+        """(S, C_M + C_H) over some of the images held out, (S, n_images) booleans; what is said counts of every image
+        but those that no seed keeps and some held out."""
+        there = kept.any(axis=0) | ~self.held_out.any(axis=0)
+        said = _total(self.said[there])
+        return np.stack([_total(own[images]) + said for own, images in zip(self.guesses, kept, strict=True)])
+
+    @property
+    def refits(self) -> Refits:
+        """The attackers."""
+        share = self.held_out.mean()
+        return Refits(tuple(range(len(self.guesses))), self.held_out, float(share / (1 - share)), self.sums_of_seeds)
 
 
 def run(job: Job) -> Outcome:
@@ -320,10 +346,10 @@ def _evidence(
     """
     splits = [image_split(sides[0].y, sides[0].k, seed, trainer.images) for seed in seeds]
     trainer.fits = len(splits) * sum(map(len, lists))
-    sums, layouts = [], []
+    guesses, said, layouts = [], [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
         patterns = _patterns(own)
-        whole = _by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns)
+        said.append(_by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns))
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(seeds, 0)
         for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
@@ -331,13 +357,22 @@ def _evidence(
             columns = _guessed(own[rows], side.y[test], side.k, patterns[:, rows], truth(test, logits))
             by_seed[split.seed] += _by_image(test, len(trainer.images)) @ columns
         layouts.append(Layout(side.k, own.shape[1], patterns.shape[0]))
-        sums.append((list(by_seed.values()), whole))
-    seed_sums = [
-        np.concatenate([_total(part) for own, whole in sums for part in (own[place], whole)])
-        for place in range(len(splits))
-    ]
-    pooled = hstack([part for own, whole in sums for part in (sum(own[1:], own[0]), whole)])
-    return Evidence(trainer.images, names, tuple(layouts), csr_array(pooled), np.stack(seed_sums), inverse)
+        guesses.append(list(by_seed.values()))
+    held_out = np.zeros((len(splits), len(trainer.images)), dtype=bool)
+    for place, split in enumerate(splits):
+        held_out[place, split.test] = True
+    by_seed = tuple(_side_by_side(own, map(_nothing_like, said)) for own in zip(*guesses, strict=True))
+    whole = _side_by_side(map(_nothing_like, (own[0] for own in guesses)), said)
+    return Evidence(trainer.images, names, tuple(layouts), by_seed, whole, held_out, inverse)
+
+
+def _side_by_side(guesses: Iterable[csr_array], said: Iterable[csr_array]) -> csr_array:
+    """(n_images, C_M + C_H) of the (n_images, ...) of the model and of the human side."""
+    return csr_array(hstack([part for pair in zip(guesses, said, strict=True) for part in pair]))
+
+
+def _nothing_like(columns: csr_array) -> csr_array:
+    return csr_array(columns.shape)
 
 
 def _total(columns: csr_array) -> np.ndarray:
@@ -401,19 +436,20 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
 
         for name, of in ((variant, both), (f"{variant}_M", model), (f"{variant}_H", human)):
             scale = METRICS[name].scale
-            found[name] = Estimate(evidence.images, evidence.sums, scale * of(evidence.seed_sums), scale, of)
+            values = scale * of(evidence.seed_sums)
+            found[name] = Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, name != variant)
     return found
 
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
     n, options = held_out_count(len(evidence.images)), job.options
     attacker, batches = _attacker(job, evidence.images)
+    found, device = estimates_of(evidence), device_of(attacker)
     method = (
         f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over seeds; "
-        f"95% image bootstrap, 1000 draws{trained_on(attacker, options.deterministic)}{batches}"
+        f"{found['DBAC'].interval_method}{trained_on(attacker, options.deterministic)}{batches}"
         f"{encoded_by(options.encoder)}"
     )
-    found, device = estimates_of(evidence), device_of(attacker)
     intervals = shared_intervals(found)
     return [
         job.result(METRICS[name], own, n, method, direction, intervals[name], device=device)
@@ -434,14 +470,16 @@ def evidence_bytes(evidence: Evidence) -> bytes:
     """Evidence as bytes; `evidence_from` reads them back."""
     layouts = [list(vars(layout).values()) for layout in evidence.layouts]
     about = [evidence.images, evidence.tasks, layouts, evidence.inverse]
-    return to_npz(about, sums=evidence.sums, seed_sums=evidence.seed_sums)
+    return to_npz(about, guesses=csr_array(vstack(evidence.guesses)), said=evidence.said, held_out=evidence.held_out)
 
 
 def evidence_from(data: bytes) -> Evidence:
     """The evidence in bytes of `evidence_bytes`."""
     (images, tasks, layouts, inverse), arrays = from_npz(data)
     model, human = (Layout(*own) for own in layouts)
-    return Evidence(tuple(images), tuple(tasks), (model, human), arrays["sums"], arrays["seed_sums"], inverse)
+    stacked, n_images = arrays["guesses"], len(images)
+    guesses = tuple(stacked[start : start + n_images] for start in range(0, stacked.shape[0], n_images))
+    return Evidence(tuple(images), tuple(tasks), (model, human), guesses, arrays["said"], arrays["held_out"], inverse)
 
 
 MEASURE = Measure(
@@ -456,6 +494,7 @@ MEASURE = Measure(
     ),
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
+    version=2,
     cost=held_out_cost(1.0, 4.0),
     run=run,
     estimates=estimates,

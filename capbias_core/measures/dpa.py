@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Estimate, shared_intervals
+from capbias_core.aggregate import Estimate, Refits, shared_intervals
 from capbias_core.attackers.labels import guess_labels
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
@@ -95,12 +95,12 @@ def run(job: Job) -> Outcome:
     )
     losses = pd.concat([own.assign(direction=name) for name, own in found.items()], ignore_index=True)
     losses["image_id"] = pd.Categorical.from_codes(losses.pop("image"), images)
-    method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds; 95% image bootstrap, 1000 draws"
     results = []
     for direction in losses["direction"].unique():
         own = losses[losses["direction"] == direction]
         found = _estimates(own)
-        intervals = shared_intervals(found)
+        intervals, said = shared_intervals(found), found["DPA"].interval_method
+        method = f"logistic regression on labels; Q = 1 / cross-entropy; std over seeds; {said}"
         n = int(own.groupby("seed").size().mean())
         results += [
             job.result(METRICS[name], one, n, method, direction, intervals[name]) for name, one in found.items()
@@ -119,7 +119,8 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[pd.DataFrame, str]:
-    """One row per held-out image and seed: image, seed, model and human (its mean loss on each side); and a note."""
+    """One row per held-out image and seed: image, seed, model and human (its mean loss on each side), training (how
+    many images were trained on); and a note."""
     side, rows, note = sides[0], [], ""
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
@@ -133,7 +134,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
             name: cross_entropy(guess_labels(features[train], truth[train], features[test]), truth[test]).mean(axis=1)
             for name, truth in (("model", model), ("human", human))
         }
-        rows.append(pd.DataFrame({"image": test, "seed": seed, **found}))
+        rows.append(pd.DataFrame({"image": test, "seed": seed, "training": len(train), **found}))
         note = f"{len(train):,} training and {len(test):,} test images, not balanced."
     return pd.concat(rows, ignore_index=True), note
 
@@ -179,14 +180,31 @@ def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]
 
 def _estimates(losses: pd.DataFrame) -> dict[str, Estimate]:
     """DPA and the qualities of both sides, from the losses of one direction."""
-    seeds = losses.groupby("seed")[["model", "human"]].agg(["sum", "size"]).to_numpy()
     image_id = losses["image_id"].cat.remove_unused_categories()
-    images = losses.groupby(image_id, observed=True)[["model", "human"]].agg(["sum", "size"])
-    sums, statistics = images.to_numpy(dtype=float), {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
-    return {
-        name: Estimate(tuple(images.index), sums, METRICS[name].scale * of(seeds), METRICS[name].scale, of)
-        for name, of in statistics.items()
-    }
+    names, image = tuple(image_id.cat.categories), image_id.cat.codes.to_numpy()
+    seeds, seed = np.unique(losses["seed"], return_inverse=True)
+    ones = np.ones(len(losses))
+    rows = np.column_stack([losses["model"], ones, losses["human"], ones])
+    held_out = np.zeros((len(seeds), len(names)), dtype=bool)
+    held_out[seed, image] = True
+
+    def by_seed(kept: np.ndarray) -> np.ndarray:
+        return _grouped(rows[kept[seed, image]], seed[kept[seed, image]], len(seeds))
+
+    ratio = float(len(losses) / losses.groupby("seed")["training"].first().sum())
+    refits = Refits(tuple(seeds.tolist()), held_out, ratio, by_seed)
+    sums, values = _grouped(rows, image, len(names)), by_seed(held_out)
+    statistics = {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
+    found = {}
+    for name, of in statistics.items():
+        scale, level = METRICS[name].scale, bool(METRICS[name].side)
+        found[name] = Estimate(names, sums, scale * of(values), scale, of, refits, level)
+    return found
+
+
+def _grouped(rows: np.ndarray, group: np.ndarray, size: int) -> np.ndarray:
+    """(n, M) rows to the (size, M) sums of each group."""
+    return np.column_stack([np.bincount(group, column, size) for column in rows.T])
 
 
 def _model(sums: np.ndarray) -> np.ndarray:
@@ -209,6 +227,7 @@ MEASURE = Measure(
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Seeded,
     needs=Needs(references="required", objects="optional"),
+    version=2,
     cost=per_seed(6.0),
     run=run,
     estimates=estimates,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import IMAGES, Estimate
 from capbias_core.aggregate.columns import Columns, column_intervals
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
@@ -367,6 +367,7 @@ def _row(key: tuple[str, str], own: Columns, place: int, n: int, label: Label, n
         method=label.method,
         ci_low=float(low) if defined else None,
         ci_high=float(high) if defined else None,
+        interval=IMAGES if defined else "",
     )
 
 

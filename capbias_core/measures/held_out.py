@@ -55,6 +55,7 @@ def held_out_bytes(evidence: HeldOut) -> bytes:
     frame = pd.DataFrame({"seed": evidence.seed, "image": evidence.image, "label": evidence.label})
     for value in range(evidence.probabilities.shape[1]):
         frame[f"p{value}"] = evidence.probabilities[:, value]
+    frame["training"] = evidence.training
     frame["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
     return frame_bytes(frame)
 
@@ -64,4 +65,5 @@ def held_out_from(data: bytes) -> HeldOut:
     frame = bytes_frame(data)
     scores = frame[[column for column in frame if column.startswith("p")]].to_numpy()
     seed, image, label = (frame[name].to_numpy() for name in ("seed", "image", "label"))
-    return HeldOut(tuple(frame["image_id"].cat.categories), seed, image, label, scores)
+    training = int(frame["training"].iloc[0])
+    return HeldOut(tuple(frame["image_id"].cat.categories), seed, image, label, scores, training)

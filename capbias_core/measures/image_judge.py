@@ -282,7 +282,7 @@ def outcome(
     estimates = estimates_of(metrics.values(), model, reference)
     test, trained = len(splits[0].test), bool(len(splits[0].train))
     sizes = f"{len(splits[0].train)}/{test} balanced images" if trained else f"{test} balanced images"
-    method = f"{sizes}; {method}; std over seeds; 95% image bootstrap, 1000 draws"
+    method = f"{sizes}; {method}; std over seeds; {next(iter(estimates.values())).interval_method}"
     columns = {"photographs": photographs_shown(job), **columns}
     rows = [job.result(metrics[name], own, test, method, **columns) for name, own in estimates.items()]
     notes = (*found.notes, *_notes(job, splits[0], len(found.images)))

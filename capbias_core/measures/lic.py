@@ -138,14 +138,14 @@ def run(job: Job) -> Outcome:
 
 def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
-    method = f"{train}/{test} balanced images; std over seeds; 95% image bootstrap, 1000 draws"
+    found = estimates_of(METRICS.values(), model, reference)
+    method = f"{train}/{test} balanced images; std over seeds; {found['LIC_M'].interval_method}"
     if reference is not None:
         method += f"; {alignment_method(job.options.alignment)}"
     if job.options.merge_masks:
         method += "; runs of masks merged"
     attacker = attacker_of(job)
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    found = estimates_of(METRICS.values(), model, reference)
     rows = [job.result(METRICS[name], own, test, method, device=device_of(attacker)) for name, own in found.items()]
     return Outcome(rows, held_out_arrays(model, reference), _notes(job, train, test, len(model.images)))
 
@@ -182,7 +182,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=1,
+    version=2,
     cost=held_out_cost(0.5),
     run=run,
     estimates=partial(stored_estimates, METRICS.values()),

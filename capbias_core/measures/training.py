@@ -186,7 +186,7 @@ class AttackerTrainer:
             for _, split, test, logits in self.logits(lists, splits, what, align_to)
         ]
         seed, image, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return HeldOut(self.images, seed, image, self.y[image], scores)
+        return HeldOut(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker a caption index and split: (index, split, images held out, their logits (n, C)).

@@ -151,6 +151,7 @@ MEASURE = Measure(
     needs=Needs(references="optional", photographs=True),
     cost=per_seed(30_000.0),
     run=run,
+    version=2,
     estimates=partial(stored_estimates, METRICS.values()),
     freeze=freeze,
     in_process=False,

@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 class HeldOut:
     """Predictions of attackers on images that they did not train on: one row a (seed, caption).
 
-    seed, image, label: (n,) integers; image is a position in `images`. probabilities: (n, K), rows sum to 1.
+    seed, image, label: (n,) integers; image is a position in `images`. probabilities: (n, K), rows sum to 1. training:
+    how many images each attacker was trained on, 0 if none was trained.
     """
 
     images: tuple[str, ...]
@@ -20,6 +21,7 @@ class HeldOut:
     image: np.ndarray
     label: np.ndarray
     probabilities: np.ndarray
+    training: int = 0
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,4 @@ def _row(key: tuple[str, str], found: Estimate, rows: list[dict]) -> Result:
     alike = [row for row in rows if row["direction"] == direction] or rows
     side = METRICS[name].side
     sibling = next((row for row in alike if METRICS[row["metric"]].side == side), alike[0])
-    low, high = found.interval()
-    return replace(
-        Result(**sibling),
-        metric=name,
-        direction=direction,
-        value=found.value,
-        spread=found.spread,
-        spread_kind="std" if found.spread is not None else "",
-        scale=found.scale,
-        ci_low=low,
-        ci_high=high,
-    )
+    return replace(Result(**sibling), metric=name, direction=direction, **found.columns())

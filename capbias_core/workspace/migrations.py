@@ -7,8 +7,9 @@ import sqlite3
 
 from capbias_core.types import ORIGIN_COLUMNS
 
-# The form of the catalogue, kept in SQLite's user_version. 0: until November 2026, one protocol number for all runs.
-FORM = 1
+# The form of the catalogue, kept in SQLite's user_version. 0: until November 2026, one protocol number for all runs. 1:
+# results do not say what their intervals are over, which was images.
+FORM = 2
 # What measures were called in form 0.
 MEASURES = {
     "attack": "lic",
@@ -30,9 +31,10 @@ def migrate(db: sqlite3.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     there = {row[1] for row in db.execute("PRAGMA table_info(results)")}
-    for column in ORIGIN_COLUMNS:
+    for column in (*ORIGIN_COLUMNS, "interval"):
         if column not in there:
             db.execute(f'ALTER TABLE results ADD COLUMN "{column}" TEXT')
+    db.execute("UPDATE results SET interval = iif(ci_low IS NULL, '', 'images') WHERE interval IS NULL")
     if "metrics" not in {row[1] for row in db.execute("PRAGMA table_info(runs)")}:
         db.execute("ALTER TABLE runs ADD COLUMN metrics TEXT NOT NULL DEFAULT '[]'")
     for run_id, text in db.execute("SELECT run_id, spec FROM runs").fetchall():

@@ -278,7 +278,7 @@ ROW = "measured,,gender,a,LIC,x,,,1.5,,,100"
 def test_a_published_table_and_our_own_are_read_alike(tmp_path):
     short, own = tmp_path / "short.csv", tmp_path / "own.csv"
     short.write_text(f"{HEADER}\n{ROW}\n")
-    own.write_text(f"{','.join(RESULT_COLUMNS)}\n{ROW}{',' * len(ORIGIN_COLUMNS)},r1,10,662,1.0,2.0,how\n")
+    own.write_text(f"{','.join(RESULT_COLUMNS)}\n{ROW}{',' * len(ORIGIN_COLUMNS)},r1,10,662,1.0,2.0,refits,how\n")
     a, b = read_results(short), read_results(own)
     assert tuple(a.columns) == tuple(b.columns) == RESULT_COLUMNS
     assert (a["value"][0], a["scale"][0], a["seeds"][0], a["method"][0]) == (1.5, 100.0, 0, "")
