@@ -1,7 +1,7 @@
 """Invented captions whose answer is known: demo data that the project makes itself, from a seed.
 
 Every image shows one person and one of eight activities. Four activities lean toward images labelled Female and
-four toward Male; `DESIGN` says how strongly, for the references and for three captioners. A caption is a sentence
+four toward Male; `DESIGN` says how strongly, for the references and for four captioners. A caption is a sentence
 about subject, activity and place. Nothing but the activity depends on the label: the subject is masked (or is
 "person", equally often for both labels), and the other words are drawn without looking at the label, the place
 from the places of the activity.
@@ -14,7 +14,11 @@ of the captions with t. It scores q_t where it is right and 0 elsewhere, hence
     LIC_M = 100 * sum_t P(t) * q_t^2,   with P(t) = (P(t | Female) + P(t | Male)) / 2.
 
 LIC_D is the same sum for the references, and LIC = LIC_M - LIC_D. The images meet the design exactly, by quotas
-within each label, so downsampling to equal numbers of labels keeps it.
+within each label, so downsampling to equal numbers of labels keeps it. `generate(seed, quotas=False)` draws labels,
+activities and subjects instead, so that data sets differ as samples do: the design is then what they meet on average.
+
+The captioner `plain` tells exactly what the references tell, always in the same words. An attacker learns that sooner:
+the LIC that is measured is above 0, though the one that is true is 0.
 
 Three more sets are what the amplifier writes of masked photographs: with the object masked it is less sure of the
 activity, with the person masked of the label, with both of either; so its captions tell less and less. Their names say
@@ -166,7 +170,8 @@ class Design:
 
     neutral and wrong: of 40 captions of a label, how many say "person" and how many name the other gender.
     mistakes: share of images whose activity is mistaken for that of another image with the same label, which leaves
-    the association as it is. rich: uses the rare words and every wording, not only the commonest one.
+    the association as it is. rich: uses the rare words and every wording, not only the commonest one. plain: says who
+    does what and where, in one form of sentence, and nothing else.
     """
 
     leaning: tuple[tuple[int, int], ...]
@@ -174,6 +179,7 @@ class Design:
     wrong: int
     mistakes: float = 0.0
     rich: bool = False
+    plain: bool = False
 
 
 REFERENCE_DESIGN = Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong=0, rich=True)
@@ -184,6 +190,7 @@ DESIGN = {
     "amplifier_masked_object": Design(((16, 4), (15, 5), (15, 5), (14, 6)), neutral=2, wrong=2, mistakes=0.3),
     "amplifier_masked_person": Design(((14, 6), (13, 7), (13, 7), (12, 8)), neutral=20, wrong=6, mistakes=0.1),
     "amplifier_masked_both": Design(((12, 8), (11, 9), (11, 9), (11, 9)), neutral=20, wrong=8, mistakes=0.3),
+    "plain": Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong=0, plain=True),
 }
 
 SENTENCES = ("a {who}{activity} {place}", "a {who}{verb} {activity} {place}", "there is a {who}{activity} {place}")
@@ -203,12 +210,15 @@ class Demo:
     pictures: dict[str, str]
 
 
-def generate(seed: int = 0) -> Demo:
-    """The demo data of a seed; another seed gives other sentences with the same truth."""
+def generate(seed: int = 0, quotas: bool = True) -> Demo:
+    """The demo data of a seed; another seed gives other sentences with the same truth.
+
+    quotas: whether each label meets its design exactly; otherwise everything is drawn.
+    """
     streams = iter(np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2 + len(DESIGN)))
-    images = _images(next(streams))
-    references = _references(images, next(streams))
-    captioners = {name: _captions(images, design, next(streams)) for name, design in DESIGN.items()}
+    images = _images(next(streams), quotas)
+    references = _references(images, next(streams), quotas)
+    captioners = {name: _captions(images, design, next(streams), quotas) for name, design in DESIGN.items()}
     return Demo(
         attributes=images[["image_id", "gender"]],
         references=references,
@@ -229,8 +239,8 @@ def shares(design: Design, label: str) -> dict[str, int]:
     return counts
 
 
-def quotas(design: Design, label: str) -> dict[str, int]:
-    """How many captions of images with this label show each activity."""
+def met(design: Design, label: str) -> dict[str, int]:
+    """How many captions of images with this label show each activity, by quotas."""
     return {name: count * IMAGES[label] // UNIT for name, count in shares(design, label).items()}
 
 
@@ -261,15 +271,19 @@ def _counts(design: Design) -> dict[str, float]:
     return {"ratio": male / female, "error": 100 * design.wrong / 40}
 
 
-def _images(rng: np.random.Generator) -> pd.DataFrame:
+def _images(rng: np.random.Generator, quotas: bool) -> pd.DataFrame:
     """Every image with its label, activity and place (0 or 1), in random order, numbered from 1001."""
-    rows = [
-        (label, name)
-        for label in IMAGES
-        for name, count in quotas(REFERENCE_DESIGN, label).items()
-        for _ in range(count)
-    ]
     names = list(ACTIVITIES)
+    numbers = IMAGES
+    if not quotas:
+        female = int(rng.binomial(sum(IMAGES.values()), IMAGES["Female"] / sum(IMAGES.values())))
+        numbers = {"Female": female, "Male": sum(IMAGES.values()) - female}
+    rows = []
+    for label, number in numbers.items():
+        counts = met(REFERENCE_DESIGN, label)
+        if not quotas:
+            counts = dict(zip(names, rng.multinomial(number, _chances(REFERENCE_DESIGN, label)), strict=True))
+        rows += [(label, name) for name, count in counts.items() for _ in range(count)]
     rows += [(label, names[rng.integers(len(names))]) for label, count in DROPPED.items() for _ in range(count)]
     frame = pd.DataFrame([rows[place] for place in rng.permutation(len(rows))], columns=["gender", "activity"])
     frame["place"] = rng.integers(2, size=len(frame))
@@ -277,10 +291,15 @@ def _images(rng: np.random.Generator) -> pd.DataFrame:
     return frame
 
 
-def _references(images: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def _chances(design: Design, label: str) -> np.ndarray:
+    """(8,) the chance that an image with this label shows each activity."""
+    return np.array(list(shares(design, label).values())) / UNIT
+
+
+def _references(images: pd.DataFrame, rng: np.random.Generator, quotas: bool) -> pd.DataFrame:
     """Five different sentences an image, image by image."""
     said = {image: set() for image in images["image_id"]}
-    parts = [_captions(images, REFERENCE_DESIGN, rng, index, said) for index in range(REFERENCES)]
+    parts = [_captions(images, REFERENCE_DESIGN, rng, quotas, index, said) for index in range(REFERENCES)]
     return pd.concat(parts).sort_values(["image_id", "caption_index"], ignore_index=True)
 
 
@@ -288,29 +307,33 @@ def _captions(
     images: pd.DataFrame,
     design: Design,
     rng: np.random.Generator,
+    quotas: bool,
     index: int = 0,
     said: dict[str, set[str]] | None = None,
 ) -> pd.DataFrame:
     """One sentence an image, other than those already said of it."""
-    seen = _seen(images, design, rng)
-    subjects = _subjects(images["gender"].to_numpy(), design, rng)
+    seen = _seen(images, design, rng, quotas)
+    subjects = _subjects(images["gender"].to_numpy(), design, rng, quotas)
     captions = []
     for image, subject, (name, place) in zip(images["image_id"], subjects, seen, strict=True):
         earlier = said[image] if said else set()
-        while (caption := _sentence(rng, subject, ACTIVITIES[name], place, design.rich)) in earlier:
+        while (caption := _sentence(rng, subject, ACTIVITIES[name], place, design)) in earlier:
             pass
         earlier.add(caption)
         captions.append(caption)
     return pd.DataFrame({"image_id": images["image_id"], "caption_index": index, "caption": captions})
 
 
-def _seen(images: pd.DataFrame, design: Design, rng: np.random.Generator) -> list[tuple[str, int]]:
-    """The activity and place that a captioner sees in each image; each label meets the design's quotas."""
+def _seen(images: pd.DataFrame, design: Design, rng: np.random.Generator, quotas: bool) -> list[tuple[str, int]]:
+    """The activity and place that a captioner sees in each image; with quotas each label meets the design."""
     shown = images["activity"].to_numpy(dtype=object)
     seen = shown.copy()
     for label in IMAGES:
         rows = rng.permutation(np.flatnonzero(images["gender"] == label))
-        seen[rows] = _moved(shown[rows], quotas(design, label), rng)
+        if quotas:
+            seen[rows] = _moved(shown[rows], met(design, label), rng)
+        else:
+            seen[rows] = _moved_by_chance(shown[rows], design, label, rng)
         confused = rng.permutation(rows)[: round(design.mistakes * len(rows))]
         seen[confused] = seen[np.roll(confused, 1)]
     places = np.where(seen == shown, images["place"], rng.integers(2, size=len(images)))
@@ -329,25 +352,39 @@ def _moved(names: np.ndarray, target: dict[str, int], rng: np.random.Generator) 
     return moved
 
 
-def _subjects(labels: np.ndarray, design: Design, rng: np.random.Generator) -> np.ndarray:
+def _moved_by_chance(names: np.ndarray, design: Design, label: str, rng: np.random.Generator) -> np.ndarray:
+    """`names` with each changed by chance, so that activities have the design's shares on average."""
+    activities, shown = np.array(list(ACTIVITIES), dtype=object), _chances(REFERENCE_DESIGN, label)
+    more = _chances(design, label) - shown
+    leaves = dict(zip(activities, np.maximum(-more, 0) / shown, strict=True))
+    moved = rng.random(len(names)) < [leaves[name] for name in names]
+    gains = np.maximum(more, 0)
+    return np.where(moved, rng.choice(activities, len(names), p=gains / gains.sum()) if moved.any() else names, names)
+
+
+def _subjects(labels: np.ndarray, design: Design, rng: np.random.Generator, quotas: bool) -> np.ndarray:
     """For each image whom the caption names: a label, "person", or "both"."""
     named = np.where(labels == "Both", "both", "person").astype(object)
     for label, other in OTHER.items():
         rows = rng.permutation(np.flatnonzero(labels == label))
         neutral, wrong = (count * len(rows) // 40 for count in (design.neutral, design.wrong))
+        if not quotas:
+            neutral, wrong, _ = rng.multinomial(
+                len(rows), np.array([design.neutral, design.wrong, 40 - design.neutral - design.wrong]) / 40
+            )
         named[rows] = label
         named[rows[:neutral]] = "person"
         named[rows[neutral : neutral + wrong]] = other
     return named
 
 
-def _sentence(rng: np.random.Generator, subject: str, activity: Activity, place: int, rich: bool) -> str:
-    pronoun = PRONOUNS[subject]
+def _sentence(rng: np.random.Generator, subject: str, activity: Activity, place: int, design: Design) -> str:
+    pronoun, rich = PRONOUNS[subject], design.rich
     wordings, places = activity.wordings, activity.places[place]
     nouns, chances = zip(*SUBJECTS[subject], strict=True)
-    look = _pick(rng, LOOKS + RARE_LOOKS * rich)
-    outfit = _pick(rng, OUTFITS + RARE_OUTFITS * rich)
-    sentence = _pick(rng, SENTENCES).format(
+    look = "" if design.plain else _pick(rng, LOOKS + RARE_LOOKS * rich)
+    outfit = "" if design.plain else _pick(rng, OUTFITS + RARE_OUTFITS * rich)
+    sentence = _pick(rng, SENTENCES[:1] if design.plain else SENTENCES).format(
         who=f"{look}{nouns[rng.choice(len(nouns), p=chances)]} {outfit}",
         verb="are" if subject == "both" else "is",
         activity=_pick(rng, wordings if rich else wordings[:1]),
@@ -382,7 +419,7 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 
 - `attributes.csv`: a label for each image ({labels}; {dropped} rows hold another label or none, to be dropped).
 - `references.json`: five "human" captions an image, in the format of COCO captions.
-- `results/`: captions of three invented captioners, and what one of them writes of masked photographs, in the format
+- `results/`: captions of four invented captioners, and what one of them writes of masked photographs, in the format
   of COCO results.
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
@@ -401,6 +438,7 @@ STORY = {
     "amplifier_masked_object": "stronger, but weaker than unmasked",
     "amplifier_masked_person": "weaker",
     "amplifier_masked_both": "hardly any",
+    "plain": "as in the references, always in the same words",
 }
 HOW = (
     "Nothing in a masked caption depends on the label but the activity, and each label meets the shares below exactly. "

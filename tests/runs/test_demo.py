@@ -37,6 +37,7 @@ DESIGN = {
     "amplifier_masked_object": (16, 15, 15, 14, 4, 5, 5, 6),
     "amplifier_masked_person": (14, 13, 13, 12, 6, 7, 7, 8),
     "amplifier_masked_both": (12, 11, 11, 11, 8, 9, 9, 9),
+    "plain": (15, 14, 13, 12, 5, 6, 7, 8),
 }
 FUNCTION_WORDS = tokenize(
     "a an the of on in at to by with for some next near beside across along under over off before behind into front up"
@@ -88,7 +89,7 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
     demo.write(tmp_path)
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     assert written == {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
-    assert len(written) == 19
+    assert len(written) == 20
     for name in written:
         if name.suffix == ".png":
             assert np.array_equal(np.asarray(Image.open(tmp_path / name)), np.asarray(Image.open(COMMITTED / name))), (
@@ -99,10 +100,10 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 
 
 def test_files_are_small_and_read_without_a_fault():
-    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_000_000
+    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_200_000
     assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
     tables = [read_captions(path) for path in COMMITTED.glob("results/*.json")]
-    assert [table.rows for table in tables] == [1230] * 6
+    assert [table.rows for table in tables] == [1230] * 7
     references = read_captions(COMMITTED / "references.json", kind="reference")
     assert references.rows == 6150
     for table in [*tables, references, read_attributes(COMMITTED / "attributes.csv")]:
@@ -128,6 +129,26 @@ def test_five_different_references_an_image(made):
 def test_quotas_are_the_design(sets):
     for name, captions in sets.items():
         assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
+
+
+@pytest.mark.long
+def test_without_quotas_the_design_is_met_on_average():
+    counts, females = Counter(), []
+    for seed in range(20):
+        drawn = demo.generate(seed, quotas=False)
+        label = dict(zip(drawn.attributes["image_id"], drawn.attributes["gender"], strict=True))
+        frame = drawn.captioners["amplifier"]
+        said = [
+            activity(own)
+            for image, own in zip(frame["image_id"], frame["caption"], strict=True)
+            if label[image] == "Female"
+        ]
+        counts.update(said)
+        females.append((drawn.attributes["gender"] == "Female").sum())
+    shares = np.array([counts[noun] for noun in NOUNS]) / counts.total()
+    assert shares == pytest.approx(np.array(DESIGN["amplifier"]) / 80, abs=0.015)  # about 4 standard errors
+    assert np.mean(females) == pytest.approx(560, abs=16)
+    assert 8 < np.std(females, ddof=1) < 30  # binomial: 17
 
 
 @pytest.mark.long
@@ -266,8 +287,8 @@ def test_the_outlines_that_are_bundled_are_those_of_the_drawings(made):
 def test_what_is_loaded_and_measured_first(made, tmp_path):
     workspace = Workspace(tmp_path)
     ingest.load_demo(workspace)
-    assert set(demo_request().captions) == {"amplifier", "faithful", "mitigator"}
-    assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator"}
+    assert set(demo_request().captions) == {"amplifier", "faithful", "mitigator", "plain"}
+    assert set(originals(workspace.items("captions", "demo"))) == {"amplifier", "faithful", "mitigator", "plain"}
     own = condition_sets(workspace, "demo")["amplifier"]
     assert {key: item.name for key, item in own.items()} == {
         "original": "amplifier",
@@ -332,9 +353,11 @@ def test_measuring_finds_the_truth(made, measured):
             "LIC_D": interval(rows, human),
             "LIC": interval(rows, model - human),
         }
+        of_lic[name] = intervals["LIC"]
+        if name == "plain":  # above what is true, for its plainness alone
+            assert 0 < intervals.pop("LIC")[0] < 2
         for metric, (low, high) in intervals.items():
             assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)
-        of_lic[name] = intervals["LIC"]
     assert of_lic["mitigator"][1] < of_lic["faithful"][0]
     assert of_lic["faithful"][1] < of_lic["amplifier"][0]
     assert of_lic["mitigator"][1] < 0 < of_lic["amplifier"][0]
