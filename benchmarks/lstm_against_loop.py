@@ -4,7 +4,8 @@ The plain loop is what one writes from the paper: one `nn.LSTM` with two layers,
 and to_npz, one seed after the other. Both train on the same splits, on the same device, in this one process: half of
 the loop's epochs before ours and half after, so that whatever else the machine does slows both. The loop runs on the
 first captioner; ours trains every captioner and seed together. LIC_M means something after the paper's 20 epochs only.
-On CUDA ours multiplies in TF32 (--precision fp32: it does not), the loop as PyTorch does by itself, in FP32.
+Ours multiplies in TF32 on CUDA and in BF16 on processors that have it (--precision fp32: it does not), the loop as
+PyTorch does by itself, in FP32.
 
 It needs PyTorch, numpy, pandas and scikit-learn. FOLDER holds annotations/attributes.csv and results/CAPTIONER.json.
 
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.base import probabilities  # noqa: E402
-from capbias_core.attackers.device import DEVICES, FP32, TF32, choose_device  # noqa: E402
+from capbias_core.attackers.device import BF16, DEVICES, FP32, choose_device, precision_on  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
 from capbias_core.types import (
@@ -180,7 +181,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--threads", type=int, help="threads of PyTorch (default: its own choice)")
     parser.add_argument(
-        "--precision", choices=(TF32, FP32), default=TF32, help="of ours on CUDA (default: %(default)s)"
+        "--precision", choices=(BF16, FP32), default=BF16, help="fp32: ours does not round (default: it does)"
     )
     options = parser.parse_args()
     options.loop_seeds = options.seeds if options.loop_seeds is None else min(options.seeds, options.loop_seeds)
@@ -196,7 +197,7 @@ def main() -> None:
     captioners = [read(name, options) for name in options.captioners]
     fits = len(captioners) * options.seeds
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
-    precision = options.precision if device.type == "cuda" else FP32
+    precision = precision_on(options.precision, device.type)
     print(f"{fits} fits of {options.epochs} epochs, {where}, torch {torch.__version__}, ours in {precision}")
 
     first, half = captioners[0], options.epochs // 2

@@ -6,6 +6,9 @@ threads end; its deterministic ones are slower, and an operation that has none s
 
 Networks from scratch train on CUDA with matrix products in TF32: operands rounded to 10 bits after the point, sums of
 full precision. benchmarks/rounded_products.py shows, with the same rounding on a CPU, what that changes in LIC_M.
+`lstm_bi` trains with products in BF16, 7 bits after the point, on processors that are made for it (AMX, AVX512-BF16);
+benchmarks/lstm_against_loop.py --precision shows what that changes. Deterministic runs round too: the same machine
+gives the same numbers, and a machine without such products gives others, as another processor does anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-TF32, FP32 = "tf32", "fp32"
+# How matrix products may round: as TF32 on CUDA alone; there, and as BF16 on a CPU that has such products; not at all.
+TF32, BF16, FP32 = "tf32", "bf16", "fp32"
 # What cuBLAS needs for it, read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
@@ -63,18 +67,34 @@ def deterministic(asked: bool) -> Iterator[None]:
 
 @contextmanager
 def products(precision: str, device: torch.device) -> Iterator[None]:
-    """Matrix products on CUDA in TF32 or FP32 for a block; afterwards, and elsewhere, all is as before."""
+    """Matrix products on CUDA in TF32, unless in FP32, for a block; afterwards, and elsewhere, all is as before."""
     if device.type != "cuda":
         yield
         return
     import torch
 
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision({TF32: "high", FP32: "highest"}[precision])
+    torch.set_float32_matmul_precision("highest" if precision == FP32 else "high")
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def precision_on(precision: str, device: str) -> str:
+    """How matrix products of an attacker that may round so do round on a device, cpu or cuda."""
+    if precision == FP32:
+        return FP32
+    if device == "cuda":
+        return TF32
+    return BF16 if precision == BF16 and has_bf16() else FP32
+
+
+def has_bf16() -> bool:
+    """Whether the processor multiplies in BF16 by itself, and so gains by it."""
+    import torch
+
+    return torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_bf16_supported()
 
 
 def device_of(attacker: object) -> str:
@@ -88,5 +108,6 @@ def trained_on(attacker: object, deterministic: bool = False) -> str:
     device = device_of(attacker)
     if not device:
         return ""
-    rounded = ", TF32" if device == "cuda" and getattr(attacker, "precision", FP32) == TF32 else ""
+    precision = precision_on(getattr(attacker, "precision", FP32), device)
+    rounded = "" if precision == FP32 else f", {precision.upper()}"
     return f"; trained on {device}{rounded}{', deterministic algorithms' if deterministic else ''}"

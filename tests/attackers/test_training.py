@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.base import fit_many, task_probabilities
+from capbias_core.attackers.device import FP32
 from capbias_core.attackers.networks import training
 from capbias_core.attackers.networks.batches import PAD, encode, in_step, training_batches, training_vocabulary
 from capbias_core.attackers.networks.recurrent import LstmStates, RecurrentAttacker, turned
@@ -42,6 +43,7 @@ pytestmark = pytest.mark.torch
 
 SCRATCH = ("lstm_bi", "lstm", "rnn", "rnn_bi", "transformer_1h", "transformer_5h")
 SMALL = {"hidden": 12, "embedding": 20, "epochs": 3, "learning_rate": 0.005, "batch": 16, "dropout": 0.0}
+SMALL |= {"precision": FP32}
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,8 @@ caption never reaches its states, and no step needs a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from capbias_core.attackers.device import BF16
+from capbias_core.attackers.networks.rounded import SHORT, RoundedStates, Scratch
 from capbias_core.attackers.networks.stacked import Head, Network, linear
 from capbias_core.attackers.networks.training import DBAC, NetworkAttacker
 
@@ -116,6 +119,7 @@ class Layer(nn.Module):
         super().__init__()
         self.gates, plain = UNITS[unit]
         self.unit, self.hidden, self.ways = unit, hidden, ways
+        self.scratch: Scratch | None = None  # while products are rounded to bfloat16
         layer = plain(size, hidden, bidirectional=ways == 2)
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
             own = [getattr(layer, f"{name}_l0{end}").detach() for end in ("", "_reverse")[:ways]]
@@ -123,6 +127,9 @@ class Layer(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """(S, B, T, I) to the states at each word (S, B, T, D * H) and those at the captions' ends (S, B, D * H)."""
+        if self.scratch is not None:
+            known = None if lengths is None or bool((lengths == states.shape[2]).all()) else lengths
+            return self._stacked(states.to(SHORT).transpose(1, 2), known)
         if len(states) == 1 and lengths is None and states.device.type == "cpu":
             return self._fused(states[0])
         return self._stacked(states.transpose(1, 2), lengths)
@@ -143,11 +150,14 @@ class Layer(nn.Module):
         """As `forward`, from (S, T, B, I)."""
         seeds, steps, batch, size = states.shape
         ways = states[:, None] if self.ways == 1 else torch.stack([states, turned(states, lengths)], dim=1)
+        ways = ways.reshape(seeds * self.ways, steps, batch, size)
         bias = (self.bias_ih + self.bias_hh).flatten(0, 1)
-        gates = linear(ways.reshape(seeds * self.ways, -1, size), self.weight_ih.flatten(0, 1), bias)
-        gates = gates.view(seeds * self.ways, steps, batch, -1)
-        weight = self.weight_hh.flatten(0, 1)
-        found = LstmStates.apply(gates, weight) if self.unit == "lstm" else rnn_states(gates, weight)
+        weights = self.weight_ih.flatten(0, 1), self.weight_hh.flatten(0, 1)
+        if self.scratch is not None:
+            found = RoundedStates.apply(ways, *weights, bias, self.scratch)
+        else:
+            gates = linear(ways.flatten(1, 2), weights[0], bias).view(*ways.shape[:3], -1)
+            found = LstmStates.apply(gates, weights[1]) if self.unit == "lstm" else rnn_states(gates, weights[1])
         found = found.view(seeds, self.ways, steps, batch, self.hidden)
         # Each direction ends where its own reading does: after `length` steps.
         if lengths is None:
@@ -157,7 +167,7 @@ class Layer(nn.Module):
             last = found.gather(2, place)[:, :, 0]
         forward, *backward = found.unbind(1)
         whole = torch.cat([forward, *(turned(each, lengths) for each in backward)], dim=-1)
-        return whole.transpose(1, 2), torch.cat(list(last.unbind(1)), dim=-1)
+        return whole.transpose(1, 2), torch.cat(list(last.unbind(1)), dim=-1).float()
 
 
 class RecurrentNetwork(Network):
@@ -177,6 +187,16 @@ class RecurrentNetwork(Network):
         for layer in self.layers:
             states, last = layer(dropout(states), lengths)
         return self.head(dropout(last))
+
+    @contextmanager
+    def rounded(self) -> Iterator[None]:
+        for layer in self.layers:
+            layer.scratch = Scratch()
+        try:
+            yield
+        finally:
+            for layer in self.layers:
+                layer.scratch = None
 
     def floats_a_token(self) -> int:
         """Of each layer: its input for each way, the gates' sums and values, cells, states; and all gradients."""
@@ -198,7 +218,7 @@ class RecurrentAttacker(NetworkAttacker):
 
 def lstm_bi() -> RecurrentAttacker:
     """The LIC paper's LSTM that reads both ways."""
-    return RecurrentAttacker()
+    return RecurrentAttacker(precision=BF16)
 
 
 def lstm() -> RecurrentAttacker:

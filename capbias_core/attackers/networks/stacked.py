@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -138,6 +139,10 @@ class Network(nn.Module):
     def read(self, states: Tensor, lengths: Tensor | None, dropout: Callable[[Tensor], Tensor]) -> Tensor:
         """(S, B, T, E) embeddings to (S, B, C) logits; arguments as of `forward`."""
         raise NotImplementedError
+
+    def rounded(self) -> AbstractContextManager[None]:
+        """Matrix products in BF16 for a block of training on a CPU, where a kind of network has them."""
+        return nullcontext()
 
     def floats_a_token(self) -> int:
         """Rough count of values that a step keeps for each token of a batch, gradients included."""

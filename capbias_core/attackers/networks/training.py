@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from sys import intern
@@ -29,7 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.device import TF32, choose_device, products
+from capbias_core.attackers.device import BF16, TF32, choose_device, precision_on, products
 from capbias_core.attackers.networks.batches import (
     PAD,
     Encoded,
@@ -461,13 +462,20 @@ class NetworkAttacker:
 def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.device, tick: Progress) -> None:
     """On a CPU: a seed a thread, each with one thread of PyTorch; one seed alone has all of them."""
     threads = torch.get_num_threads()
-    if min(threads, len(fits)) == 1:
-        for done, fit in enumerate(fits):
-            Program(attacker, [fit], device, padded=False).train(part_of(tick, done, 1, len(fits)))
-        return
+    rounded = precision_on(attacker.precision, device.type) == BF16
 
     def training(fit: Fit) -> Callable[[Progress], None]:
-        return lambda note: Program(attacker, [fit], device, padded=False).train(note)
+        def train(note: Progress) -> None:
+            # Rounded products of few captions cost as much as those of a batch, so mixed batches are padded.
+            with fit.network.rounded() if rounded else nullcontext():
+                Program(attacker, [fit], device, padded=rounded).train(note)
+
+        return train
+
+    if min(threads, len(fits)) == 1:
+        for done, fit in enumerate(fits):
+            training(fit)(part_of(tick, done, 1, len(fits)))
+        return
 
     each_in_a_thread([training(fit) for fit in fits], tick)
 
