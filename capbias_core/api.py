@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Ranking
-from capbias_core.aggregate.ranking import ALPHA
 from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
-from capbias_core.present.sentence import answer, interval, named_notes, rank_text, ties
+from capbias_core.present.sentence import answer, interval, named_notes, told_apart
 from capbias_core.present.table import scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
@@ -59,13 +58,15 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
 @dataclass(frozen=True)
 class Value:
-    """One number of a report. interval: 95%, over images; None if it has none. spread: standard deviation over seeds,
-    None without seeds. n: captions or images that it rests on. row: everything that is known about it, by column."""
+    """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
+    attacker's metric, given the trained attackers). spread: standard deviation over seeds, None without seeds. n:
+    captions or images that it rests on. row: everything that is known about it, by column."""
 
     metric: str
     model: str
     value: float
     interval: tuple[float, float] | None
+    over: str
     n: int
     seeds: int
     spread: float | None
@@ -83,7 +84,7 @@ def _value(row: dict[str, Any]) -> Value:
     low, high, spread = (None if pd.isna(row[name]) else float(row[name]) for name in ("ci_low", "ci_high", "spread"))
     bounds = None if low is None or high is None else (low, high)
     named = {name: row[name] for name in ("metric", "model", "value", "n", "seeds", "method")}
-    return Value(**named, interval=bounds, spread=spread, row=row)
+    return Value(**named, interval=bounds, over=row["interval"], spread=spread, row=row)
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class Report:
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: attackers that cannot be had, and why. failed: what went wrong with single runs. notes:
-    what the numbers rest on. sentence: the answer in words. ranking: the captioners by `ranked_by`, a metric and its
-    direction; None for a single captioner.
+    what the numbers rest on. sentence: the answer in words. ranking: the captioners in pairs by `ranked_by`, a metric
+    and its direction; None for a single captioner.
 
     `report["LIC"]` is one number. With several captioners name one too: `report["LIC", "sat"]` or
     `report["sat"]["LIC"]`. Further parts of the key choose among encoders, directions, groups and objects, such as
@@ -123,9 +124,17 @@ class Report:
         return list(dict.fromkeys(self.table["model"]))
 
     @property
-    def ranks(self) -> dict[str, tuple[int, int]]:
-        """Best and worst rank of each captioner that the data allow, lowest value first."""
-        return self.ranking.ranks if self.ranking else {}
+    def letters(self) -> dict[str, str]:
+        """Letters of each captioner by `ranked_by`: captioners that share one are not told apart."""
+        return self.ranking.letters if self.ranking else {}
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """A row per pair of captioners: first, second, difference (first minus second by `ranked_by`) with its 95%
+        interval (low, high), p (Holm-corrected over all pairs), and differ."""
+        found = self.ranking.pairs if self.ranking else ()
+        rows = [(*astuple(pair), pair.apart) for pair in found]
+        return pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "differ"])
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
@@ -147,9 +156,9 @@ class Report:
         raise unknown_name("metric" if part in METRICS else "key", part, known)
 
     def __str__(self) -> str:
-        table = to_text(scores_table(self.table, self.ranks or None)).rstrip("\n")
+        table = to_text(scores_table(self.table, self.letters or None)).rstrip("\n")
         lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
-        return "\n".join(filter(None, [self.sentence, table, ties(self.ranks), *lacking]))
+        return "\n".join(filter(None, [self.sentence, table, told_apart(self.ranking), *lacking]))
 
 
 def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
@@ -184,9 +193,8 @@ def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
 class Comparison:
     """Captioners compared in pairs on the images that they share.
 
-    metric: what they are compared by. table: captioner, value, 95% interval (low, high), and rank, `1–2` for a tie.
-    pairs: first minus second with its 95% interval, p (Holm-corrected over all pairs) and whether they differ. report:
-    all scores.
+    metric: what they are compared by. table: captioner, value, 95% interval (low, high), and letters: captioners that
+    share one are not told apart. pairs: as of `Report`. method: how pairs were tested. report: all scores.
     """
 
     metric: str
@@ -195,13 +203,13 @@ class Comparison:
     report: Report
 
     @property
-    def ranks(self) -> dict[str, tuple[int, int]]:
-        """Best and worst rank of each captioner that the data allow, lowest value first."""
-        return self.report.ranks
+    def method(self) -> str:
+        """How pairs were tested."""
+        return self.report.ranking.method if self.report.ranking else ""
 
     def __str__(self) -> str:
         tables = "\n".join(to_text(_rounded(frame)) for frame in (self.table, self.pairs))
-        return f"{self.metric}. {ties(self.ranks)}\n{tables}".rstrip("\n")
+        return f"{self.metric}. {told_apart(self.report.ranking)}\n{tables}".rstrip("\n")
 
 
 def _rounded(frame: pd.DataFrame) -> pd.DataFrame:
@@ -299,7 +307,7 @@ def compare(
     direction: str = "",
     **further: Any,
 ) -> Comparison:
-    """Compare captioners in pairs on the images that they share, with ties.
+    """Compare captioners in pairs on the images that they share.
 
     metric, direction: by which; LIC with references, else LIC_M. further: as `score` takes it.
     """
@@ -314,10 +322,10 @@ def compare(
             "two captioners or more that have a value",
             "Give several, by name.",
         )
-    return _comparison(report, report.ranking)
+    return _comparison(report)
 
 
-def _comparison(report: Report, found: Ranking) -> Comparison:
+def _comparison(report: Report) -> Comparison:
     metric, direction = report.ranked_by
     rows = _ranked_rows(report.table, metric, direction)
     own = pd.DataFrame(
@@ -326,14 +334,11 @@ def _comparison(report: Report, found: Ranking) -> Comparison:
             "value": rows["value"],
             "low": rows["ci_low"],
             "high": rows["ci_high"],
-            "rank": [rank_text(*report.ranks[model]) for model in rows["model"]],
+            "letters": [report.letters[model] for model in rows["model"]],
         }
     )
-    columns = {"first": "first", "second": "second", "difference": "difference", "ci_low": "low", "ci_high": "high"}
-    pairs = pd.DataFrame([vars(pair) for pair in found.pairs]).rename(columns=columns)
-    pairs["differ"] = pairs["p"] < ALPHA
     name = f"{metric} {direction}".strip()
-    return Comparison(name, own.sort_values("value", kind="stable", ignore_index=True), pairs, report)
+    return Comparison(name, own.sort_values("value", kind="stable", ignore_index=True), report.pairs, report)
 
 
 def _several(given: str | os.PathLike | Iterable) -> tuple:
@@ -519,7 +524,7 @@ def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
         return report
     direction = rows["direction"].iloc[0]
     found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), metric, direction)
-    return replace(report, ranking=found, ranked_by=(metric, direction)) if len(found.ranks) > 1 else report
+    return replace(report, ranking=found, ranked_by=(metric, direction)) if len(found.letters) > 1 else report
 
 
 def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept) -> str:

@@ -1,4 +1,4 @@
-"""Compare captioners and draw the figure of a paper: LIC of each with its interval, and who ties with whom.
+"""Compare captioners and draw the figure of a paper: LIC of each with its interval, and who can be told apart.
 
     python examples/compare_captioners.py --captions nic.json sat.json fc.json updn.json oscar.json \\
         --labels attributes.csv --attribute gender --references captions.json --output figure.html
@@ -21,7 +21,7 @@ from capbias_core.resources import DEMO_FOLDER
 
 
 def figure(found: Comparison) -> go.Figure:
-    """Values with their 95% intervals, lowest first; behind each its rank, a range for a tie."""
+    """Values with their 95% intervals, lowest first; captioners that share a letter are not told apart."""
     rows = found.table
     chart = go.Figure(
         go.Scatter(
@@ -40,12 +40,10 @@ def figure(found: Comparison) -> go.Figure:
     )
     chart.add_vline(0, line_dash="dot", annotation_text="no amplification")
     for row in rows.itertuples():
-        chart.add_annotation(
-            x=row.high, y=row.captioner, text=f"rank {row.rank}", showarrow=False, xanchor="left", xshift=8
-        )
+        chart.add_annotation(x=row.high, y=row.captioner, text=row.letters, showarrow=False, xanchor="left", xshift=8)
     chart.update_layout(
         template="plotly_white",
-        xaxis_title=f"{found.metric} (95% interval over images)",
+        xaxis_title=f"{found.metric} (95% interval)",
         width=640,
         height=120 + 40 * len(rows),
         margin={"l": 20, "r": 90, "t": 20, "b": 40},

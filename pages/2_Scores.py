@@ -16,10 +16,10 @@ from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
-from capbias_core.present.figures import best_first, interval_chart
+from capbias_core.present.figures import interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, measure, named_notes, ties, variants_warning
-from capbias_core.present.table import scores_table, to_csv, to_latex
+from capbias_core.present.sentence import answer, intervals_over, measure, named_notes, told_apart, variants_warning
+from capbias_core.present.table import decimals, pair_table, scores_table, to_csv, to_latex
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.workspace.conditions import originals
@@ -184,18 +184,18 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         return
     found = comparisons(engine.workspace, collection)
     alike = [item for item in found if asked & set(item.run_ids)]
-    ranks, said = {}, None
+    letters, said, metric = {}, None, ""
     if alike:
         best = alike[0]
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         own = rows[rows["run_id"].isin(ids)]
-        ranks = cached.ranking(engine.folder, ids, best.metric).ranks
+        metric, letters = best.metric, cached.ranking(engine.folder, ids, best.metric).letters
         _headline(engine, collection, own, best)
         said = sensitivity_alike(engine.workspace, found, best)
         if said and (warning := encoders_warning(said, best.metric)):
             note(warning)
     groups = of_groups(rows)
-    _table(rows, rows[~groups & ~of_gaps(rows)], ranks, collection, said)
+    _table(rows, rows[~groups & ~of_gaps(rows)], letters, metric, collection, said)
     gaps = "performance_gap" in request.metrics
     if gaps:
         _gaps(rows)
@@ -227,18 +227,22 @@ def _gaps(rows: pd.DataFrame) -> None:
     )
 
 
-def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str, said: Sensitivity | None) -> None:
-    """Captioners by metric. rows: everything, to take away. said: what other encoders say, where any was run."""
-    table = scores_table(shown, ranks)
+def _table(
+    rows: pd.DataFrame, shown: pd.DataFrame, letters: dict, metric: str, collection: str, said: Sensitivity | None
+) -> None:
+    """Captioners by metric. rows: everything, to take away. letters: by this metric. said: what other encoders say,
+    where any was run."""
+    table = scores_table(shown, letters)
     if said:
-        after = 1 + list(table.columns).index("rank" if ranks else "captioner")
+        after = 1 + list(table.columns).index("letters" if letters else "captioner")
         table.insert(after, "encoders", [encoder_note(said, model) for model in table["captioner"]])
     event = draw_table(
         table, on_select="rerun", selection_mode="single-row", key="scores_table", alt="Scores of each captioner"
     )
+    share = f" Captioners that share a letter are not told apart by {metric}." if len(letters) > 1 else ""
     note(
-        "Value ± standard deviation over attacker seeds [95% interval over images]. Rank 1 is the lowest; a span is a "
-        "tie. Select a row to read that captioner's captions."
+        f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
+        "read that captioner's captions."
     )
     if any("(with references)" in column for column in table):
         note("With references: on the images that have human captions, which are a part of all labelled images.")
@@ -246,8 +250,12 @@ def _table(rows: pd.DataFrame, shown: pd.DataFrame, ranks: dict, collection: str
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
         st.switch_page("pages/3_Captions.py", query_params={"set": model})
     left, right, _ = st.columns([1, 1, 4])
-    left.download_button("CSV", to_csv(rows), f"{collection}.csv", "text/csv", width="stretch", key="csv")
-    right.download_button("LaTeX", to_latex(rows, ranks), f"{collection}.tex", "text/x-tex", width="stretch", key="tex")
+    left.download_button(
+        "CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", width="stretch", key="csv"
+    )
+    right.download_button(
+        "LaTeX", to_latex(rows, letters), f"{collection}.tex", "text/x-tex", width="stretch", key="tex"
+    )
 
 
 def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
@@ -271,11 +279,15 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["variant"] == said)
     shown = rows[alike & rows["value"].notna()]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
-    ranks = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction).ranks
-    best, first = best_first(metric, ranks)
-    figure = interval_chart(shown, metric, attribute_from(attribute), best)
+    pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
+    figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters)
     st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
-    note(f"{METRICS[metric].explanation} {first if len(ranks) > 1 else ''} {ties(ranks)}")
+    note(f"{METRICS[metric].explanation} {told_apart(pairs)}")
+    if pairs.pairs:
+        with st.expander(f"Pairs by {chosen}"):
+            matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))
+            draw_table(matrix, alt="Each captioner minus each other")
+            note("Row minus column, p after Holm's correction, and which is higher if the two are told apart.")
     note(attribute["note"])
 
 

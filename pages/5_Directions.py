@@ -12,6 +12,7 @@ from capbias_core.analysis.known_answer import kept_answers
 from capbias_core.analysis.published import measured_rows
 from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
+from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
@@ -53,7 +54,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     st.plotly_chart(plane(frame, name), key="plane", config={"displayModeBar": False}, alt=f"{name} in both directions")
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(
-        f"{basis(frame)} Value [95% interval over images]; LIC also ± standard deviation over attacker seeds. Images "
+        f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds. Images "
         "to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
         "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with "
         "the other value."

@@ -44,7 +44,7 @@ from capbias_core.present.encoders import (
     seeds_note,
 )
 from capbias_core.present.plot_styles import Look, captioner_looks
-from capbias_core.present.sentence import measure
+from capbias_core.present.sentence import intervals_over, measure
 from capbias_core.present.table import to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request
@@ -176,13 +176,13 @@ def _scores(
     st.subheader(f"{named(key)} by encoder and captioner")
     figure = scores_by_encoder(shown, grey, key, values, looks)
     st.plotly_chart(figure, key="scores", config=NO_BAR, alt=f"{named(key)} of each captioner by each encoder")
-    lines = "Lines are 95% intervals over images. " if (shown["paper"] == "measured").any() else ""
+    lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     colours = "A captioner has one colour in every chart here, an encoder one shape. "
     note(f"{colours}{lines}{printed}{METRICS[key[0]].explanation}")
     draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
     note(
-        "Value ± standard deviation over attacker seeds [95% interval over images]; printed values as in the papers. "
+        f"Value ± standard deviation over attacker seeds [{intervals_over(shown)}]; printed values as in the papers. "
         + " ".join(filter(None, (seeds_note(shown), devices_note(shown))))
     )
 

@@ -19,6 +19,7 @@ from capbias_core.present.conditions import (
     condition_table,
     missing_line,
 )
+from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.condition_runs import Plan, plan_conditions
 from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS
@@ -169,7 +170,7 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
     masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
     note(
-        "Dots are measured values with 95% intervals over images; dashed: chance for LIC_M, 0 for the others. Grey: "
+        "Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
         "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
         f"deciding nothing. Conditions: {masked}."
     )
@@ -178,9 +179,9 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     draw_table(condition_table(rows), alt="Each metric and condition")
     part = " LIC_M is on all images, LIC on those that have human captions." if _parted(rows) else ""
     note(
-        "Value [95% interval over images]. Minus original: over the images that the set shares with the originals, "
-        "paired, and from the held-out images of all seeds together, so it need not be the difference of the two "
-        "values (the CSV has the originals' value that it is against). Minus neutral: above chance for LIC_M, the "
+        f"Value [{intervals_over(rows)}]. Minus original: over the images that the set shares with the originals, "
+        "within each seed, so it need not be the difference of the two values (the CSV has the originals' value that "
+        "it is against). Minus neutral: above chance for LIC_M, the "
         f"value itself for the others.{part}"
     )
     st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")

@@ -175,7 +175,7 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
             continue
         draw_table(grey_printed(table), alt=title)
     note(
-        "Value ± standard deviation over attacker seeds [95% interval over images], all x100. Printed "
+        "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
         "values, in grey, are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
         "they decide nothing. A number speaks about captions and labels, never about who a person is."
     )

@@ -61,7 +61,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     )
     note(
         "Printed: as in the paper, ± its standard deviation over seeds (or 95% where it says so). Measured: value ± "
-        "standard deviation over attacker seeds [95% interval over images], in the paper's unit."
+        "standard deviation over attacker seeds [95% interval], in the paper's unit."
     )
 
 

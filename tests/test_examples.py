@@ -66,7 +66,7 @@ def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     assert len(found.table) == 5 and len(found.pairs) == 10
     text = (tmp_path / "figure.html").read_text(encoding="utf-8")
     for row in found.table.itertuples():
-        assert row.captioner in text and f"rank {row.rank}".encode("ascii", "backslashreplace").decode() in text
+        assert row.captioner in text and f'"text":"{row.letters}"' in text
     assert "written: " in capsys.readouterr().out
     drawn = module.figure(found).data[0]
     assert list(drawn.x) == found.table["value"].tolist()

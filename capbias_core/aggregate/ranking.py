@@ -1,22 +1,27 @@
-"""Ranks that tie if captioners cannot be told apart."""
+"""Captioners in pairs: which can be told apart, and the letters that say so."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import combinations
+from string import ascii_letters
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse
 
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, Estimate
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
+from capbias_core.aggregate.refits import refit_interval, refit_p
 
 ALPHA = 0.05
+BY_SEED = "differences within each seed, t test with the corrected resampled variance, Holm over all pairs"
+BY_BOOTSTRAP = "differences on the same images, bootstrap over images, Holm over all pairs"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """first - second, paired on images; p is Holm-corrected over all pairs."""
+    """first - second with its 95% interval; p is Holm-corrected over all pairs."""
 
     first: str
     second: str
@@ -25,15 +30,24 @@ class Pair:
     ci_high: float | None
     p: float
 
+    @property
+    def apart(self) -> bool:
+        """Whether the two can be told apart."""
+        return self.p < ALPHA
+
 
 @dataclass(frozen=True)
 class Ranking:
-    """ranks: name -> (best, worst) rank that the data allow, 1 = lowest value; pairs: every comparison; values: name ->
-    value on the images that all share, of which the pairs are differences; empty if nothing is compared."""
+    """letters: name -> letters, lowest value first; captioners that share a letter are not told apart. pairs: every
+    comparison. values: name -> value on the images that all share, of which the pairs are differences; empty if nothing
+    is compared. method: how pairs were tested. provisional: whether that is given single trained attackers, which
+    carries no claim."""
 
-    ranks: dict[str, tuple[int, int]]
+    letters: dict[str, str]
     pairs: tuple[Pair, ...]
     values: dict[str, float] = field(default_factory=dict)
+    method: str = ""
+    provisional: bool = False
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -45,14 +59,79 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _shared(estimates: list[Estimate]) -> list[np.ndarray | csr_array]:
-    """For each captioner its sums, (n_shared_images, M), on the images that all of them have."""
-    shared = sorted(set.intersection(*(set(item.images) for item in estimates)))
-    rows = []
-    for item in estimates:
-        position = {image: place for place, image in enumerate(item.images)}
-        rows.append(item.sums[[position[image] for image in shared]])
-    return rows
+def rank(estimates: dict[str, Estimate]) -> Ranking:
+    """Captioners compared in pairs, on the images that all of them share; p values are Holm-corrected (Holm 1979).
+
+    With attackers of several seeds each pair's difference is taken within each seed, on the images that all captioners
+    hold out, and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images; its
+    p value is two-sided normal with the bootstrap's standard error.
+    """
+    names, own = list(estimates), list(estimates.values())
+    if len(names) < 2 or not set.intersection(*(set(item.images) for item in own)):
+        return Ranking(dict.fromkeys(names, ascii_letters[0]), ())
+    refitted = all(item.interval_over == REFITS for item in own)
+    values, compare = _by_seed(own) if refitted else _by_bootstrap(own)
+    indices = list(combinations(range(len(names)), 2))
+    found = [compare(i, j) for i, j in indices]
+    corrected = holm(np.array([p for *_, p in found]))
+    pairs = tuple(
+        Pair(names[i], names[j], float(values[i] - values[j]), low, high, float(p))
+        for (i, j), (low, high, _), p in zip(indices, found, corrected, strict=True)
+    )
+    ordered = [names[place] for place in np.argsort(values, kind="stable")]
+    letters = compact_letters(ordered, [(pair.first, pair.second) for pair in pairs if pair.apart])
+    letters = {name: letters[name] for name in names}
+    trained = any(item.refits is not None for item in own)
+    method = BY_SEED if refitted else BY_BOOTSTRAP
+    return Ranking(
+        letters, pairs, dict(zip(names, values.tolist(), strict=True)), method, provisional=trained and not refitted
+    )
+
+
+def _by_seed(own: list[Estimate]):
+    """Values of captioners over the seeds that all have, and what compares two of them: interval and p."""
+    refits = [item.refits for item in own if item.refits is not None]
+    seeds = sorted(set.intersection(*(set(item.seeds) for item in refits)))
+    places = [[item.seeds.index(seed) for seed in seeds] for item in refits]
+    _, columns = _shared_places(own)
+    both = np.logical_and.reduce(
+        [item.held_out[np.ix_(rows, images)] for item, rows, images in zip(refits, places, columns, strict=True)]
+    )
+    by_seed = []
+    for item, refit, rows, images in zip(own, refits, places, columns, strict=True):
+        kept = np.zeros_like(refit.held_out)
+        kept[np.ix_(rows, images)] = both
+        by_seed.append(item.shown(refit.sums(kept)[rows]))
+    ratio = float(np.mean([refit.test_over_train for refit in refits]))
+
+    def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
+        difference = by_seed[i] - by_seed[j]
+        low, high = refit_interval(difference, ratio)
+        return low, high, refit_p(difference, ratio)
+
+    return np.array([values.mean() for values in by_seed]), compare
+
+
+def _by_bootstrap(own: list[Estimate]):
+    """The same from draws of images, the same ones for all captioners."""
+    _, places = _shared_places(own)
+    sums = [item.sums[rows] for item, rows in zip(own, places, strict=True)]
+    draws = _paired_draws(own, sums)
+    values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(own, sums, strict=True)])
+
+    def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
+        difference = draws[:, i] - draws[:, j]
+        low, high = percentiles(difference)
+        return low, high, _p_value(values[i] - values[j], difference)
+
+    return values, compare
+
+
+def _shared_places(own: list[Estimate]) -> tuple[list[str], list[list[int]]]:
+    """The images that all have, and for each captioner their places."""
+    shared = sorted(set.intersection(*(set(item.images) for item in own)))
+    positions = [{image: place for place, image in enumerate(item.images)} for item in own]
+    return shared, [[position[image] for image in shared] for position in positions]
 
 
 def _paired_draws(estimates: list[Estimate], sums: list[np.ndarray | csr_array]) -> np.ndarray:
@@ -61,32 +140,6 @@ def _paired_draws(estimates: list[Estimate], sums: list[np.ndarray | csr_array])
     edges = np.cumsum([part.shape[1] for part in sums])[:-1]
     drawn = np.split(resampled_sums(stacked, BOOTSTRAP_SEED), edges, axis=1)
     return np.column_stack([item.shown(part) for item, part in zip(estimates, drawn, strict=True)])
-
-
-def rank(estimates: dict[str, Estimate]) -> Ranking:
-    """Ranks of captioners by value, lowest first, from paired differences.
-
-    Each pair's difference is bootstrapped over the images that all captioners share; its p value is two-sided
-    normal with the bootstrap's standard error, Holm-corrected over all pairs. A captioner's best rank is one more
-    than the number that are surely lower, its worst rank leaves out those that are surely higher.
-    """
-    names = list(estimates)
-    if len(names) < 2:
-        return Ranking({name: (1, 1) for name in names}, ())
-    own = list(estimates.values())
-    sums = _shared(own)
-    if sums[0].shape[0] == 0:
-        return Ranking({name: (1, len(names)) for name in names}, ())
-    draws = _paired_draws(own, sums)
-    values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(own, sums, strict=True)])
-    indices = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    raw = np.array([_p_value(values[i] - values[j], draws[:, i] - draws[:, j]) for i, j in indices])
-    pairs = tuple(
-        Pair(names[i], names[j], float(values[i] - values[j]), *percentiles(draws[:, i] - draws[:, j]), float(p))
-        for (i, j), p in zip(indices, holm(raw), strict=True)
-    )
-    ranks = {name: _range(name, len(names), pairs) for name in names}
-    return Ranking(ranks, pairs, dict(zip(names, values.tolist(), strict=True)))
 
 
 def _p_value(value: float, draws: np.ndarray) -> float:
@@ -99,11 +152,24 @@ def _p_value(value: float, draws: np.ndarray) -> float:
     return math.erfc(abs(value) / error / math.sqrt(2))
 
 
-def _range(name: str, total: int, pairs: tuple[Pair, ...]) -> tuple[int, int]:
-    lower = higher = 0
-    for pair in pairs:
-        if pair.p >= ALPHA or name not in (pair.first, pair.second):
-            continue
-        own = pair.difference if name == pair.first else -pair.difference
-        lower, higher = lower + (own > 0), higher + (own < 0)
-    return 1 + lower, total - higher
+def compact_letters(names: list[str], apart: list[tuple[str, str]]) -> dict[str, str]:
+    """Letters by name, the first letters for the first names: two names share a letter unless they are apart.
+
+    Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004). apart: pairs of names.
+
+    >>> compact_letters(["low", "between", "high"], [("low", "high")])
+    {'low': 'a', 'between': 'ab', 'high': 'b'}
+    """
+    groups = [frozenset(names)]
+    for pair in apart:
+        split = [own - {name} if own.issuperset(pair) else own for own in groups for name in pair]
+        groups = [own for own in dict.fromkeys(split) if not any(own < other for other in split)]
+    place = {name: number for number, name in enumerate(names)}
+    groups.sort(key=lambda own: sorted(place[name] for name in own))
+    return {name: "".join(_letter(number) for number, own in enumerate(groups) if name in own) for name in names}
+
+
+def _letter(number: int) -> str:
+    """a to z, A to Z, then a' and so on."""
+    turn, place = divmod(number, len(ascii_letters))
+    return ascii_letters[place] + "'" * turn

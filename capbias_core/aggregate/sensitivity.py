@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.ranking import ALPHA, Ranking
+from capbias_core.aggregate.ranking import Ranking
 
 ABOVE, BELOW, OPEN = 1, -1, 0
 LEAST_ENCODERS = 2
@@ -84,9 +84,10 @@ def order_by_value(values: dict[str, float]) -> Order:
 
 
 def order_of(ranking: Ranking) -> Order:
-    """Who is surely higher: paired over images, Holm-corrected (see `rank`)."""
+    """Who is surely higher: paired, Holm-corrected (see `rank`); nobody by single trained attackers."""
     return {
-        (pair.first, pair.second): int(np.sign(pair.difference)) if pair.p < ALPHA else OPEN for pair in ranking.pairs
+        (pair.first, pair.second): int(np.sign(pair.difference)) if pair.apart and not ranking.provisional else OPEN
+        for pair in ranking.pairs
     }
 
 

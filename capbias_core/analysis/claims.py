@@ -1,7 +1,7 @@
 """The claims of the LIC paper and of its reproduction, each decided by rows: printed ones, and measured ones beside.
 
 A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
-value is its 95% interval over images, so a check holds or fails only where the whole interval says so. All checks
+value is its 95% interval, so a check holds or fails only where the whole interval says so. All checks
 hold: agree. One fails: disagree. Otherwise: not decided.
 """
 

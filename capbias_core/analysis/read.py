@@ -1,4 +1,4 @@
-"""What pages and the terminal read from finished runs: scores with ranks, per-caption tables, words."""
+"""What pages and the terminal read from finished runs: scores with pairs, per-caption tables, words."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def attribute_of_run(run: RunRow) -> Attribute:
 
 
 def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
-    """Ranks of the captioners of these runs by one metric, lowest first; ties where they cannot be told apart.
+    """The captioners of these runs in pairs by one metric.
 
     Computed once for these runs, then kept in the workspace.
     """
@@ -89,9 +89,8 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
         return asdict(rank({model: own for model, own in found.items() if own is not None}))
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"ranking with values {metric} {direction} {named}", compute)
-    ranks = {model: tuple(span) for model, span in data["ranks"].items()}
-    return Ranking(ranks, tuple(Pair(**pair) for pair in data["pairs"]), data["values"])
+    data = workspace.derived(f"pairs {metric} {direction} {named}", compute)
+    return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 
 @dataclass(frozen=True)

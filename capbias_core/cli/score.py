@@ -19,13 +19,17 @@ from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
 from capbias_core.errors import unknown_name
-from capbias_core.measures.registry import GROUPS, MEASURES
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
-from capbias_core.present.sentence import ties
-from capbias_core.present.table import scores_table, to_csv, to_json, to_text
+from capbias_core.present.sentence import told_apart
+from capbias_core.present.table import decimals, pair_table, scores_table, to_csv, to_json, to_text
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
-FORMATS = {"csv": to_csv, "json": to_json, "table": lambda frame: to_text(scores_table(frame))}
+FORMATS = {
+    "csv": lambda report: to_csv(report.table, report.letters, report.ranked_by[0]),
+    "json": lambda report: to_json(report.table),
+    "table": lambda report: to_text(scores_table(report.table, report.letters)),
+}
 SEEDS = 10
 
 app = command(
@@ -134,7 +138,7 @@ def score(
     finally:
         said.end()
     if len(report.table) and not (answered and not path):
-        write_output(FORMATS[written](report.table), path)
+        write_output(FORMATS[written](report), path)
     if answered and (further_command := _next_command(flags, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
@@ -170,18 +174,30 @@ class Said:
 
 
 def _show(report: Report) -> None:
-    """The answer for a person: a sentence, and the captioners with their ties."""
+    """The answer for a person: a sentence, the captioners with their letters, and their pairs."""
     console = Console(highlight=False, markup=False)
     if report.sentence:
         console.print(Text(readable(report.sentence)), end="\n\n")
     console.print(_table(report))
-    if report.ranks:
-        console.print(ties(report.ranks))
+    if report.ranking:
+        console.print(told_apart(report.ranking))
+        console.print(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
+        console.print(to_text(pair_table(report.ranking, _digits(report.ranked_by[0]))), end="")
     console.file.flush()
 
 
+def _digits(metric: str) -> int:
+    return decimals(metric, METRICS[metric].scale)
+
+
+def _highest(report: Report) -> str:
+    """The captioner that the answer is about."""
+    values = report.ranking.values if report.ranking else {}
+    return max(values, key=values.__getitem__, default=report.models[0])
+
+
 def _table(report: Report) -> Table:
-    frame = scores_table(report.table, report.ranks or None)
+    frame = scores_table(report.table, report.letters or None)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name in frame.columns:
         table.add_column(readable(str(name)), overflow="fold")
@@ -194,7 +210,7 @@ def _next_command(flags: InputFlags, report: Report) -> str:
     """The command that shows which words carry the bias of the captioner that the answer is about."""
     if not (flags.collection or flags.labels):
         return ""
-    model = next(iter(reversed(list(report.ranks))), report.models[0])
+    model = _highest(report)
     files = {Path(file).stem: file for file in flags.captions or ()}
     parts = ["capbias", "explain", "--captions", model if flags.collection else files.get(model, model)]
     parts += ["--collection", flags.collection] if flags.collection else ["--labels", flags.labels]

@@ -256,7 +256,9 @@ class Job:
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
-        common: dict[str, Any] = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
+        numbers = found.columns(interval)
+        common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
+        known: dict[str, Any] = numbers | common | columns
         return Result(
             attribute=self.attribute.name,
             model=self.spec.model,
@@ -264,8 +266,7 @@ class Job:
             direction=direction,
             n=n,
             method=method,
-            **found.columns(interval),
-            **(common | columns),
+            **known,
         )
 
 

@@ -13,7 +13,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
-from capbias_core.present.sentence import Answer, number
+from capbias_core.present.sentence import Answer, interval_over, number
 from capbias_core.present.table import decimals
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL
@@ -299,5 +299,5 @@ def _ends(own: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
 
 def _told(row: dict, digits: int) -> str:
     if pd.notna(row["ci_low"]):
-        return f" [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}] 95% over images"
+        return f" [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}] {interval_over(row)}"
     return f" ± {number(row['spread'], digits)} ({row['spread_kind']})" if pd.notna(row["spread"]) else ""

@@ -144,7 +144,7 @@ def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
     says = (CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute)
     return Answer(
         "; ".join(parts) + ".",
-        f"{says} By the 95% intervals over images. Only of a captioner that was trained on these human captions is it "
+        f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
         "amplification; of another it is a difference.",
     )
 

@@ -97,7 +97,7 @@ def _rule(printed: str) -> str:
     return (
         "A sign changes if the 95% interval of one encoder lies above the neutral point and that of another below; "
         "the ranking changes if one encoder places the first of two captioners clearly higher and another clearly "
-        "lower (paired over images, Holm-corrected)."
+        "lower (paired within each seed, Holm-corrected)."
     )
 
 

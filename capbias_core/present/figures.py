@@ -10,18 +10,18 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.sentence import BETTER, measure, rank_text
+from capbias_core.present.sentence import BETTER, interval_over, measure
 from capbias_core.types import Attribute
 
 ROW_HEIGHT = 34
 MARGINS = 96
 
 
-def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]]):
+def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str]):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
-    rows: results of one metric and direction, one row a captioner. The rank, tied where it is a span, stands at the
-    right; see `best_first`.
+    rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
+    that share one are not told apart.
     """
     need("A chart", "plotly")
     import plotly.graph_objects as go
@@ -32,7 +32,7 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
     names = [escape(name) for name in rows["model"]]
     hover = [
         f"{metric} {row.value:,.2f}"
-        + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] 95% over images" if pd.notna(row.ci_low) else "")
+        + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] {interval_over(row._asdict())}" if pd.notna(row.ci_low) else "")
         + (f"<br>±{row.spread:.2f} std over {row.seeds} seeds" if pd.notna(row.spread) else "")
         for row in rows.itertuples()
     ]
@@ -57,10 +57,8 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, ranks:
         )
     )
     for model, name in zip(rows["model"], names, strict=True):
-        if model in ranks and len(ranks) > 1:
-            figure.add_annotation(
-                x=1.01, xref="paper", y=name, text=f"rank {rank_text(*ranks[model])}", showarrow=False, xanchor="left"
-            )
+        if model in letters and len(letters) > 1:
+            figure.add_annotation(x=1.01, xref="paper", y=name, text=letters[model], showarrow=False, xanchor="left")
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
     name = measure(metric, rows["direction"].iloc[0])
@@ -78,14 +76,6 @@ def neutral_line(figure, neutral: float, name: str) -> None:
         text=f"{name} {neutral:g}",
         font={"color": GREY},
     )
-
-
-def best_first(metric: str, ranks: dict[str, tuple[int, int]]) -> tuple[dict[str, tuple[int, int]], str]:
-    """Ranks counted from the best end (from the lowest as they are, unless higher is better), and which end it is."""
-    if METRICS[metric].better != "higher":
-        return ranks, "Rank 1 is the lowest."
-    last = len(ranks) + 1
-    return {model: (last - worst, last - best) for model, (best, worst) in ranks.items()}, "Rank 1 is the highest."
 
 
 def _finished(figure, title: str, rows: float, right: int):

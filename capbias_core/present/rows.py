@@ -13,7 +13,7 @@ import pandas as pd
 
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import BETTER, interval, number, rank_text
+from capbias_core.present.sentence import BETTER, interval, interval_over, number
 from capbias_core.types import Attribute
 
 STYLE = f"""<style>
@@ -36,10 +36,10 @@ PADDING = 0.06
 
 
 def interval_rows(
-    rows: pd.DataFrame, metric: str, attribute: Attribute, ranks: dict[str, tuple[int, int]], answered: str = ""
+    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], answered: str = ""
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
-    the rank. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
+    the letters. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
     """
     rows = rows.sort_values("value", ascending=False)
     neutral = METRICS[metric].neutral(len(attribute.values))
@@ -48,7 +48,7 @@ def interval_rows(
     scale = _Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
     name = METRICS[metric].reference_line
     cells = [
-        _interval_row(row, a, b, scale, neutral, ranks if len(ranks) > 1 else {}, row["model"] == answered)
+        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
     ]
     mark = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>' if drawn else _better(metric)
@@ -65,18 +65,19 @@ def _better(metric: str) -> str:
     return f'<span style="left:50%">{BETTER[METRICS[metric].better]}</span>'
 
 
-def _interval_row(row: pd.Series, low: float, high: float, scale: _Scale, neutral: float, ranks, answered: bool) -> str:
-    name = escape(row["model"])
+def _interval_row(
+    row: pd.Series, low: float, high: float, scale: _Scale, neutral: float, letters: dict[str, str], answered: bool
+) -> str:
+    name, told = escape(row["model"]), letters.get(row["model"], "")
     spread = f"; ±{row['spread']:.2f} std over {row['seeds']} seeds" if pd.notna(row["spread"]) else ""
-    title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] 95% over images{spread}"
-    rank = f"rank {rank_text(*ranks[row['model']])}" if row["model"] in ranks else ""
+    title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}"
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
         f'<div class="cb-bar" title="{escape(title)}">'
         f"{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
-        f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{rank}</span>'
+        f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{told}</span>'
     )
 
 

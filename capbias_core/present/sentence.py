@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from capbias_core.aggregate import IMAGES, REFITS, Ranking
 from capbias_core.measures import dbac
 from capbias_core.types import Attribute, counted
 
@@ -30,6 +31,20 @@ def interval(row: pd.Series) -> str:
     if pd.isna(row["ci_low"]):
         return number(row["value"])
     return f"{number(row['value'])} [{number(row['ci_low'])}, {number(row['ci_high'])}]"
+
+
+OVER = {REFITS: "95% with refits", IMAGES: "95% over images"}
+
+
+def interval_over(row: pd.Series | dict) -> str:
+    """What an interval is over; '' if there is none."""
+    return OVER.get(row.get("interval", ""), "")
+
+
+def intervals_over(rows: pd.DataFrame) -> str:
+    """What the intervals of rows are over: `95% with refits`, `95% over images`, or both."""
+    found = [said for name, said in OVER.items() if name in set(rows["interval"])]
+    return " or ".join(found) or OVER[IMAGES]
 
 
 def verdict(low: float, high: float, trained: bool | None) -> str:
@@ -120,23 +135,21 @@ def cost_text(seconds: float, earlier: bool) -> str:
 BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}
 
 
-def rank_text(best: int, worst: int) -> str:
-    """`3`, or `1–2` for a tie."""
-    return str(best) if best == worst else f"{best}–{worst}"
-
-
-def ties(ranks: dict[str, tuple[int, int]]) -> str:
-    """A sentence about which captioners cannot be told apart."""
-    if len(ranks) < 2:
+def told_apart(ranking: Ranking | None) -> str:
+    """A sentence about which captioners can be told apart, and how that was tested."""
+    if ranking is None or len(ranking.letters) < 2:
         return ""
-    if all(best == worst for best, worst in ranks.values()):
-        return "All captioners can be told apart from one another."
-    if all(span == (1, len(ranks)) for span in ranks.values()):
-        return "No captioner can be told apart from another."
-    return (
-        "A rank range covers the places that paired comparisons leave open (over images, Holm-corrected). Two "
-        "captioners with overlapping ranges may still differ."
-    )
+    if not ranking.pairs:
+        return "The captioners share no images: they cannot be compared."
+    apart = sum(pair.apart for pair in ranking.pairs)
+    if not apart:
+        said = "No pair of captioners can be told apart"
+    elif apart == len(ranking.pairs):
+        said = "Every pair of captioners can be told apart"
+    else:
+        said = "Captioners that share a letter are not told apart"
+    given = ", given these trained attackers: provisional" if ranking.provisional else ""
+    return f"{said} ({ranking.method}{given})."
 
 
 def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:

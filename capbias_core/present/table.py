@@ -8,9 +8,10 @@ import re
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.variants import variants
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.sentence import measure, rank_text
+from capbias_core.present.sentence import intervals_over, measure
 from capbias_core.types import RESULT_COLUMNS, counted
 
 # Families whose values x100 are small, so that they get two decimals.
@@ -33,9 +34,16 @@ LATEX = {
 }
 
 
-def to_csv(frame: pd.DataFrame) -> str:
-    """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded."""
-    return frame[list(RESULT_COLUMNS)].to_csv(index=False, lineterminator="\n")
+def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
+    """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
+
+    letters: by model, by this metric: a last column for its rows.
+    """
+    columns = list(RESULT_COLUMNS)
+    if letters:
+        ranked = frame["metric"] == metric
+        frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]
+    return frame[columns].to_csv(index=False, lineterminator="\n")
 
 
 def to_json(frame: pd.DataFrame) -> str:
@@ -44,7 +52,7 @@ def to_json(frame: pd.DataFrame) -> str:
     return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
 
 
-def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> pd.DataFrame:
+def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None) -> pd.DataFrame:
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
@@ -52,8 +60,8 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     references)`. Each direction has a column of its own. Counting
     metrics have no encoder and stand beside the only one, or on rows of their own where there are several.
 
-    ranks: model -> (best, worst) rank by LIC (LIC_M where there is no LIC), shown as `1` or `1–2`. metrics: which to
-    show, in this order (default: all, in the order of the metrics' own table).
+    letters: by model, by LIC (LIC_M where there is no LIC): captioners that share one are not told apart. metrics:
+    which to show, in this order (default: all, in the order of the metrics' own table).
     """
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
@@ -70,10 +78,8 @@ def scores_table(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None =
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
-    if ranks and len(table):
-        table.insert(
-            len(keys), "rank", [rank_text(*ranks[model]) if model in ranks else "" for model in table["captioner"]]
-        )
+    if letters and len(table):
+        table.insert(len(keys), "letters", [letters.get(model, "") for model in table["captioner"]])
     return table
 
 
@@ -118,13 +124,14 @@ def decimals(metric: str, scale: float) -> int:
     return own or (2 if scale != 100 else 1)
 
 
-def to_latex(frame: pd.DataFrame, ranks: dict[str, tuple[int, int]] | None = None, metrics=None) -> str:
+def to_latex(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None) -> str:
     """`scores_table` as a tabular for the package booktabs, after comments that say n, seeds and method."""
-    table = scores_table(frame, ranks, metrics)
+    table = scores_table(frame, letters, metrics)
     shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
     return "\n".join(
         [
             *_latex_comments(shown),
+            *(["% Captioners that share a letter are not told apart."] if letters else []),
             rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
             r"\toprule",
             _latex_row(table.columns),
@@ -143,7 +150,7 @@ def _latex_row(cells) -> str:
 
 def _latex_comments(frame: pd.DataFrame) -> list[str]:
     """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
-    lines = ["% Value, std over attacker seeds, 95% interval over images. Needs \\usepackage{booktabs}."]
+    lines = [f"% Value, std over attacker seeds, interval ({intervals_over(frame)}). Needs \\usepackage{{booktabs}}."]
     ways = ["attribute", "variant", "n", "seeds", "encoder", "method"]
     for (attribute, said, n, seeds, encoder, method), group in frame.assign(variant=variants(frame)).groupby(
         ways, sort=False
@@ -162,6 +169,26 @@ def escape_latex(text: object) -> str:
     'LIC\\\\_M \\\\& 5\\\\%'
     """
     return "".join(LATEX.get(character, character) for character in str(text))
+
+
+def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
+    """Captioners by captioners, highest value first: row minus column, its p after Holm, and what follows.
+
+    A cell such as `+1.9, p 0.003, higher`, or `+0.4, p 0.61` for a pair that is not told apart.
+    """
+    names = sorted(ranking.values, key=lambda name: -ranking.values[name])
+    cells = {}
+    for pair in ranking.pairs:
+        for row, column, sign in ((pair.first, pair.second, 1), (pair.second, pair.first, -1)):
+            own = sign * pair.difference
+            side = (", higher" if own > 0 else ", lower") if pair.apart else ""
+            cells[row, column] = f"{own:+.{digits}f}, {_p(pair.p)}{side}"
+    rows = [{"captioner": own} | {other: cells.get((own, other), "") for other in names} for own in names]
+    return pd.DataFrame(rows, columns=["captioner", *names])
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p {value:.{3 if value < 0.1 else 2}f}"
 
 
 def to_text(frame: pd.DataFrame) -> str:

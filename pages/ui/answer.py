@@ -12,7 +12,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
-from capbias_core.present.sentence import answer, ties
+from capbias_core.present.sentence import answer, intervals_over, told_apart
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
@@ -85,13 +85,12 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     said = sensitivity_alike(workspace, found, chosen)
     if said and (warning := encoders_warning(said, chosen.metric)):
         note(warning)
-    ranks = cached.ranking(engine.folder, chosen.run_ids, chosen.metric).ranks
+    pairs = cached.ranking(engine.folder, chosen.run_ids, chosen.metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
         st.subheader(f"{chosen.metric} of each captioner")
-        st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, ranks, model))
-        lowest = "Rank 1 is the lowest. " if len(ranks) > 1 else ""
-        note(f"Lines are 95% intervals over images. {lowest}{ties(ranks)}")
+        st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model))
+        note(f"Lines are intervals, {intervals_over(of_metric)}. {told_apart(pairs)}")
     with right:
         _words(engine, collection, chosen, model)
     for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):

@@ -19,7 +19,7 @@ SETS = 40
 
 @st.cache_resource(show_spinner=False, max_entries=64)
 def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str = "") -> Ranking:
-    """Ranks of the captioners of these runs."""
+    """The captioners of these runs in pairs."""
     workspace = Workspace(folder)
     return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
 

@@ -1,7 +1,6 @@
-"""Spread over seeds, intervals over images, ranks that tie: against hand-worked cases and a plain loop."""
+"""Spread over seeds, intervals over images, pairs: against hand-worked cases and a plain loop."""
 
 import random
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -215,8 +214,8 @@ def captioner(share_right: float, seed: int, n: int = 600) -> Estimate:
 
 def test_equal_captioners_tie():
     found = rank({"a": captioner(0.6, 1), "b": captioner(0.6, 2), "c": captioner(0.6, 3)})
-    assert found.ranks == {"a": (1, 3), "b": (1, 3), "c": (1, 3)}
-    assert all(pair.p > 0.05 for pair in found.pairs)
+    assert found.letters == {"a": "a", "b": "a", "c": "a"}
+    assert not any(pair.apart for pair in found.pairs) and "bootstrap over images" in found.method
 
 
 def test_the_same_captions_twice_tie_with_certainty():
@@ -227,7 +226,7 @@ def test_the_same_captions_twice_tie_with_certainty():
 
 def test_different_captioners_are_separated():
     found = rank({"high": captioner(0.9, 1), "low": captioner(0.3, 2), "middle": captioner(0.6, 3)})
-    assert found.ranks == {"low": (1, 1), "middle": (2, 2), "high": (3, 3)}
+    assert found.letters == {"high": "c", "low": "a", "middle": "b"}
     for pair in found.pairs:
         assert 0 <= pair.p < 0.05
         assert pair.ci_low < pair.difference < pair.ci_high and pair.ci_low * pair.ci_high > 0
@@ -243,7 +242,7 @@ def test_a_captioner_between_two_ties_with_both():
     found = rank({"low": exactly(220, 1), "between": exactly(240, 2), "high": exactly(260, 3)})
     apart = {(pair.first, pair.second): pair.p < 0.05 for pair in found.pairs}
     assert apart == {("low", "between"): False, ("low", "high"): True, ("between", "high"): False}
-    assert found.ranks == {"low": (1, 2), "between": (1, 3), "high": (2, 3)}
+    assert found.letters == {"low": "a", "between": "ab", "high": "b"}
 
 
 def test_p_values_are_uniform_where_nothing_differs():
@@ -263,14 +262,8 @@ def test_differences_are_paired_on_the_images_that_all_have():
 
 def test_without_shared_images_nothing_is_told_apart():
     a, b = lic_of(evidence([0.9], image=[0], n_images=2)), lic_of(evidence([0.9], image=[1], n_images=2))
-    assert rank({"a": a, "b": b}).ranks == {"a": (1, 2), "b": (1, 2)}
-    assert rank({"a": a}).ranks == {"a": (1, 1)} and rank({}).ranks == {}
-
-
-def test_ranks_follow_the_order_of_values():
-    shares = [0.2, 0.4, 0.6, 0.8]
-    found = rank({str(share): captioner(share, place) for place, share in enumerate(shares)})
-    assert all(low[0] <= high[0] and low[1] <= high[1] for low, high in pairwise(found.ranks.values()))
+    assert rank({"a": a, "b": b}).letters == {"a": "a", "b": "a"}
+    assert rank({"a": a}).letters == {"a": "a"} and rank({}).letters == {}
 
 
 def test_an_undefined_value_is_never_told_apart():
@@ -280,7 +273,7 @@ def test_an_undefined_value_is_never_told_apart():
 
     never, mixed = np.array([[False, True]] * 40), np.array([[False, True], [True, False]] * 20)
     found = rank({"never": naming(never), "mixed": naming(mixed)})
-    assert found.ranks == {"never": (1, 2), "mixed": (1, 2)} and found.pairs[0].p == 1
+    assert found.letters == {"never": "a", "mixed": "a"} and found.pairs[0].p == 1
 
 
 def test_parts_are_summed_before_the_quotient():

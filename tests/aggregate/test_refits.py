@@ -1,11 +1,13 @@
-"""Intervals of what attackers give: the corrected resampled variance, worked out by hand."""
+"""Intervals and pairs of what attackers give: the corrected resampled variance, worked out by hand."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
-from capbias_core.aggregate import IMAGES, REFITS, Estimate, difference, estimate
+from capbias_core.aggregate import IMAGES, REFITS, Estimate, difference, estimate, rank
+from capbias_core.aggregate.ranking import BY_BOOTSTRAP, BY_SEED, compact_letters
 from capbias_core.aggregate.refits import refit_interval, refit_p
 from capbias_core.measures.held_out import confidence_where_right, held_out_bytes, held_out_from
 from capbias_core.metrics.evidence import HeldOut
@@ -88,3 +90,76 @@ def test_how_many_were_trained_on_survives_its_bytes():
     own = held([0.8, 0.0], [0, 1], [0, 1], 8)
     assert held_out_from(held_out_bytes(own)).training == 8
     assert held_out_from(held_out_bytes(replace(own, training=0))).training == 0
+
+
+# pairs
+
+
+def seeded(scores_by_seed: list[list[float]], images: list[list[int]], n_images: int = 4) -> Estimate:
+    """LIC_M of attackers that hold out these images, trained on 8 others."""
+    seed = [number for number, own in enumerate(images) for _ in own]
+    image = [place for own in images for place in own]
+    own = held([score for own in scores_by_seed for score in own], seed, image, 8)
+    return lic_of(replace(own, images=tuple(f"i{place}" for place in range(n_images))))
+
+
+HELD_OUT = [[0, 1], [1, 2], [2, 3]]
+
+
+def test_a_pair_is_compared_within_each_seed_by_hand():
+    """Differences by seed: 80 - 60, 70 - 60, 90 - 60 = 20, 10, 30: mean 20, variance 100, error 10 * sqrt(1/3 + 1/4).
+
+    t(0.975, 2) = 4.30265; t = 20 / 7.63763 = 2.61861, p = 1 - t / sqrt(t^2 + 2) = 0.12012.
+    """
+    high = seeded([[0.8, 0.8], [0.7, 0.7], [0.9, 0.9]], HELD_OUT)
+    low = seeded([[0.6, 0.6], [0.6, 0.6], [0.6, 0.6]], HELD_OUT)
+    found = rank({"high": high, "low": low})
+    (pair,) = found.pairs
+    assert pair.difference == pytest.approx(20) and pair.p == pytest.approx(0.12012, abs=1e-4)
+    assert (pair.ci_low, pair.ci_high) == (
+        pytest.approx(20 - 4.30265 * 7.63763, abs=1e-3),
+        pytest.approx(20 + 4.30265 * 7.63763, abs=1e-3),
+    )
+    assert not pair.apart and found.letters == {"high": "a", "low": "a"}
+    assert found.method == BY_SEED and not found.provisional
+
+
+def test_only_images_that_both_hold_out_in_a_seed_are_compared():
+    """Seed 0: both hold out image 1 (0.9 and 0.6); seed 1: image 2 (0.8 and 0.7). Means 85 and 65."""
+    first = seeded([[0.5, 0.9], [0.5, 0.8]], [[0, 1], [1, 2]])
+    other = seeded([[0.6, 1.0], [0.7, 1.0]], [[1, 3], [2, 3]])
+    found = rank({"first": first, "other": other})
+    assert found.values == {"first": pytest.approx(85), "other": pytest.approx(65)}
+
+
+def test_single_attackers_are_compared_provisionally():
+    one = seeded([[0.8, 0.7]], [[0, 1]])
+    found = rank({"a": one, "b": seeded([[0.6, 0.9]], [[0, 1]])})
+    assert found.provisional and found.method == BY_BOOTSTRAP
+
+
+@pytest.mark.parametrize(
+    ("apart", "letters"),
+    [
+        ([], ["a", "a", "a", "a"]),
+        # From {wxyz}: w-y gives {xyz} {wxz}; w-z gives {xyz} {xz} {wx}, of which {xz} is absorbed; x-z gives
+        # {yz} {xy} {wx}.
+        (["wy", "wz", "xz"], ["a", "ab", "bc", "c"]),
+        # A pair in the middle alone: {wyz} and {wxz}.
+        (["xy"], ["ab", "a", "b", "ab"]),
+        (["wx", "wy", "wz", "xy", "xz", "yz"], ["a", "b", "c", "d"]),
+    ],
+)
+def test_letters_by_hand(apart, letters):
+    found = compact_letters(list("wxyz"), [tuple(pair) for pair in apart])
+    assert list(found.values()) == letters
+
+
+def test_names_share_a_letter_unless_they_are_apart():
+    rng = np.random.default_rng(0)
+    names = [f"c{number}" for number in range(8)]
+    for _ in range(50):
+        apart = [pair for pair in combinations(names, 2) if rng.random() < 0.5]
+        found = compact_letters(names, apart)
+        for pair in combinations(names, 2):
+            assert (not set(found[pair[0]]) & set(found[pair[1]])) == (pair in apart)

@@ -9,19 +9,21 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from capbias_core import __version__, cli
+from capbias_core.aggregate import Pair, Ranking
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES, expand_metrics
-from capbias_core.present.table import escape_latex, scores_table, to_csv, to_json, to_latex, to_text
+from capbias_core.present.sentence import told_apart
+from capbias_core.present.table import escape_latex, pair_table, scores_table, to_csv, to_json, to_latex, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.plan import plan
@@ -274,9 +276,10 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     sentence = "With every gender word hidden, a classifier still guesses the labelled gender right for"
     assert sentence in lines[0] and "(SC " in lines[0] and "LIC_M " in lines[0]
     head = next(line for line in lines if line.startswith("captioner"))
-    assert head.split() == ["captioner", "rank", "LIC", "LIC_M", "LIC_D", "ratio", "BA"]
+    assert head.split() == ["captioner", "letters", "LIC", "LIC_M", "LIC_D", "ratio", "BA"]
     assert [line.split()[0] for line in lines[lines.index(head) + 1 :][:2]] == ["strong", "weak"], "highest LIC first"
-    assert "told apart" in printed.out or "rank" in lines[-2]
+    assert "told apart (differences within each seed" in printed.out
+    assert next(line for line in lines if line.startswith("LIC, row minus column"))
     assert lines[-1] == "Next: capbias explain --captions strong.json --labels attributes.csv --attribute gender"
     assert "run_id" not in printed.out, "no rows of CSV for a person"
 
@@ -889,10 +892,10 @@ FRAME = pd.DataFrame(
 
 
 def test_scores_table_is_one_row_a_captioner():
-    table = scores_table(FRAME, {"sat_1": (1, 2), "nic": (1, 1)})
+    table = scores_table(FRAME, {"sat_1": "ab", "nic": "a"})
     assert table.to_dict("records") == [
-        {"captioner": "sat_1", "rank": "1–2", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
-        {"captioner": "nic", "rank": "1", "LIC": "-0.2", "ratio": "not defined"},
+        {"captioner": "sat_1", "letters": "ab", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
+        {"captioner": "nic", "letters": "a", "LIC": "-0.2", "ratio": "not defined"},
     ]
 
 
@@ -906,17 +909,17 @@ def test_conditions_get_columns_and_encoders_rows_of_their_own():
             result("nic", "LIC", 4.0, encoder="ngram", condition="with_references"),
         ]
     )
-    assert scores_table(more, {"nic": (1, 1)}).to_dict("records") == [
+    assert scores_table(more, {"nic": "a"}).to_dict("records") == [
         {
             "captioner": "sat",
-            "rank": "",
+            "letters": "",
             "LIC (with references)": "5.0",
             "LIC_M": "42.0",
             "LIC_M (with references)": "",
         },
         {
             "captioner": "nic",
-            "rank": "1",
+            "letters": "a",
             "LIC (with references)": "4.0",
             "LIC_M": "40.0",
             "LIC_M (with references)": "41.0",
@@ -945,10 +948,33 @@ def test_csv_and_json_round_nothing():
     assert list(records[0]) == list(RESULT_COLUMNS)
 
 
+def test_csv_has_the_letters_of_the_metric_that_was_compared():
+    rows = pd.read_csv(io.StringIO(to_csv(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC")), keep_default_na=False)
+    assert rows["letters"].tolist() == ["ab", "", "a", ""]
+    assert list(pd.read_csv(io.StringIO(to_csv(FRAME)))) == list(RESULT_COLUMNS)
+
+
+def test_a_matrix_of_pairs_says_difference_p_and_which_is_higher():
+    pairs = (
+        Pair("a", "b", -1.94, -3.0, -1.0, 0.00002),
+        Pair("a", "c", -0.4, -2, 1, 0.61),
+        Pair("b", "c", 1.5, 0, 3, 0.041),
+    )
+    ranking = Ranking({"a": "a", "b": "b", "c": "a"}, pairs, {"a": 1.0, "b": 2.94, "c": 1.4})
+    assert pair_table(ranking).to_dict("records") == [
+        {"captioner": "b", "b": "", "c": "+1.5, p 0.041, higher", "a": "+1.9, p < 0.001, higher"},
+        {"captioner": "c", "b": "-1.5, p 0.041, lower", "c": "", "a": "+0.4, p 0.61"},
+        {"captioner": "a", "b": "-1.9, p < 0.001, lower", "c": "-0.4, p 0.61", "a": ""},
+    ]
+    assert told_apart(replace(ranking, method="how")) == "Captioners that share a letter are not told apart (how)."
+    assert "provisional" in told_apart(replace(ranking, provisional=True))
+
+
 def test_latex_escapes_and_says_how_it_was_measured():
-    text = to_latex(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": (1, 2)})
+    text = to_latex(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": "ab"})
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
-    assert r"$\pm$0.9" in text and "1--2" in text
+    assert r"$\pm$0.9" in text and " & ab & " in text
+    assert "% Captioners that share a letter are not told apart." in text
     assert r"% LIC of a_b & 5% of $x^2$ {#}~\< (gender): n = 662, ngram, 10 seeds; m" in text.splitlines()
     own = to_latex(pd.concat([FRAME, FRAME.assign(attribute="race", condition="with_references")]))
     assert "% LIC of nic (race, with references): n = 662, ngram, 1 seed; m" in own.splitlines()

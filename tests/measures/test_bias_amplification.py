@@ -270,4 +270,4 @@ def test_evidence_is_kept_whole_and_captioners_are_ranked():
     assert isinstance(again, Cooccurrence) and again.images == strong.images and again.tasks == strong.tasks
     assert (again.human != strong.human).nnz == 0 and (again.model != strong.model).nnz == 0
     found = rank({"strong": comparison(word_to_value, again, 100), "same": comparison(word_to_value, same, 100)})
-    assert found.ranks == {"strong": (2, 2), "same": (1, 1)}
+    assert found.letters == {"strong": "b", "same": "a"}

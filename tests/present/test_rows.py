@@ -24,6 +24,7 @@ def lic_rows(**changes) -> pd.DataFrame:
             "value": [-4.0, 8.0],
             "ci_low": [-8.0, 6.0],
             "ci_high": [-2.0, 12.0],
+            "interval": "refits",
             "spread": [0.5, 0.25],
             "seeds": 10,
         }
@@ -37,18 +38,19 @@ def places(text: str, kind: str) -> list[float]:
 
 def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
     """From -8 to 12 with 6% room at both ends: a value v stands at (v + 8 + 1.2) / 22.4."""
-    text = interval_rows(lic_rows(), "LIC", GENDER, {"low": (1, 1), "high": (2, 2)})
+    text = interval_rows(lic_rows(), "LIC", GENDER, {"low": "a", "high": "b"})
     assert places(text, "dot") == pytest.approx([100 * 17.2 / 22.4, 100 * 5.2 / 22.4], abs=0.01)
     assert places(text, "line") == pytest.approx([100 * 15.2 / 22.4, 100 * 1.2 / 22.4], abs=0.01)
     assert places(text, "neutral") == pytest.approx([100 * 9.2 / 22.4] * 2, abs=0.01)
     assert text.index("high") < text.index("low"), "the highest value comes first"
-    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "rank 2" in text
+    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and ">b</span>" in text
+    assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
 
 
 def test_chance_and_a_value_without_an_interval():
     rows = lic_rows(metric="LIC_M", value=[40.0, 50.0], ci_low=None, ci_high=None, spread=None).head(1)
-    text = interval_rows(rows, "LIC_M", GENDER, {"low": (1, 1)})
-    assert "chance 25" in text and ">40.0<" in text and "rank" not in text and "std" not in text
+    text = interval_rows(rows, "LIC_M", GENDER, {"low": "a"})
+    assert "chance 25" in text and ">40.0<" in text and ">a</span>" not in text and "std" not in text
     assert re.search(r"width:0\.00%", text)
 
 
