@@ -2,8 +2,9 @@
 
     R^2 = squared correlation of the two = share of the variance that the line explains
 
-Range [0, 1]; neither direction is better. Source: LIC (Hirota et al., CVPR 2022), Figure 3. Captioners are few and not
-drawn at random from all that there could be: the interval says how much hangs on single ones, and no more.
+Range [0, 1]; neither direction is better. Source: LIC (Hirota et al., CVPR 2022), Figure 3. The slope's p value and 95%
+interval are those of the t test with n - 2 degrees of freedom. Captioners are few and not drawn at random from all that
+there could be: they say how much hangs on these, and no more.
 """
 
 from __future__ import annotations
@@ -12,28 +13,34 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
-from capbias_core.aggregate.bootstrap import DRAWS, percentiles
+from capbias_core.aggregate.bootstrap import LEVEL
 from capbias_core.aggregate.consistency import LEAST_CAPTIONERS, pearson
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
-
-LEAST_FOR_INTERVAL = 5
+from capbias_core.aggregate.ranking import ALPHA
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A line y = intercept + slope * x through n captioners, with R^2 and its 95% interval, None if there is none.
+    """A line y = intercept + slope * x through n captioners, with R^2; low, high: the slope's 95% interval; p: of no
+    slope, in [0, 1].
 
     reason: why r_squared is nan, or ''.
     """
 
     n: int
-    slope: float
-    intercept: float
-    r_squared: float
-    ci_low: float | None = None
-    ci_high: float | None = None
+    slope: float = math.nan
+    intercept: float = math.nan
+    r_squared: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = 1.0
     reason: str = ""
+
+    @property
+    def shown(self) -> bool:
+        """Whether the slope can be told from 0."""
+        return self.p < ALPHA
 
 
 def r_squared(x: np.ndarray, y: np.ndarray) -> float:
@@ -46,11 +53,7 @@ def r_squared(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def trend(x: np.ndarray, y: np.ndarray) -> Trend:
-    """The line through the captioners that have both values. x, y: (M,), nan if a captioner has none.
-
-    The interval is a percentile bootstrap over captioners, 1,000 draws, for five or more; draws of fewer than three
-    different ones, through which any line goes, do not count.
-    """
+    """The line through the captioners that have both values. x, y: (M,), nan if a captioner has none."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
@@ -58,14 +61,11 @@ def trend(x: np.ndarray, y: np.ndarray) -> Trend:
     if not math.isfinite(value):
         few = f"needs at least {LEAST_CAPTIONERS} captioners with both values, got {len(x)}"
         same = "all captioners have the same value"
-        return Trend(len(x), math.nan, math.nan, math.nan, reason=few if len(x) < LEAST_CAPTIONERS else same)
+        return Trend(len(x), reason=few if len(x) < LEAST_CAPTIONERS else same)
     slope, intercept = np.polyfit(x, y, 1)
-    return Trend(len(x), float(slope), float(intercept), value, *_interval(x, y))
-
-
-def _interval(x: np.ndarray, y: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-    if len(x) < LEAST_FOR_INTERVAL:
-        return None, None
-    drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(0, len(x), (DRAWS, len(x)))
-    enough = [places for places in drawn if len(set(places)) >= LEAST_CAPTIONERS]
-    return percentiles(np.array([r_squared(x[places], y[places]) for places in enough]))
+    freedom = len(x) - 2
+    left = ((y - intercept - slope * x) ** 2).sum() / freedom
+    error = math.sqrt(left / ((x - x.mean()) ** 2).sum())
+    half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    p = 2 * float(stdtr(freedom, -abs(slope) / error)) if error else 0.0
+    return Trend(len(x), float(slope), float(intercept), value, float(slope - half), float(slope + half), p)

@@ -15,6 +15,8 @@ from capbias_core.present.sentence import number
 from capbias_core.types import counted
 
 NAMES = {"vocabulary": "vocabulary size (different words)", "bleu4": "BLEU-4"}
+# Steps of a slope, and what one is called.
+STEPS = {"vocabulary": (100, "100 words"), "bleu4": (1, "point of BLEU-4")}
 HEIGHT = 420
 # Where the middle of a name may stand beside its point, and half its width and height, in shares of the chart.
 SIDES = {"top center": (0, 0.07), "bottom center": (0, -0.07), "middle right": (0.13, 0), "middle left": (-0.13, 0)}
@@ -100,24 +102,28 @@ def _line(figure, x: pd.Series, found: Trend, colour: str) -> None:
 
 
 def tradeoff_note(printed: pd.DataFrame, measured: pd.DataFrame, against: str) -> str:
-    """What the lines say: R^2 and n of each, what the paper's figure says, or why there is none."""
+    """What the lines say: R^2, n, slope and p of each, what the paper's figure says, or why there is none."""
     paper = f"the paper's figure says R² = {PRINTED_R_SQUARED[against]:.3f}"
     if printed[against].notna().any():
-        printed_text = f"Printed: {_trend_text(trend(printed[against], printed['LIC']))} from Table 1; {paper}."
+        printed_text = (
+            f"Printed: {_trend_text(trend(printed[against], printed['LIC']), against)} from Table 1; {paper}."
+        )
     else:
         printed_text = f"Printed: {paper}; the paper plots these points but gives no numbers."
     if measured.empty:
         return f"{printed_text} Measured: no LIC for gender in this collection."
     if measured[against].isna().all():
         return f"{printed_text} Measured: no {NAMES[against]} in this collection; ask for it on Scores."
-    return f"{printed_text} Measured: {_trend_text(trend(measured[against], measured['LIC']))}."
+    return f"{printed_text} Measured: {_trend_text(trend(measured[against], measured['LIC']), against)}."
 
 
-def _trend_text(found: Trend) -> str:
+def _trend_text(found: Trend, against: str) -> str:
     if found.reason:
         return f"no R² ({found.reason})"
-    limits = "no interval for so few"
-    if found.ci_low is not None and found.ci_high is not None:
-        limits = f"95% over captioners {number(found.ci_low, 2)} to {number(found.ci_high, 2)}"
-    way = "rises" if found.slope > 0 else "falls"
-    return f"R² = {number(found.r_squared, 3)} ({limits}), LIC {way}, {counted(found.n, 'captioner')}"
+    step, unit = STEPS[against]
+    slope, low, high = (number(step * value, 2) for value in (found.slope, found.low, found.high))
+    way = ("LIC rises with it" if found.slope > 0 else "LIC falls with it") if found.shown else "no trend is shown"
+    return (
+        f"R² = {number(found.r_squared, 3)}, n = {counted(found.n, 'captioner')}; slope {slope} LIC per {unit} (95% "
+        f"{low} to {high}), p = {number(found.p, 3 if found.p < 0.1 else 2)}: {way}"
+    )

@@ -516,18 +516,36 @@ def test_r_squared_by_hand_and_against_scipy():
     y = 3 * x + rng.random(12)
     found, theirs = trend(x, y), linregress(x, y)
     assert (found.slope, found.intercept) == pytest.approx((theirs.slope, theirs.intercept))
-    assert found.r_squared == pytest.approx(theirs.rvalue**2) and found.ci_low < found.r_squared < found.ci_high
+    assert found.r_squared == pytest.approx(theirs.rvalue**2) and found.p == pytest.approx(theirs.pvalue)
+    assert found.shown and found.low < found.slope < found.high
 
 
-def test_few_captioners_have_no_line_and_some_more_no_interval():
+def test_a_slope_its_interval_and_p_by_hand():
+    """x 0 1 2 3, y 0 2 1 3: slope 0.8, residuals -0.3, 0.9, -0.9, 0.3: error sqrt(1.8 / 2 / 5) = 0.424264.
+
+    t(0.975, 2) = 4.30265; t = 1.88562, p = 1 - t / sqrt(t^2 + 2) = 0.2.
+    """
+    found = trend(np.arange(4.0), np.array([0.0, 2.0, 1.0, 3.0]))
+    assert (found.n, found.slope, found.r_squared, found.p) == pytest.approx((4, 0.8, 0.64, 0.2))
+    half = 4.30265 * 0.424264
+    assert (found.low, found.high) == pytest.approx((0.8 - half, 0.8 + half), abs=1e-4)
+    assert not found.shown
+
+
+def test_few_captioners_have_no_line():
     lacking = np.array([1.0, 2.0, np.nan])
     assert trend(lacking, np.array([1.0, 2.0, 3.0])).reason == "needs at least 3 captioners with both values, got 2"
     assert trend(np.ones(4), np.arange(4.0)).reason == "all captioners have the same value"
-    found = trend(np.arange(4.0), np.array([0.0, 2.0, 1.0, 3.0]))
-    assert found.r_squared == pytest.approx(0.64) and found.ci_low is None and found.n == 4
-    # Of five, some draws are of one captioner alone, which has no line.
-    found = trend(np.arange(5.0), np.array([0.0, 2.0, 1.0, 3.0, 1.0]))
-    assert 0 <= found.ci_low < found.r_squared < found.ci_high <= 1
+
+
+@pytest.mark.parametrize(("noise", "said"), [(0.1, "p = 0.000: LIC rises with it"), (30.0, ": no trend is shown")])
+def test_lic_rises_only_where_p_says_so(noise, said):
+    x = np.arange(7.0)
+    points = pd.DataFrame({"model": list("abcdefg"), "encoder": "ngram", "bleu4": x, "vocabulary": 100 * x})
+    points["LIC"] = x + noise * np.array([1, -1, 1, -1, 1, -1, 1])
+    note = tradeoff_note(points, points, "bleu4")
+    assert note.count(said) == 2 and "n = 7 captioners" in note
+    assert ("rises" in note) == (noise < 1)
 
 
 def test_the_printed_points_are_those_of_the_papers_figure():
