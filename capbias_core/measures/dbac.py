@@ -103,7 +103,34 @@ def _weights(name: str) -> tuple[Metric, Metric]:
     )
 
 
-METRICS = by_name(*map(_amplification, VARIANTS), *(row for name in VARIANTS for row in _weights(name)))
+# What of DBAC an attacker gives that has read no caption, and what one that has adds.
+CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
+
+METRICS = by_name(
+    *map(_amplification, VARIANTS),
+    *(row for name in VARIANTS for row in _weights(name)),
+    Metric(
+        CONSTANT,
+        "DBAC of a constant attacker",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        "docs/statistics.md",
+        "DBAC, its equations, by an attacker that reads nothing and always gives the shares of what it is to guess: what "
+        "comes of how often words and values occur.",
+    ),
+    Metric(
+        ADDED,
+        "DBAC beyond a constant attacker",
+        100,
+        zero,
+        "lower",
+        (-200, 200),
+        "docs/statistics.md",
+        "DBAC minus that of a constant attacker: what reading the captions adds.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -413,6 +440,20 @@ def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.
     return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
 
 
+def constant_weight(sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
+    """w of one side, Q = 1 / cross-entropy, by an attacker that always gives the shares: (..., C) sums to (...)."""
+    parts = layout.parts(sums)
+    pairs, values = parts["pairs"], parts["with_value"]
+    captions, whole = pairs.sum(axis=-2), values.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if inverse:
+            losses = captions * -np.log(parts["with_task"] / whole)
+        else:
+            losses = (pairs * -np.log(values / whole)[..., None]).sum(axis=-2)
+    quality = inverse_cross_entropy(np.nan_to_num(losses), captions)
+    return pair_weight(quality, pairs, _ratio(parts["with_task"], values, inverse))
+
+
 def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
     """(..., L) and (..., K) captions to (..., K, L) P(t) / P(a), or its inverse; 0 if a task word never occurs."""
     tasks, values = tasks[..., None, :], values[..., :, None]
@@ -436,9 +477,24 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
 
         for name, of in ((variant, both), (f"{variant}_M", model), (f"{variant}_H", human)):
             scale = METRICS[name].scale
-            values = scale * of(evidence.seed_sums)
-            found[name] = Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, name != variant)
+            found[name] = _estimate(evidence, of, scale, level=name != variant)
+
+    def constant(sums: np.ndarray) -> np.ndarray:
+        sides = (sums[..., :half], sums[..., half:])
+        own = (constant_weight(*side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
+        return dbac(*own)
+
+    def added(sums: np.ndarray) -> np.ndarray:
+        return found["DBAC"].of(sums) - constant(sums)
+
+    for name, of in ((CONSTANT, constant), (ADDED, added)):
+        found[name] = _estimate(evidence, of, METRICS[name].scale, level=False)
     return found
+
+
+def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], scale: float, level: bool) -> Estimate:
+    values = scale * of(evidence.seed_sums)
+    return Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, level)
 
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
@@ -488,7 +544,7 @@ MEASURE = Measure(
     place=4,
     metrics=tuple(METRICS.values()),
     groups=(
-        Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H")),
+        Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
         Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
         Group("dbac_code", "DBAC, as in its code", ("DBAC_code", "DBAC_code_M", "DBAC_code_H")),
     ),

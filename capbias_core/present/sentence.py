@@ -10,7 +10,7 @@ from capbias_core.aggregate import IMAGES, REFITS, Ranking
 from capbias_core.measures import dbac
 from capbias_core.types import Attribute, counted
 
-DBAC_VARIANTS = tuple(metric.name for metric in dbac.MEASURE.metrics if not metric.side)
+DBAC_VARIANTS = tuple(dbac.VARIANTS)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,15 @@ def test_inverse_cross_entropy_of_the_best_attackers(known):
     assert rows.loc["DBAC_M", "A->T"]["value"] == pytest.approx(1 / 0.325, rel=0.12)
 
 
+def test_a_constant_attacker_finds_nothing_where_words_are_as_common(known):
+    """Values and objects are as common on both sides: a constant attacker gives 0, and all of DBAC is added."""
+    _, _, rows = known
+    assert rows.loc["DBAC_constant", "A->T"]["value"] == pytest.approx(0, abs=0.5)
+    added = rows.loc["DBAC_added", "A->T"]
+    difference = rows.loc["DBAC", "A->T"]["value"] - rows.loc["DBAC_constant", "A->T"]["value"]
+    assert added["value"] == pytest.approx(difference) and added["interval"] == "refits"
+
+
 def test_the_authors_code_of_the_same(known):
     """Probability of the truth times P(pattern) / P(a) = 1: mean 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82."""
     _, _, rows = known
@@ -242,6 +251,10 @@ def test_the_ratio_of_patterns_by_hand():
     layout, sums = measure.Layout(2, 2, 3), columns.sum(axis=0)
     assert measure.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
     assert measure.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    # A constant attacker loses ln 2 on either value, so A->T (2 * 1 + 1 * 1/2) / 3 over ln 2. T->A it loses ln 2 on bed
+    # and 2 ln 2 on tie, with P(F) / P(bed) = 1 and P(M) / P(tie) = 2: (2 * 1 + 1 * 2 / 2) / 3 over ln 2.
+    assert measure.constant_weight(sums, layout, False) == pytest.approx(2.5 / 3 / np.log(2))
+    assert measure.constant_weight(sums, layout, True) == pytest.approx(1 / np.log(2))
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
     assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
