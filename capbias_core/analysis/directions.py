@@ -14,7 +14,9 @@ MEASURES = {
 }
 ALIKE = ("model", "attribute", "encoder", "variant", "seeds")
 NUMBERS = ("value", "ci_low", "ci_high")
-BESIDE = ("LIC", "BA")
+# Metrics and directions that stand beside a pair.
+BESIDE = (("LIC", ""), ("BA", ""))
+CONSTANT = (("DBAC_constant", A_TO_T), ("DBAC_added", A_TO_T))
 BOTH, FIRST, SECOND, NEITHER, UNDECIDED = "both", A_TO_T, T_TO_A, "neither", "undecided"
 
 
@@ -46,12 +48,15 @@ def measures_in(rows: pd.DataFrame) -> list[str]:
     return [measure for measure in MEASURES if len(directions(rows, measure))]
 
 
-def beside(rows: pd.DataFrame, model: str, attribute: str, encoder: str) -> dict[str, dict | None]:
-    """For LIC, of this encoder, and BA the captioner's row with most seeds, or None."""
+def beside(
+    rows: pd.DataFrame, model: str, attribute: str, encoder: str, measure: str = ""
+) -> dict[tuple[str, str], dict | None]:
+    """For LIC, of this encoder, and BA the captioner's row with most seeds, or None; beside DBAC also what a constant
+    attacker has of A->T, and what this one adds."""
     own = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
     own = own[own["encoder"].isin([encoder, ""])] if encoder else own
     found = {}
-    for name in BESIDE:
-        alike = own[own["metric"] == name].sort_values("seeds", ascending=False)
-        found[name] = alike.iloc[0].to_dict() if len(alike) else None
+    for key in (*(CONSTANT if measure == "DBAC" else ()), *BESIDE):
+        alike = own[(own["metric"] == key[0]) & (own["direction"] == key[1])].sort_values("seeds", ascending=False)
+        found[key] = alike.iloc[0].to_dict() if len(alike) else None
     return found

@@ -6,7 +6,7 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.analysis.directions import BOTH, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
+from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
@@ -166,20 +166,20 @@ def _from_to(numbers: pd.Series) -> str:
 
 def explained(name: str) -> str:
     """What the metrics of a pair say of themselves."""
-    metrics = dict.fromkeys(metric for metric, _ in MEASURES[name].values())
+    metrics = dict.fromkeys(metric for metric, _ in (*MEASURES[name].values(), *(CONSTANT if name == "DBAC" else ())))
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """One row a captioner: both directions, what to collect, and LIC and BA beside."""
+    """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
     table = []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
-        others = beside(rows, row["model"], row["attribute"], row["encoder"])
+        others = beside(rows, row["model"], row["attribute"], row["encoder"], name)
         table.append(
             {
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
-                **{other: value_text(found) if found else "" for other, found in others.items()},
+                **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
                 "images to add": ADVICE[row["quadrant"]],
             }
         )

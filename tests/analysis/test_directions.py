@@ -106,6 +106,20 @@ def test_the_table_says_which_images_to_add_and_what_lic_is():
     assert table.loc["three", "DBAC T→A"] == "−20.0 [−25.0, −15.0]"
 
 
+def test_what_a_constant_attacker_has_stands_beside_dbac():
+    rows = pd.DataFrame(
+        [
+            *ROWS.to_dict("records"),
+            row("one", "DBAC_constant", "A->T", 8.0, 7.0, 9.0),
+            row("one", "DBAC_constant", "T->A", 1.0, 0.0, 2.0),
+            row("one", "DBAC_added", "A->T", 2.0, -1.0, 5.0),
+        ]
+    )
+    table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
+    assert table.loc["one", "DBAC_constant A→T"] == "8.0 [7.0, 9.0]"
+    assert table.loc["one", "DBAC_added A→T"] == "2.0 [-1.0, 5.0]"
+
+
 def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():
     frame = directions(ROWS, "DBAC")
     figure = plane(frame, "DBAC")
