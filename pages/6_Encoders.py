@@ -33,6 +33,8 @@ from capbias_core.present.encoders import (
     alignment_table,
     cv_chart,
     cv_reasons,
+    cv_table,
+    cv_table,
     devices_note,
     encoders_answer,
     encoders_table,
@@ -200,6 +202,14 @@ def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside:
     if len(grey) or len(colour):
         figure = cv_chart(colour, grey, looks)
         st.plotly_chart(figure, key="cvs", config=NO_BAR, alt="Coefficient of variation across encoders")
+    table = cv_table(cvs)
+    if len(table):
+        draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
+        note(
+            "Noise floor: the CV that one encoder has against itself, by other seeds, splits and attackers. The "
+            "interval is that of the CV without this noise; if it starts at 0, encoders are not shown to differ. Two "
+            "CVs whose intervals overlap are not shown to differ either."
+        )
     for reason in cv_reasons(found):
         note(reason)
     own = "" if source == MEASURED or len(printed) else " The paper prints no CVs; these follow from its scores."

@@ -14,6 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ncfdtr, ncfdtrinc, stdtrit
+
+from capbias_core.aggregate.bootstrap import LEVEL
 
 LEAST_CAPTIONERS = 3
 NO_MEAN = 1e-9
@@ -31,6 +34,44 @@ def coefficient_of_variation(values: np.ndarray) -> float:
     if len(values) < 2 or abs(values.mean()) <= NO_MEAN * np.abs(values).max():
         return math.nan
     return float(np.std(values, ddof=1) / abs(values.mean()))
+
+
+def interval_errors(low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """The standard errors behind 95% intervals with refits. All (E,); nan for fewer than two seeds."""
+    seeds = np.asarray(seeds, dtype=float)
+    freedom = np.where(seeds > 1, seeds - 1, math.nan)
+    return (np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2 / stdtrit(freedom, (1 + LEVEL) / 2)
+
+
+def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
+    """The coefficient of variation that encoders alike would show by their seeds alone: what one encoder has against
+    itself. values, errors: (E,), one an encoder, and its standard error.
+
+    >>> round(noise_floor(np.array([9.0, 11.0]), np.array([3.0, 4.0])), 4)  # sqrt((9 + 16) / 2) / 10
+    0.3536
+    """
+    return float(np.sqrt(np.mean(np.square(errors))) / abs(np.mean(values)))
+
+
+def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> tuple[float, float]:
+    """95% interval of the coefficient of variation that these encoders would have without noise; it starts at 0 if
+    noise alone gives as much.
+
+    E - 1 times the variance over encoders, over the mean squared error, follows a noncentral F distribution with E - 1
+    and `freedom` degrees; the interval is that of its noncentrality (Steiger 2004). The mean over encoders is taken as
+    known. values, errors: (E,). freedom: of the errors, seeds minus 1 over all encoders.
+    """
+    between, size = len(values) - 1, abs(np.mean(values))
+    noise = float(np.mean(np.square(errors)))
+    ratio = float(np.var(values, ddof=1)) / noise if noise else math.inf
+    if not math.isfinite(ratio):
+        return (coefficient_of_variation(values),) * 2
+    ends = []
+    for share in ((1 + LEVEL) / 2, (1 - LEVEL) / 2):
+        known = ncfdtr(between, freedom, 0, ratio) > share
+        ends.append(float(ncfdtrinc(between, freedom, share, ratio)) if known else 0.0)
+    low, high = (math.sqrt(own * noise / between) / size for own in ends)
+    return low, high
 
 
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:

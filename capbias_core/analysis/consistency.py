@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.consistency import (
     LEAST_CAPTIONERS,
     coefficient_of_variation,
     conflict_score,
+    interval_errors,
     name_key,
+    noise_floor,
     pearson,
+    variation_interval,
 )
 from capbias_core.aggregate.variants import variants
 from capbias_core.measures.registry import METRICS, measure_of
@@ -29,6 +34,8 @@ GROUP = ("paper", "table", "attribute", "model", "metric", "direction", "conditi
 
 
 HUMAN = "human_guess"
+# What the spread of a CV is: that of one encoder against itself.
+FLOOR = "noise floor"
 
 
 # One side's score, which is above 0 whatever it measures, by the endings of the papers' names.
@@ -47,7 +54,9 @@ def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataF
 def variation(frame: pd.DataFrame) -> pd.DataFrame:
     """cv of each captioner across the encoders of its (paper, table, attribute, metric, direction, condition).
 
-    Blank, with the reason, where there are fewer than two encoders. Metrics without encoders have no row.
+    Its spread is the noise floor, and its interval that of the CV without noise (aggregate/consistency.py), if every
+    encoder has an interval with refits. Blank, with the reason, where there are fewer than two encoders. Metrics
+    without encoders have no row.
     """
     found = []
     for key, group in _with_judges(frame).groupby(list(GROUP), sort=False):
@@ -59,8 +68,21 @@ def variation(frame: pd.DataFrame) -> pd.DataFrame:
             value = coefficient_of_variation(_quantity(group).to_numpy())
             reason = "" if math.isfinite(value) else "the mean over encoders is 0"
         done = f"sample std / |mean| over {len(encoders)} encoders"
-        found.append(_row(dict(zip(GROUP, key, strict=True)), "cv", value, encoders, len(encoders), reason or done))
+        noise = {} if reason else _noise(group)
+        where = dict(zip(GROUP, key, strict=True))
+        found.append(_row(where, "cv", value, encoders, len(encoders), reason or done, **noise))
     return _table(found)
+
+
+def _noise(group: pd.DataFrame) -> dict:
+    """What refits of the encoders make of their CV: columns of its row."""
+    if not (group["interval"] == REFITS).all():
+        return {}
+    values, seeds = _quantity(group).to_numpy(), group["seeds"].to_numpy()
+    errors = interval_errors(*(group[name] / group["scale"] for name in ("ci_low", "ci_high")), seeds)
+    low, high = variation_interval(values, errors, int((seeds - 1).sum()))
+    floor = noise_floor(values, errors)
+    return {"ci_low": low, "ci_high": high, "interval": REFITS, "spread": floor, "spread_kind": FLOOR}
 
 
 def agreement(frame: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +240,7 @@ def _no_captioner(shared: list[str], least: int) -> str:
 
 
 def _row(
-    where: dict, metric: str, value: float, judges: list[str], n: int, method: str, scale: float = 1.0
+    where: dict, metric: str, value: float, judges: list[str], n: int, method: str, scale: float = 1.0, **columns: Any
 ) -> dict[str, object]:
     condition = "; ".join(part for part in (where["metric"], where["condition"]) if part)
     return Result(
@@ -234,6 +256,7 @@ def _row(
         paper=where["paper"],
         table=where["table"],
         method=method if math.isfinite(value) else f"blank: {method}",
+        **columns,
     ).row()
 
 

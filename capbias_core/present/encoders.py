@@ -303,6 +303,26 @@ def _bars(go, own: pd.DataFrame, name: str, colours, hatch: str):
     )
 
 
+def cv_table(variation: pd.DataFrame) -> pd.DataFrame:
+    """One row per captioner and measured metric: its CV with the interval without noise, the noise floor of one encoder
+    against itself, and what follows. Empty where no encoder has an interval with refits.
+
+    variation: of `variation`, with the column measure.
+    """
+    rows = variation[variation["value"].notna() & variation["ci_low"].notna()]
+    return pd.DataFrame(
+        {
+            "captioner": row["model"],
+            "metric": measure(row["measure"], row["direction"]),
+            "CV": f"{row['value']:.2f}",
+            "95% interval without noise": f"{row['ci_low']:.2f} to {row['ci_high']:.2f}",
+            "noise floor": f"{row['spread']:.2f}",
+            "encoders differ": "yes" if row["ci_low"] > 0 else "not shown",
+        }
+        for row in rows.to_dict("records")
+    )
+
+
 def cv_reasons(variation: pd.DataFrame) -> list[str]:
     """Why CVs are blank, each reason once with its captioners."""
     found: dict[str, list[str]] = {}

@@ -11,11 +11,18 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.aggregate.consistency import coefficient_of_variation, conflict_score, name_key, pearson
+from capbias_core.aggregate.consistency import (
+    coefficient_of_variation,
+    conflict_score,
+    name_key,
+    noise_floor,
+    pearson,
+    variation_interval,
+)
 from capbias_core.analysis.consistency import agreement, alignment, consistency, variation
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import PUBLISHED_FILE, published_results, read_human_scores, read_results
-from capbias_core.types import ORIGIN_COLUMNS, PUBLISHED_COLUMNS, RESULT_COLUMNS
+from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
 # DBAC's tables of CVs, and the tables of scores that they follow from: (LIC, DBAC).
 CV_TABLES = {"5a": ("11", "10"), "5b": ("12b", "12a"), "6a": ("14", "13"), "6b": ("15b", "15a")}
@@ -179,6 +186,40 @@ def test_groups_never_mix_conditions_directions_or_attributes():
     assert list(rows["condition"]) == ["LIC", "LIC; masked_person", "LIC", "LIC"]
 
 
+def test_a_cv_has_a_noise_floor_and_an_interval_without_it():
+    """Values 10 and 30 of 3 seeds each, half widths 4.30265 and 8.6053: errors 1 and 2 (t(0.975, 2) = 4.30265).
+
+    The floor is sqrt((1 + 4) / 2) / 20 = 0.0791. F = 200 / 2.5 = 80 with 1 and 4 degrees of freedom: p 0.0009, so the
+    interval starts above 0; 11 and 9 have F = 2 / 2.5 = 0.8, below its mean: it starts at 0.
+    """
+    frame = results(("a", "x", 10.0), ("a", "y", 30.0), ("b", "x", 11.0), ("b", "y", 9.0))
+    half = np.array([4.30265, 8.6053] * 2)
+    low, high = frame["value"] - half, frame["value"] + half
+    frame = frame.assign(ci_low=low, ci_high=high, seeds=3, interval="refits")
+    differ, alike = variation(frame).to_dict("records")
+    assert differ["spread"] == pytest.approx(0.0791, abs=1e-4) and differ["spread_kind"] == "noise floor"
+    assert 0 < differ["ci_low"] < differ["value"] < differ["ci_high"]
+    assert alike["ci_low"] == 0 and alike["spread"] == pytest.approx(0.1581, abs=1e-4)
+    over_images = variation(frame.assign(interval="images"))
+    assert over_images["ci_low"].isna().all() and over_images["spread"].isna().all()
+
+
+def test_intervals_of_cvs_contain_the_true_one():
+    """Four encoders with 5 seeds each, alike and not; alike ones have a CV of the floor, and are rarely told apart."""
+    rng = np.random.default_rng(0)
+    for true in (np.full(4, 10.0), np.array([8.0, 10, 11, 13])):
+        contained, floors, found = [], [], []
+        for _ in range(300):
+            seeds = true[:, None] + rng.normal(0, 3, (4, 5))
+            values, errors = seeds.mean(axis=1), seeds.std(axis=1, ddof=1) / math.sqrt(5)
+            low, high = variation_interval(values, errors, 16)
+            contained.append(low <= coefficient_of_variation(true) <= high)
+            floors.append(noise_floor(values, errors))
+            found.append(coefficient_of_variation(values))
+        assert np.mean(contained) > 0.92
+    assert np.mean(np.square(floors)) < np.mean(np.square(found))
+
+
 def test_one_encoder_leaves_a_blank_with_the_reason_and_no_encoder_leaves_nothing():
     rows = consistency(pd.concat([results(("a", "ngram", 4.0)), results(("a", "", 2.0), metric="ratio")]))
     assert list(rows["metric"]) == ["cv"]
@@ -278,7 +319,9 @@ ROW = "measured,,gender,a,LIC,x,,,1.5,,,100"
 def test_a_published_table_and_our_own_are_read_alike(tmp_path):
     short, own = tmp_path / "short.csv", tmp_path / "own.csv"
     short.write_text(f"{HEADER}\n{ROW}\n")
-    own.write_text(f"{','.join(RESULT_COLUMNS)}\n{ROW}{',' * len(ORIGIN_COLUMNS)},r1,10,662,1.0,2.0,refits,how\n")
+    more = {"run_id": "r1", "seeds": 10, "n": 662, "ci_low": 1.0, "ci_high": 2.0, "interval": "refits", "method": "how"}
+    cells = [str(more.get(name, "")) for name in RESULT_COLUMNS[len(PUBLISHED_COLUMNS) :]]
+    own.write_text(f"{','.join(RESULT_COLUMNS)}\n{ROW},{','.join(cells)}\n")
     a, b = read_results(short), read_results(own)
     assert tuple(a.columns) == tuple(b.columns) == RESULT_COLUMNS
     assert (a["value"][0], a["scale"][0], a["seeds"][0], a["method"][0]) == (1.5, 100.0, 0, "")
