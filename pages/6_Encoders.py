@@ -34,7 +34,6 @@ from capbias_core.present.encoders import (
     cv_chart,
     cv_reasons,
     cv_table,
-    cv_table,
     devices_note,
     encoders_answer,
     encoders_table,

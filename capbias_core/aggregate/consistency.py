@@ -65,13 +65,13 @@ def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> 
     noise = float(np.mean(np.square(errors)))
     ratio = float(np.var(values, ddof=1)) / noise if noise else math.inf
     if not math.isfinite(ratio):
-        return (coefficient_of_variation(values),) * 2
-    ends = []
-    for share in ((1 + LEVEL) / 2, (1 - LEVEL) / 2):
+        return coefficient_of_variation(values), coefficient_of_variation(values)
+
+    def end(share: float) -> float:
         known = ncfdtr(between, freedom, 0, ratio) > share
-        ends.append(float(ncfdtrinc(between, freedom, share, ratio)) if known else 0.0)
-    low, high = (math.sqrt(own * noise / between) / size for own in ends)
-    return low, high
+        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / size if known else 0.0
+
+    return float(end((1 + LEVEL) / 2)), float(end((1 - LEVEL) / 2))
 
 
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:

@@ -79,7 +79,8 @@ def _noise(group: pd.DataFrame) -> dict:
     if not (group["interval"] == REFITS).all():
         return {}
     values, seeds = _quantity(group).to_numpy(), group["seeds"].to_numpy()
-    errors = interval_errors(*(group[name] / group["scale"] for name in ("ci_low", "ci_high")), seeds)
+    low, high = ((group[name] / group["scale"]).to_numpy() for name in ("ci_low", "ci_high"))
+    errors = interval_errors(low, high, seeds)
     low, high = variation_interval(values, errors, int((seeds - 1).sum()))
     floor = noise_floor(values, errors)
     return {"ci_low": low, "ci_high": high, "interval": REFITS, "spread": floor, "spread_kind": FLOOR}
