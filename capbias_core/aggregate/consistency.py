@@ -69,7 +69,7 @@ def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> 
 
     def end(share: float) -> float:
         known = ncfdtr(between, freedom, 0, ratio) > share
-        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / size if known else 0.0
+        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / float(size) if known else 0.0
 
     return float(end((1 + LEVEL) / 2)), float(end((1 - LEVEL) / 2))
 
