@@ -144,7 +144,7 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
     features, truth = np.eye(2)[values], np.eye(len(SUBSETS))[objects]
     images, parts, training = tuple(own.labels["image_id"]), [], 0
     for seed in range(seeds):
-        split = image_split(values, 2, seed, images)
+        split = image_split(values, 2, seed, ids=images)
         shares = guess_labels(features[split.train], truth[split.train], features[split.test])
         right = ((shares > 0.5) == (truth[split.test] > 0.5)).sum(axis=1)
         training = len(split.train)

@@ -117,7 +117,7 @@ METRICS = by_name(
         "lower",
         (-100, 100),
         "docs/statistics.md",
-        "DBAC, its equations, by an attacker that reads nothing and always gives the shares of what it is to guess: what "
+        "DBAC, its equations, by an attacker that reads nothing and gives every answer the same probability: what "
         "comes of how often words and values occur.",
     ),
     Metric(
@@ -249,12 +249,12 @@ def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
     return lambda share, text: job.progress((place + share) / parts, text)
 
 
-def small_batches(attacker: Attacker, images: int) -> tuple[Attacker, str]:
-    """An attacker for so many images, whose epochs have as many steps as those of the full protocol; and its method.
+def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
+    """An attacker for so many training images, whose epochs have as many steps as those of the full protocol; and its
+    method.
 
     Batches shrink with the training images, to 16 at the least. Attackers that read no batches stay as they are.
     """
-    training = images - held_out_count(images)
     if not isinstance(attacker, ReadsBatches):
         return attacker, ""
     full = attacker.batch
@@ -284,7 +284,7 @@ def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
     names = tuple(list(object_names())[place] for place in kept)
     evidence = _evidence(
         _trainer(job, sides, y, progress),
-        job.spec.seeds,
+        job,
         sides,
         [side.lists(job.masked) for side in sides],
         names,
@@ -292,7 +292,7 @@ def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
         truth,
         inverse=False,
     )
-    return evidence, f"{len(names)} objects that captions name; {_sizes(sides)}"
+    return evidence, f"{len(names)} objects that captions name; {_sizes(job, sides)}"
 
 
 def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
@@ -312,7 +312,7 @@ def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
     names = tuple(names[place] for place in kept)
     evidence = _evidence(
         _trainer(job, sides, there, progress),
-        job.spec.seeds,
+        job,
         sides,
         [side.lists(lambda captions: mask_objects(captions, table)) for side in sides],
         names,
@@ -320,7 +320,8 @@ def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
         truth,
         inverse=True,
     )
-    return evidence, f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more; {_sizes(sides)}"
+    which = f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
+    return evidence, f"{which}; {_sizes(job, sides)}"
 
 
 def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) -> AttackerTrainer:
@@ -332,12 +333,12 @@ def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) ->
 
 def _attacker(job: Job, images: Sequence[str]) -> tuple[Attacker, str]:
     """The attacker of a run, as `small_batches` gives it."""
-    return small_batches(attacker_of(job), len(images))
+    return small_batches(attacker_of(job), len(images) - held_out_count(len(images), job.options.test_share))
 
 
-def _sizes(sides: Sequence[CaptionSide]) -> str:
+def _sizes(job: Job, sides: Sequence[CaptionSide]) -> str:
     images = len(sides[0].images)
-    test = held_out_count(images)
+    test = held_out_count(images, job.options.test_share)
     return f"{images - test:,} training and {test:,} test images per seed, not balanced."
 
 
@@ -358,7 +359,7 @@ def _by_image(image: np.ndarray, n_images: int) -> csr_array:
 
 def _evidence(
     trainer: AttackerTrainer,
-    seeds: tuple[int, ...],
+    job: Job,
     sides: Sequence[CaptionSide],
     lists: list[list[CaptionList]],
     names: tuple[str, ...],
@@ -371,7 +372,8 @@ def _evidence(
     tasks: (n, L) booleans of each side, which task words belong to a caption. truth: of test images and logits, losses
     and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,). inverse: P(a) / P(t).
     """
-    splits = [image_split(sides[0].y, sides[0].k, seed, trainer.images) for seed in seeds]
+    seeds, share = job.spec.seeds, job.options.test_share
+    splits = [image_split(sides[0].y, sides[0].k, seed, share, trainer.images) for seed in seeds]
     trainer.fits = len(splits) * sum(map(len, lists))
     guesses, said, layouts = [], [], []
     for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
@@ -441,17 +443,13 @@ def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.
 
 
 def constant_weight(sums: np.ndarray, layout: Layout, inverse: bool) -> np.ndarray:
-    """w of one side, Q = 1 / cross-entropy, by an attacker that always gives the shares: (..., C) sums to (...)."""
+    """w of one side by an attacker that always gives the same, up to a factor that both sides share: (..., C) to (...).
+
+    Its quality is the same for every task word, so it is left out.
+    """
     parts = layout.parts(sums)
-    pairs, values = parts["pairs"], parts["with_value"]
-    captions, whole = pairs.sum(axis=-2), values.sum(axis=-1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if inverse:
-            losses = captions * -np.log(parts["with_task"] / whole)
-        else:
-            losses = (pairs * -np.log(values / whole)[..., None]).sum(axis=-2)
-    quality = inverse_cross_entropy(np.nan_to_num(losses), captions)
-    return pair_weight(quality, pairs, _ratio(parts["with_task"], values, inverse))
+    quality = np.ones_like(parts["with_task"])
+    return pair_weight(quality, parts["pairs"], _ratio(parts["with_task"], parts["with_value"], inverse))
 
 
 def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
@@ -498,7 +496,8 @@ def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], scale:
 
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
-    n, options = held_out_count(len(evidence.images)), job.options
+    options = job.options
+    n = held_out_count(len(evidence.images), options.test_share)
     attacker, batches = _attacker(job, evidence.images)
     found, device = estimates_of(evidence), device_of(attacker)
     method = (

@@ -126,7 +126,7 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
         features, model, human, kept = guess(job, sides, [own.one_per_image(rng) for own in sides])
-        split = image_split(side.y, side.k, seed, side.images)
+        split = image_split(side.y, side.k, seed, job.options.test_share, side.images)
         train, test = (own[kept[own]] for own in (split.train, split.test))
         _check_size(len(train), len(test))
         human[kept] = as_unlike(human[kept], model[kept], rng)

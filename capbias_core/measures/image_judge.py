@@ -27,7 +27,6 @@ from capbias_core.workspace.spec import WITH_REFERENCES
 if TYPE_CHECKING:
     from capbias_core.vision.image_text_training import PairCorpus, PairReader
 
-TEST_SHARE = 0.2  # 70 / 10 / 20: the judge itself sets the 10 aside, of what it is given to train on
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
 FEW_IMAGES = 2000
 PICTURE_SIZE = 64
@@ -189,7 +188,8 @@ def _left_out(captioned: int, shown: int, broken: dict[str, str]) -> tuple[str, 
 
 
 def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
-    """One split per seed: 80 to train on and to set aside from, 20 to test, balanced; without training all are tested.
+    """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
+    tested.
 
     Raises CapbiasError for too few images.
     """
@@ -204,7 +204,7 @@ def splits_of(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
             f"at least {LEAST_TO_TRAIN} of every value; the paper has about 10,000 in all",
             "Load more photographs, or ask a pretrained captioner, which is not trained: --judge FOLDER.",
         )
-    return [balanced_split(y, k, seed, TEST_SHARE, images) for seed in job.spec.seeds]
+    return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
 
 
 def _everything(y: np.ndarray, k: int, seed: int, images: list[str]) -> Split:

@@ -20,11 +20,10 @@ from capbias_core.measures.training import AttackerTrainer, attacker_of, caption
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import balanced_split
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES
+from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
-TEST_SHARE = {ALL_IMAGES: 0.1, WITH_REFERENCES: 0.2}
 FEW_IMAGES = 2000
 HUMAN = Needs(references="required")
 
@@ -125,7 +124,7 @@ def run(job: Job) -> Outcome:
         human = job.references()
         images = sorted(set(images) & set(human["image_id"]))
     y = job.codes(images)
-    splits = [balanced_split(y, k, seed, TEST_SHARE[spec.coverage], images) for seed in spec.seeds]
+    splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
     fits = len(splits) * (len(model_lists) + len(human_lists))

@@ -15,6 +15,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.prepare.align import DELTA
+from capbias_core.prepare.split import TEST_SHARE
 from capbias_core.workspace.spec import AlignmentReference, ModelReference, PeopleReference, PhotographsReference
 
 
@@ -145,6 +146,14 @@ class Seeded(Options):
         metavar="N",
         advanced=False,
         kept=True,
+    )
+    test_share: float = option(
+        TEST_SHARE,
+        "share of the images that is held out in each split; the others train the attacker",
+        flag="--test-share",
+        at_least=0.05,
+        at_most=0.5,
+        metavar="SHARE",
     )
 
 

@@ -11,8 +11,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.types import Split
 
 SMALLEST_GROUP = 10
-# The share of images that DBAC's protocol keeps for the test.
-HELD_OUT = 0.2
+# The share of images that is kept for the test (LIC section 5), unless another is chosen.
+TEST_SHARE = 0.1
 
 # Purposes of child seeds: one seed of the user gives independent streams for each.
 SPLIT, FOLDS, FIT, BOOTSTRAP = range(4)
@@ -45,7 +45,7 @@ def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.nda
 
 
 def balanced_split(
-    labels: np.ndarray, n_values: int, seed: int, test_share: float = 0.1, ids: Sequence[str] | None = None
+    labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
 ) -> Split:
     """Balance by downsampling, then split each value into train and test.
 
@@ -91,18 +91,21 @@ def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarra
     return Split(seed=seed, train=np.sort(train), test=np.sort(chosen))
 
 
-def image_split(labels: np.ndarray, n_values: int, seed: int, ids: Sequence[str] | None = None) -> Split:
-    """All images, not balanced, into train and test (DBAC section 5): of 10,780, 8,624 and 2,156.
+def image_split(
+    labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
+) -> Split:
+    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC
+    section 5).
 
     Arguments as of `balanced_split`; the images keep the order in which that one takes them.
     """
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     order = random_order(ids, child_seed(seed, SPLIT))
     _groups(labels, n_values, order)  # refuses groups that are too small
-    n_test = held_out_count(len(order))
+    n_test = held_out_count(len(order), test_share)
     return Split(seed=seed, train=np.sort(order[n_test:]), test=np.sort(order[:n_test]))
 
 
-def held_out_count(images: int) -> int:
+def held_out_count(images: int, test_share: float = TEST_SHARE) -> int:
     """How many of so many images `image_split` keeps for the test."""
-    return max(1, round(images * HELD_OUT))
+    return max(1, round(images * test_share))

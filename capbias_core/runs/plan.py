@@ -63,10 +63,10 @@ class Request:
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     """The runs that answer a request: one caption set, attribute, measure, attacker and coverage each.
 
-    With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC
-    (90/10). With references for a part of them there are two: LIC_M on all images, and the rest on the images with
-    references (80/20). A set of other images than the references gets what needs none. Raises CapbiasError for choices
-    that no measure has, or that are not allowed.
+    With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
+    references for a part of them there are two: LIC_M on all images, and everything on the images with references. A
+    set of other images than the references gets what needs none. Raises CapbiasError for choices that no measure has,
+    or that are not allowed.
     """
     if not request.captions:
         raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")

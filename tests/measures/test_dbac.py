@@ -101,7 +101,7 @@ def fill(folder, human: pd.DataFrame, model: pd.DataFrame, values, objects=None)
     workspace.keep("references", "human", human, "c", "test")
     workspace.keep("captions", "m", model, "c", "test", {"trained_on_references": True})
     names = ("dbac", "dbac_accuracy", "dbac_code")
-    return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3)
+    return workspace, Request("c", ("m",), "labels", "gender", names, "human", seeds=3, options={"test_share": 0.2})
 
 
 def finished(workspace: Workspace, request: Request):
@@ -203,7 +203,7 @@ def test_a_model_that_names_the_object_by_the_value_is_seen_from_t_to_a(tmp_path
     workspace, request = fill(
         tmp_path, captions_of(mixed, objects, cues), captions_of(values, objects, cues), values, objects
     )
-    _, rows = finished(workspace, request)
+    _, rows = finished(workspace, replace(request, seeds=8))
     assert rows.loc["DBAC", "T->A"]["ci_low"] > 5
 
 
@@ -251,10 +251,9 @@ def test_the_ratio_of_patterns_by_hand():
     layout, sums = measure.Layout(2, 2, 3), columns.sum(axis=0)
     assert measure.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
     assert measure.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
-    # A constant attacker loses ln 2 on either value, so A->T (2 * 1 + 1 * 1/2) / 3 over ln 2. T->A it loses ln 2 on bed
-    # and 2 ln 2 on tie, with P(F) / P(bed) = 1 and P(M) / P(tie) = 2: (2 * 1 + 1 * 2 / 2) / 3 over ln 2.
-    assert measure.constant_weight(sums, layout, False) == pytest.approx(2.5 / 3 / np.log(2))
-    assert measure.constant_weight(sums, layout, True) == pytest.approx(1 / np.log(2))
+    # A constant attacker: A->T (2 * 1 + 1 * 1/2) / 3; T->A with P(F) / P(bed) = 1 and P(M) / P(tie) = 2, 4 / 3.
+    assert measure.constant_weight(sums, layout, False) == pytest.approx(2.5 / 3)
+    assert measure.constant_weight(sums, layout, True) == pytest.approx(4 / 3)
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
     assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
@@ -299,12 +298,12 @@ def test_intervals_speak_for_captioners_without_a_difference(tmp_path):
 
 def test_batches_shrink_with_the_images_by_hand():
     """1,960 of 2,450 images train: 256 x 1,960 / 8,624 = 58.2, and 64 x the same = 14.5, at least 16."""
-    assert measure.small_batches(Reads(256), 2450) == (Reads(58), "; batches of 58, 256 for 8624 training images")
-    assert measure.small_batches(Reads(64), 2450)[0] == Reads(16) and measure.small_batches(Reads(8), 2450) == (
+    assert measure.small_batches(Reads(256), 1960) == (Reads(58), "; batches of 58, 256 for 8624 training images")
+    assert measure.small_batches(Reads(64), 1960)[0] == Reads(16) and measure.small_batches(Reads(8), 2450) == (
         Reads(8),
         "",
     )
-    assert measure.small_batches(Reads(256), 10_780) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
+    assert measure.small_batches(Reads(256), 8624) == (Reads(256), "") == measure.small_batches(Reads(256), 20_000)
     linear = load_attacker("ngram")
     assert measure.small_batches(linear, 100) == (linear, "")
 

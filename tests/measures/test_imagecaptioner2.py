@@ -370,7 +370,7 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     rows = {row.metric: row for row in outcome.results}
     assert set(rows) == set(METRICS)
     for row in rows.values():
-        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 20)
+        assert (row.encoder, row.photographs, row.seeds, row.n) == ("sat", "segment masked", 2, 10)
         assert (row.condition, row.prompt, row.coverage, row.device) == ("", "", "", "cpu")
         assert row.ci_low <= row.value <= row.ci_high
     model, human, both = (rows[f"imagecaptioner2{end}"].value for end in ("_M", "_D", ""))

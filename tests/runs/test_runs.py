@@ -181,12 +181,22 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
 
     outcome = run_one(workspace, subset, silent)
     smaller = min(pd.Series([labels[image] for image in covered]).value_counts())
-    test = 2 * round(0.2 * smaller)
+    test = 2 * round(0.1 * smaller)
     assert {row.n for row in outcome.results} == {test}
     assert f"{2 * smaller - test}/{test} balanced images" in outcome.results[0].method
     (note,) = [note for note in outcome.notes if "references" in note]
     assert f"Only {len(covered)} of the 230 labelled images have both captions and references" in note
     assert f"{2 * smaller} balanced images, {test} held out" in note
+
+
+def test_the_share_of_test_images_is_chosen(workspace):
+    labels = labels_of(50, 50)
+    request = replace(fill(workspace, labels, {"m": plainly(labels)}), seeds=2, options={"test_share": 0.4})
+    (spec,) = plan(workspace, request)
+    (row, *_) = run_one(workspace, spec, silent).results
+    assert row.n == 40 and row.method.startswith("60/40 balanced images")
+    with pytest.raises(CapbiasError, match="at most 0.5"):
+        plan(workspace, replace(request, options={"test_share": 0.6}))
 
 
 def test_references_of_other_images_are_refused(workspace):
