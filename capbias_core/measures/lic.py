@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
+from capbias_core.aggregate import Estimate
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
 from capbias_core.measures.cost import held_out_cost
-from capbias_core.measures.held_out import (
-    accuracy,
-    confidence_where_right,
-    estimates_of,
-    held_out_arrays,
-    stored_estimates,
+from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
+from capbias_core.measures.lic_baseline import (
+    LEAST_HUMAN,
+    Sides,
+    attacked,
+    baseline_estimates,
+    fits,
+    sides_arrays,
+    stored_sides,
+    verdict_of,
 )
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import AttackerTrainer, attacker_of, caption_lists
-from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import balanced_split
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
+from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -39,6 +44,30 @@ METRICS = by_name(
         "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
         "masked captions than from the human ones.",
         of="LIC_M",
+        needs=HUMAN,
+    ),
+    Metric(
+        "LIC_baseline",
+        "LIC baseline, of plainness alone",
+        100,
+        zero,
+        "neutral",
+        (-100, 100),
+        "capbias",
+        "What LIC would be if the captioner said what people say, as plainly as it does: the LIC of the human captions "
+        "of each image, retold in its words. Plain captions are easier to learn from.",
+        needs=HUMAN,
+    ),
+    Metric(
+        "LIC_excess",
+        "LIC excess, beyond plainness",
+        100,
+        zero,
+        "lower",
+        (-100, 100),
+        "capbias",
+        "LIC beyond its baseline, or beyond 0 where that is more. Above 0: the captions tell more about the attribute "
+        "than human captions do, even in the captioner's own plain words.",
         needs=HUMAN,
     ),
     RatioMetric(
@@ -127,29 +156,58 @@ def run(job: Job) -> Outcome:
     splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
-    fits = len(splits) * (len(model_lists) + len(human_lists))
+    number = len(splits) * fits(len(model_lists), len(human_lists))
     align = aligner(job.workspace, job.options.alignment)
-    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, fits, align=align)
-    model = trainer.held_out(model_lists, splits, "the model's captions")
-    reference = trainer.held_out(human_lists, splits, "the human captions", model_lists) if human_lists else None
-    return _outcome(job, model, reference, splits)
+    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, number, align=align)
+    return _outcome(job, attacked(trainer, model_lists, human_lists, splits), splits)
 
 
-def _outcome(job: Job, model: HeldOut, reference: HeldOut | None, splits) -> Outcome:
+def _found(sides: Sides) -> dict[str, Estimate]:
+    scale = METRICS["LIC"].scale
+    own = (row for name, row in METRICS.items() if name not in ("LIC_baseline", "LIC_excess"))
+    return estimates_of(own, sides.model, sides.human) | baseline_estimates(sides, scale)
+
+
+def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+    """Those of a finished run again."""
+    return {(name, ""): own for name, own in _found(stored_sides(workspace, run)).items()}
+
+
+def _outcome(job: Job, sides: Sides, splits) -> Outcome:
     train, test = len(splits[0].train), len(splits[0].test)
-    found = estimates_of(METRICS.values(), model, reference)
+    found = _found(sides)
     method = f"{train}/{test} balanced images; std over seeds; {found['LIC_M'].interval_method}"
-    if reference is not None:
+    if sides.human is not None:
         method += f"; {alignment_method(job.options.alignment)}"
     if job.options.merge_masks:
         method += "; runs of masks merged"
     attacker = attacker_of(job)
     method += trained_on(attacker, job.options.deterministic) + encoded_by(job.options.encoder)
-    rows = [job.result(METRICS[name], own, test, method, device=device_of(attacker)) for name, own in found.items()]
-    return Outcome(rows, held_out_arrays(model, reference), _notes(job, train, test, len(model.images)))
+    said: dict[str, str] = dict.fromkeys(("LIC", "LIC_excess"), verdict_of(found))
+    rows = [
+        job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=said.get(name, ""))
+        for name, own in found.items()
+    ]
+    notes = (*_notes(job, train, test, len(sides.model.images)), *_of_plainness(sides))
+    return Outcome(rows, sides_arrays(sides), notes)
 
 
-def _notes(job: Job, train: int, test: int, images: int) -> tuple[str, ...]:
+def _of_plainness(sides: Sides) -> Iterator[str]:
+    own = sides.plainness
+    if own is not None:
+        yield (
+            f"Plainness, captioner and human captions: type-token ratio {own.type_token:.4f} and "
+            f"{own.human_type_token:.4f}; word pairs {own.variety:.1f} and {own.human_variety:.1f} bits; captions that "
+            f"another image has too {own.repeated:.1%} and {own.human_repeated:.1%}. {own.unknown:.1%} of the human "
+            "words are ones that the captioner never uses."
+        )
+        if own.share < 1:
+            yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
+    elif sides.human is not None:
+        yield f"No baseline: it needs at least {LEAST_HUMAN} human captions per image. So amplification is not shown."
+
+
+def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
     notes = [
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
         f"{job.attribute.chance:.1f}."
@@ -166,7 +224,7 @@ def _notes(job: Job, train: int, test: int, images: int) -> tuple[str, ...]:
         )
     if train + test < FEW_IMAGES:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
-    return tuple(notes)
+    return notes
 
 
 MEASURE = Measure(
@@ -175,7 +233,7 @@ MEASURE = Measure(
     place=1,
     metrics=tuple(METRICS.values()),
     groups=(
-        Group("lic", "LIC", ("LIC", "LIC_M", "LIC_D"), default=True),
+        Group("lic", "LIC", ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D"), default=True),
         Group("leakage", "leakage and SC", ("leakage", "SC", "SC_D"), default=True),
         Group("sc", "SC", ("SC", "SC_D")),
     ),
@@ -184,5 +242,5 @@ MEASURE = Measure(
     version=2,
     cost=held_out_cost(0.5),
     run=run,
-    estimates=partial(stored_estimates, METRICS.values()),
+    estimates=estimates,
 )

@@ -34,13 +34,16 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     spaces. Returns n captions; the same arguments give the same. None is made from the captioner's caption of its own
     image.
     """
-    texts, which = np.unique(np.asarray(captions, dtype=object).astype(str), return_inverse=True)
+    texts = sorted(set(captions))
+    place = {text: number for number, text in enumerate(texts)}
+    which = np.array([place[caption] for caption in captions])
     names, grams = _ngrams(texts)
     counts = np.asarray(grams[which].sum(axis=0)).ravel()
     kept = counts >= LEAST_COUNT
     if len(captions) < FOLDS or not kept.any():
         return list(captions)
-    names, grams, weights = names[kept], grams[:, kept].tocsr(), np.log(len(captions) / counts[kept])
+    names = [name for name, own in zip(names, kept, strict=True) if own]
+    grams, weights = grams[:, kept].tocsr(), np.log(len(captions) / counts[kept])
     said, read = grams[which] @ sp.diags(weights), _components(human)
     near = _unit(grams @ sp.diags(weights))
     fold = np.random.default_rng(0).permutation(len(captions)) % FOLDS
@@ -50,12 +53,12 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
         ridge = _Ridge(read[train], said[train])
         penalty = penalty or ridge.best_penalty(read[test], said[test])
         known = np.unique(which[train])
-        editor = _Editor(texts[known], names, weights)
+        editor = _Editor([texts[own] for own in known], names, weights)
         for start in range(0, len(test), CHUNK):
             rows = test[start : start + CHUNK]
             expected = ridge.expected(read[rows], penalty)
             nearest = known[(near[known] @ expected.T).argmax(axis=0)]
-            retold[rows] = [editor.edited(texts[place], row) for place, row in zip(nearest, expected, strict=True)]
+            retold[rows] = [editor.edited(texts[own], row) for own, row in zip(nearest, expected, strict=True)]
     return retold.tolist()
 
 
@@ -88,11 +91,11 @@ def _vectorizer(longest: int):
     )
 
 
-def _ngrams(texts: Sequence[str]) -> tuple[np.ndarray, sp.csr_matrix]:
+def _ngrams(texts: Sequence[str]) -> tuple[list[str], sp.csr_matrix]:
     """The 1- and 2-grams of texts by name, and which text holds which, (n, B)."""
     vectorizer = _vectorizer(2)
     grams = vectorizer.fit_transform([*texts, "<>"]).tocsr()[: len(texts)]  # "<>": no text may have any word
-    return vectorizer.get_feature_names_out(), grams
+    return vectorizer.get_feature_names_out().tolist(), grams
 
 
 def _rarity(grams: sp.csr_matrix) -> np.ndarray:
@@ -148,7 +151,7 @@ class _Ridge:
 class _Editor:
     """Changes single words of a caption toward the expected n-grams. texts: what the captioner is known to write."""
 
-    def __init__(self, texts: Sequence[str], names: np.ndarray, weights: np.ndarray):
+    def __init__(self, texts: Sequence[str], names: list[str], weights: np.ndarray):
         self.column = {name: place for place, name in enumerate(names)}
         self.names, self.weights = names, weights
         self.words = np.flatnonzero([" " not in name for name in names])

@@ -1,0 +1,213 @@
+"""The baseline of LIC: what LIC would be if the captioner said exactly what people say, as plainly as it does.
+
+The human captions of each image are retold in the captioner's words (prepare/retell.py), and the attacker is trained on
+that. If the retelling tells less of what people say than the captions do, what it lacks is taken to give away as much
+as what it has. People's captions as they are count too: a captioner that writes as they do has LIC 0. So the baseline
+is a band from 0 to the LIC of the retelling, and the excess is what LIC lies outside of it. docs/statistics.md has the
+reasons and how often each verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from capbias_core.aggregate import REFITS, Estimate, difference
+from capbias_core.aggregate.verdict import NOT_SHOWN, verdict
+from capbias_core.measures.held_out import confidence_where_right, held_out_arrays, held_out_bytes, held_out_from
+from capbias_core.measures.training import AttackerTrainer, CaptionList
+from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.prepare.retell import retell, told, variety
+from capbias_core.types import Split
+from capbias_core.workspace.store import RunRow, Workspace
+
+LEAST_HUMAN = 2  # human captions an image: from one alone the retelling loses too much
+
+
+@dataclass(frozen=True)
+class Plainness:
+    """How a captioner's captions compare with the human captions of the same images.
+
+    told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). variety: bits
+    (prepare.retell.variety). type_token: different words over words. repeated: share of captions that another image
+    has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
+    human captions of an image.
+    """
+
+    told: float
+    retold: float
+    variety: float
+    human_variety: float
+    type_token: float
+    human_type_token: float
+    repeated: float
+    human_repeated: float
+    unknown: float
+
+    @property
+    def share(self) -> float:
+        """What the retelling tells over what the captions tell, in (0, 1]; nan if the captions tell nothing."""
+        if self.told <= 0 or self.retold <= 0:
+            return np.nan
+        return min(1.0, self.retold / self.told)
+
+    @property
+    def more_varied(self) -> bool:
+        """Whether the captions are more varied than the human ones, which alone makes them hard to learn from."""
+        return self.variety > self.human_variety
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Held-out predictions on the captioner's captions, and where there are human captions on those and the retelling.
+
+    human, retold and plainness are None where there are none.
+    """
+
+    model: HeldOut
+    human: HeldOut | None = None
+    retold: HeldOut | None = None
+    plainness: Plainness | None = None
+
+
+def attacked(
+    trainer: AttackerTrainer, model: list[CaptionList], human: list[CaptionList], splits: list[Split]
+) -> Sides:
+    """Attackers trained and tested on each side, on the same splits. human: empty for no human captions."""
+    found = Sides(trainer.held_out(model, splits, "the model's captions"))
+    if human:
+        found = replace(found, human=trainer.held_out(human, splits, "the human captions", model))
+    if len(human) >= LEAST_HUMAN:
+        lists, plainness = retold_lists(model, human)
+        found = replace(found, retold=trainer.held_out(lists, splits, "the retelling"), plainness=plainness)
+    return found
+
+
+def fits(model: int, human: int) -> int:
+    """Attackers of each split for so many captions an image of the captioner and of people."""
+    return model + human + (model if human >= LEAST_HUMAN else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excess(Estimate):
+    """LIC beyond a baseline that is only known to lie between two ends.
+
+    The value is against the end that is harder to beat. below: against the other end. more_varied: the captions are
+    more varied than the human ones, which alone can put LIC below the band.
+    """
+
+    below: Estimate
+    more_varied: bool
+
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """95%, from the lower limit against one end to the upper limit against the other; it covers both intervals.
+
+        Of captions that are more varied than the human ones the upper limit is at least 0.
+        """
+        low, high = super().interval()
+        other_low, other_high = self.below.interval()
+        if low is None or high is None or other_low is None or other_high is None:
+            return None, None
+        return min(low, other_low), max(high, other_high, 0.0 if self.more_varied else other_high)
+
+
+def baseline_estimates(sides: Sides, scale: float) -> dict[str, Estimate]:
+    """LIC_baseline and LIC_excess; empty without a retelling."""
+    model, human, retold, plainness = sides.model, sides.human, sides.retold, sides.plainness
+    if human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
+        return {}
+    of_model, of_human, of_retold = *map(confidence_where_right, (model, human)), _told_alike(retold, plainness.share)
+    baseline = difference(of_retold, retold, of_human, human, scale)
+    beyond = difference(of_model, model, of_retold, retold, scale)
+    lic = difference(of_model, model, of_human, human, scale)
+    harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
+    return {
+        "LIC_baseline": baseline,
+        "LIC_excess": Excess(**vars(harder), below=other, more_varied=plainness.more_varied),
+    }
+
+
+def verdict_of(found: dict[str, Estimate]) -> str:
+    """What the excess allows to say; nothing is shown without one, or by a single attacker."""
+    excess = found.get("LIC_excess")
+    if excess is None or excess.interval_over != REFITS:
+        return NOT_SHOWN
+    low, high = excess.interval()
+    return NOT_SHOWN if low is None or high is None else verdict(low, high)
+
+
+def sides_arrays(sides: Sides) -> dict[str, bytes]:
+    """What a run leaves of every side."""
+    arrays = held_out_arrays(sides.model, sides.human)
+    if sides.retold is not None:
+        arrays["retold"] = held_out_bytes(sides.retold)
+    plainness = asdict(sides.plainness) if sides.plainness is not None else None
+    return arrays | {"plainness": json.dumps(plainness).encode()}
+
+
+def stored_sides(workspace: Workspace, run: RunRow) -> Sides:
+    """The sides of a finished run again."""
+
+    def held(name: str) -> HeldOut:
+        return held_out_from(workspace.array(run.run_id, name))
+
+    plainness = json.loads(workspace.array(run.run_id, "plainness"))
+    return Sides(
+        held("model"),
+        held("human") if run.spec.references else None,
+        held("retold") if plainness else None,
+        Plainness(**plainness) if plainness else None,
+    )
+
+
+def _told_alike(retold: HeldOut, share: float) -> Ratio:
+    """LIC's scores of the retelling if it told as much as the captions do: what is above chance, over that share."""
+    chance = 1 / retold.probabilities.shape[1] ** 2
+    own = confidence_where_right(retold)
+    return Ratio(chance + (own.numerator - chance) / share, own.denominator)
+
+
+def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[list[CaptionList], Plainness]:
+    """The retelling of each list of the captioner, and how plain it is."""
+    pooled = [""] * len(model[0].row_of_image)
+    for own in human:
+        for image, caption in zip(own.images, own.masked, strict=True):
+            pooled[image] += f" {caption}"
+    lists, sources = [], []
+    for own in model:
+        sources.append([pooled[image] for image in own.images])
+        lists.append(replace(own, masked=retell(own.masked, sources[-1])))
+    every = [text for own in sources for text in own]
+    captions, retellings = ([text for own in side for text in own.masked] for side in (model, lists))
+    return lists, _plainness(model, human, told(captions, every), told(retellings, every))
+
+
+def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: float, retold: float) -> Plainness:
+    texts, people = ([own.masked for own in side] for side in (model, human))
+    known = {word for own in texts for text in own for word in text.split()}
+    words = [word for own in people for text in own for word in text.split()]
+    return Plainness(
+        told_by,
+        retold,
+        *(_mean(variety, side) for side in (texts, people)),
+        *(_mean(_type_token, side) for side in (texts, people)),
+        *(_mean(_repeated, side) for side in (texts, people)),
+        unknown=sum(word not in known for word in words) / max(1, len(words)),
+    )
+
+
+def _mean(of, side: list[list[str]]) -> float:
+    return float(np.mean([of(own) for own in side]))
+
+
+def _type_token(captions: list[str]) -> float:
+    words = [word for caption in captions for word in caption.split()]
+    return len(set(words)) / max(1, len(words))
+
+
+def _repeated(captions: list[str]) -> float:
+    times = Counter(captions)
+    return float(np.mean([times[caption] > 1 for caption in captions]))
