@@ -7,10 +7,11 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.read import comparisons
+from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, measure_of
@@ -203,6 +204,8 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
     for line in named_notes([(run.spec.model, run.notes) for run in measured.values()]):
         note(line)
+    if lacking := unlearned_note(rows, {own.name: len(own.values) for own in map(attribute_of_run, measured.values())}):
+        note(lacking)
     if warning := variants_warning(rows):
         note(warning)
 

@@ -7,6 +7,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate.learned import learned, unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.analysis.consistency import agreement, alignment, variation
 from capbias_core.analysis.encoders import (
@@ -125,22 +126,27 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
         note("No encoder is chosen.")
         return
     values = values if own else 2
-    found = {named(key): sensitivity_of(engine.workspace, rows_of(rows, key), values) for key in answering(rows)}
+    known = {attribute: values}
+    judged = rows[learned(rows, known)]
+    found = {named(key): sensitivity_of(engine.workspace, rows_of(judged, key), values) for key in answering(judged)}
     text = encoders_answer(found, "" if own else PRINTED[source].title)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     keys = series_of(rows)
     key = st.sidebar.selectbox("Metric", keys, format_func=named, key=f"measure_{source}")
     shown = rows_of(rows, key)
     grey = _grey(published, beside, shown, key)
-    said = sensitivity_of(engine.workspace, shown, values)
+    able = rows_of(judged, key)
+    said = sensitivity_of(engine.workspace, able, values)
     _scores(shown, grey, key, values, said, looks)
     if own and beside != NONE and grey.empty:
         note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
-    _variation(rows, source, published, beside, looks)
-    _ranks(shown, said, named(key), looks)
-    _judges(engine, shown, named(key))
+    if lacking := unlearned_note(rows, known):
+        note(f"{lacking} Shown, and left out of everything that compares encoders.")
+    _variation(judged, source, published, beside, looks)
+    _ranks(able, said, named(key), looks)
+    _judges(engine, able, named(key))
     st.download_button(
-        "CSV", to_csv(pd.concat([rows, variation(rows), agreement(rows)])), "encoders.csv", "text/csv", key="csv"
+        "CSV", to_csv(pd.concat([rows, variation(judged), agreement(judged)])), "encoders.csv", "text/csv", key="csv"
     )
 
 

@@ -7,6 +7,7 @@ from capbias_core.aggregate.estimate import (
     comparison,
     difference,
     estimate,
+    provisional,
     quotient,
     shared_intervals,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "comparison",
     "difference",
     "estimate",
+    "provisional",
     "quotient",
     "rank",
     "shared_intervals",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,11 @@ from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, Held
 BOOTSTRAP_SEED = 20220619
 # What an interval says: other images and attackers trained on them, or other images given what was trained.
 REFITS, IMAGES = "refits", "images"
+
+
+def provisional(row: Mapping[str, Any]) -> bool:
+    """Whether the interval of a row of results keeps a single trained attacker: it carries no claim."""
+    return row["interval"] == IMAGES and row["training"] > 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,7 @@ class Estimate:
             "spread_kind": "std" if self.spread is not None else "",
             "scale": self.scale,
             "seeds": len(self.seed_values),
+            "training": self.refits.training if self.refits is not None else 0,
             "ci_low": low,
             "ci_high": high,
             "interval": self.interval_over if low is not None else "",
@@ -171,8 +177,9 @@ def _refits(evidence, rows: list[_Rows], n_images: int) -> Refits | None:
     seeds = np.unique(evidence.seed)
     held_out = np.zeros((len(seeds), n_images), dtype=bool)
     held_out[rows[0].seed, rows[0].image] = True
-    ratio = float(held_out.sum(axis=1).mean() / training)
-    return Refits(tuple(seeds.tolist()), held_out, ratio, lambda kept: np.hstack([own.by_seed(kept) for own in rows]))
+    return Refits(
+        tuple(seeds.tolist()), held_out, training, lambda kept: np.hstack([own.by_seed(kept) for own in rows])
+    )
 
 
 def comparison(

@@ -28,15 +28,19 @@ OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 class Refits:
     """Attackers trained anew, one per seed.
 
-    seeds: S of them. held_out: (S, n_images) booleans, the images on which each was not trained. test_over_train: test
-    images over training images of a seed, above 0. sums: which of these (S, n_images) images to count, to the (S, M)
-    sums of each seed over them.
+    seeds: S of them. held_out: (S, n_images) booleans, the images that each tests. training: images that each was
+    trained on. sums: which of these (S, n_images) images to count, to the (S, M) sums of each seed over them.
     """
 
     seeds: tuple[int, ...]
     held_out: np.ndarray
-    test_over_train: float
+    training: int
     sums: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def test_over_train(self) -> float:
+        """Test images over training images of a seed."""
+        return float(self.held_out.sum(axis=1).mean() / self.training)
 
 
 def standard_error(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import provisional
 from capbias_core.aggregate.ranking import Ranking
 
 ABOVE, BELOW, OPEN = 1, -1, 0
@@ -66,11 +67,13 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
 
 
 def signs_of(rows: pd.DataFrame, neutral: float = 0.0) -> dict[str, dict[str, int]]:
-    """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder."""
+    """Captioner -> encoder -> sign, in the order of the rows; one row a captioner and encoder. Of a single trained
+    attacker it is OPEN."""
     found: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"])].to_dict("records"):
         low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
-        found.setdefault(row["model"], {})[row["encoder"]] = sign(row["value"], low, high, neutral)
+        own = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
+        found.setdefault(row["model"], {})[row["encoder"]] = own
     return found
 
 

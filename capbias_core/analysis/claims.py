@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
@@ -255,11 +256,12 @@ def _measured(
 def _own_names(measured: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Measured LIC of the printed rows' attribute and captioners, under the printed names.
 
-    Where LIC was measured on all images, that on a part of them is left out.
+    Only with refits: an interval that keeps single trained attackers carries no claim. Where LIC was measured on all
+    images, that on a part of them is left out.
     """
     names = {name_key(model): model for model in rows["model"]}
     own = measured[(measured["metric"] == METRIC) & measured["attribute"].isin(rows["attribute"].unique())]
-    own = own[own["alignment"].isin(["", CONSTANT]) & (own["condition"] == "") & own["ci_low"].notna()]
+    own = own[own["alignment"].isin(["", CONSTANT]) & (own["condition"] == "") & (own["interval"] == REFITS)]
     own = own.assign(model=[names.get(name_key(model), "") for model in own["model"]])
     own = own[own["model"] != ""].sort_values("coverage", kind="stable")
     return own.drop_duplicates(["model", "encoder"])

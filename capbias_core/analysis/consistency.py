@@ -20,7 +20,9 @@ from capbias_core.aggregate.consistency import (
     pearson,
     variation_interval,
 )
+from capbias_core.aggregate.learned import learned
 from capbias_core.aggregate.variants import variants
+from capbias_core.attributes import known_attributes
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import RESULT_COLUMNS, Result
 
@@ -210,9 +212,10 @@ def _signed(metric: str) -> bool:
 
 
 def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows that an encoder gave and that have a value; what they were measured on is their condition."""
+    """Rows that an encoder gave which learnt, and that have a value; what they were measured on is their condition."""
     frame = frame.assign(condition=variants(frame))
-    return frame[(frame["encoder"] != "") & np.isfinite(frame["value"])]
+    values = {name: len(own.values) for name, own in known_attributes().items()}
+    return frame[(frame["encoder"] != "") & np.isfinite(frame["value"]) & learned(frame, values)]
 
 
 def _quantity(group: pd.DataFrame) -> pd.Series:

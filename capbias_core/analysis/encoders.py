@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
+from capbias_core.aggregate.learned import learned
 from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
 from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.read import Comparison, ranking
@@ -138,7 +139,7 @@ def sensitivity_alike(workspace: Workspace, found: Sequence[Comparison], chosen:
 
 
 def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> pd.DataFrame:
-    """Rows of the answering metric of everything that was measured as `chosen`, with whichever attacker.
+    """Rows of the answering metric of everything that was measured as `chosen`, with whichever attacker that learnt.
 
     Of each captioner and attacker the run with most seeds, that of `chosen` before others.
     """
@@ -146,6 +147,7 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
     first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
     runs = {(run.spec.model, item.attacker): run.run_id for item in reversed(first) for run in item.runs}
     rows = workspace.results(list(runs.values()))
+    rows = rows[learned(rows, {chosen.attribute.name: len(chosen.attribute.values)})]
     return rows[rows["metric"] == chosen.metric].reset_index(drop=True)
 
 

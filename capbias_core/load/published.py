@@ -17,7 +17,7 @@ from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
 REMEDY = "Take a file that `score` or `export` wrote, or one in the columns of assets/published/results.csv."
 NUMBERS = ("value", "spread", "scale", "ci_low", "ci_high")
-COUNTS = ("seeds", "n")
+COUNTS = ("seeds", "training", "n")
 HUMAN_COLUMNS = ("model", "value")
 
 

@@ -215,8 +215,8 @@ class Evidence:
     @property
     def refits(self) -> Refits:
         """The attackers."""
-        share = self.held_out.mean()
-        return Refits(tuple(range(len(self.guesses))), self.held_out, float(share / (1 - share)), self.sums_of_seeds)
+        training = int((~self.held_out[0]).sum())
+        return Refits(tuple(range(len(self.guesses))), self.held_out, training, self.sums_of_seeds)
 
 
 def run(job: Job) -> Outcome:

@@ -191,8 +191,8 @@ def _estimates(losses: pd.DataFrame) -> dict[str, Estimate]:
     def by_seed(kept: np.ndarray) -> np.ndarray:
         return _grouped(rows[kept[seed, image]], seed[kept[seed, image]], len(seeds))
 
-    ratio = float(len(losses) / losses.groupby("seed")["training"].first().sum())
-    refits = Refits(tuple(seeds.tolist()), held_out, ratio, by_seed)
+    training = round(losses.groupby("seed")["training"].first().mean())
+    refits = Refits(tuple(seeds.tolist()), held_out, training, by_seed)
     sums, values = _grouped(rows, image, len(names)), by_seed(held_out)
     statistics = {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
     found = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from capbias_core.aggregate import IMAGES, REFITS, Ranking
+from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
 from capbias_core.measures import dbac
 from capbias_core.types import Attribute, counted
 
@@ -59,9 +59,9 @@ def verdict(low: float, high: float, trained: bool | None) -> str:
 def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title: str, trained: bool | None) -> Answer:
     """The answer for one captioner from its result rows of one attacker and coverage."""
     own = rows[rows["model"] == model].set_index("metric")
-    seeds, test = int(own.iloc[0]["seeds"]), int(own.iloc[0]["n"])
+    seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
-    basis = f"{counted(seeds, 'seed')}, {each} {test:,} test images; {attacker_title}."
+    basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker_title}."
     guessed = f"{_guessed(own, attribute)}; guessing alone gets {round(100 / len(attribute.values))} right"
     if "LIC" not in own.index:
         return Answer(
@@ -72,7 +72,7 @@ def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title:
     return Answer(
         _headline(own.loc["LIC"], model, attribute, trained),
         f"{guessed}, and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}). {basis}{_unsteady(own.loc['LIC'])}",
+        f"{number(own.loc['LIC_D', 'value'])}). {basis}{_warning(own.loc['LIC'])}",
     )
 
 
@@ -87,27 +87,25 @@ def _of_100(row: pd.Series) -> int:
     return round(row["value"] * 100 / row["scale"])
 
 
-def _unsteady(row: pd.Series) -> str:
-    """A warning where seeds differ by more than the score itself, which an interval over images leaves out."""
-    if pd.isna(row["spread"]) or row["spread"] <= abs(row["value"]) or row["ci_low"] <= 0 <= row["ci_high"]:
+def _warning(row: pd.Series) -> str:
+    """One line if an interval carries no claim."""
+    if not provisional(row.to_dict()):
         return ""
-    return (
-        f" ⚠ LIC differs more between seeds (±{number(row['spread'])}) than it is from 0, which the interval over "
-        "images leaves out: measure with more seeds."
-    )
+    return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
 
 
 def _headline(lic: pd.Series, model: str, attribute: Attribute, trained: bool | None) -> str:
     shown = f"LIC {interval(lic)}"
     if pd.isna(lic["ci_low"]):
         return f"{model}: {shown}."
+    said = verdict(lic["ci_low"], lic["ci_high"], trained) if not provisional(lic.to_dict()) else "undecided"
     return {
         "amplifies": f"{model} amplifies {attribute.name} bias: {shown}.",
         "mitigates": f"{model} shows less {attribute.name} bias than the human captions: {shown}.",
         "differs upward": f"{model} differs from the human captions, toward more {attribute.name} bias: {shown}.",
         "differs downward": f"{model} differs from the human captions, toward less {attribute.name} bias: {shown}.",
         "undecided": f"{model}: no difference from the human captions that these data can tell from zero: {shown}.",
-    }[verdict(lic["ci_low"], lic["ci_high"], trained)]
+    }[said]
 
 
 def measure(metric: str, direction: str) -> str:

@@ -34,6 +34,8 @@ def migrate(db: sqlite3.Connection) -> None:
     for column in (*ORIGIN_COLUMNS, "interval"):
         if column not in there:
             db.execute(f'ALTER TABLE results ADD COLUMN "{column}" TEXT')
+    if "training" not in there:
+        db.execute("ALTER TABLE results ADD COLUMN training INTEGER DEFAULT 0")
     db.execute("UPDATE results SET interval = iif(ci_low IS NULL, '', 'images') WHERE interval IS NULL")
     if "metrics" not in {row[1] for row in db.execute("PRAGMA table_info(runs)")}:
         db.execute("ALTER TABLE runs ADD COLUMN metrics TEXT NOT NULL DEFAULT '[]'")

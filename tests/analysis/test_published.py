@@ -46,6 +46,7 @@ def measured(*rows: dict) -> pd.DataFrame:
         "spread": 0.8,
         "seeds": 3,
         "n": 662,
+        "interval": "refits",
         "run_id": "r",
     }
     frame = pd.DataFrame([Result(**(usual | row)).row() for row in rows], columns=list(RESULT_COLUMNS))

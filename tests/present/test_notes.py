@@ -23,23 +23,26 @@ def test_a_note_of_some_captioners_names_them():
     assert named_notes(notes) == ["same", "a: 1 image", "b, c: 2 images"]
 
 
-@pytest.mark.parametrize(("spread", "low", "warned"), [(6.8, 2.3, True), (4.3, 2.3, False), (6.8, -0.1, False)])
-def test_seeds_that_differ_by_more_than_the_score_are_warned_of(spread, low, warned):
+@pytest.mark.parametrize(("interval", "warned"), [("refits", False), ("images", True)])
+def test_an_interval_of_one_trained_attacker_carries_no_claim(interval, warned):
     own = pd.DataFrame(
         {
             "model": "updn",
             "metric": ["LIC", "LIC_M", "LIC_D", "SC", "SC_D"],
             "value": [4.4, 50.0, 45.6, 70.0, 66.0],
-            "spread": spread,
-            "ci_low": [low, 49, 44, 69, 65],
+            "spread": 2.0,
+            "ci_low": [2.3, 49, 44, 69, 65],
             "ci_high": [6.5, 51, 47, 71, 67],
+            "interval": interval,
             "scale": 100.0,
             "seeds": 2,
+            "training": 2844,
             "n": 316,
         }
     )
     said = sentence.answer(own, "updn", get_attribute("gender"), "MiniLM", True)
-    assert ("⚠ LIC differs more between seeds (±6.8)" in said.support) == warned
+    assert ("⚠ Provisional" in said.support) == warned and ("amplifies" not in said.headline) == warned
+    assert "2,844 training and 316 test images" in said.support
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():

@@ -1,0 +1,31 @@
+"""Whether attackers learnt anything: an accuracy whose interval contains chance says nothing about captions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from capbias_core.aggregate.estimate import REFITS
+
+ACCURACIES = ("SC", "SC_D")
+OF_ATTACKER = ["attribute", "model", "encoder"]
+
+
+def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
+    """(n,) booleans: False for each row of an attacker that did not learn, on either side.
+
+    rows: in RESULT_COLUMNS. values: how many each attribute has; of others chance is not known. An attacker is known by
+    attribute, captioner and encoder; where no accuracy with refits is among the rows, it is taken to have learnt.
+    """
+    own = rows[rows["metric"].isin(ACCURACIES) & (rows["interval"] == REFITS)]
+    chance = own["scale"] / own["attribute"].map(dict(values)).astype(float)
+    lacking = {tuple(key) for key in own.loc[own["ci_low"] <= chance, OF_ATTACKER].to_numpy()}
+    return pd.Series([tuple(key) not in lacking for key in rows[OF_ATTACKER].to_numpy()], rows.index, dtype=bool)
+
+
+def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
+    """`Did not learn: rnn (sat, updn).`, or ''."""
+    found = rows[~learned(rows, values)]
+    told = [f"{name} ({', '.join(sorted(set(own)))})" for name, own in found.groupby("encoder")["model"]]
+    return f"Did not learn, accuracy (SC) not above chance: {', '.join(told)}." if told else ""
