@@ -46,7 +46,7 @@ PUBLISHED_COLUMNS = (
 # human words were aligned, the object and the group of images that it is about, the photographs and the prompt that a
 # judge was given, and the device on which networks trained.
 ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
-SUPPORT_COLUMNS = ("run_id", "seeds", "training", "n", "ci_low", "ci_high", "interval", "method")
+SUPPORT_COLUMNS = ("run_id", "seeds", "training", "n", "ci_low", "ci_high", "interval", "verdict", "method")
 RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, *SUPPORT_COLUMNS)
 
 
@@ -192,7 +192,8 @@ class Result:
     Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
     over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low, ci_high: the 95% interval. interval: what that is over: 'refits' (other images
     and attackers trained on them; see aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the
-    trained attackers), '' if there is none. Of an attacker's metric only 'refits' may carry a claim.
+    trained attackers), '' if there is none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and
+    its excess, 'amplifies', 'not shown' or 'reduces' (aggregate/verdict.py); '' of others.
     """
 
     attribute: str
@@ -219,6 +220,7 @@ class Result:
     ci_low: float | None = None
     ci_high: float | None = None
     interval: str = ""
+    verdict: str = ""
     method: str = ""
     paper: str = "measured"
     table: str = ""

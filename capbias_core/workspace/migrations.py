@@ -8,7 +8,7 @@ import sqlite3
 from capbias_core.types import ORIGIN_COLUMNS
 
 # The form of the catalogue, kept in SQLite's user_version. 0: until November 2026, one protocol number for all runs. 1:
-# results do not say what their intervals are over, which was images.
+# results do not say what their intervals are over, which was images, and have no verdict.
 FORM = 2
 # What measures were called in form 0.
 MEASURES = {
@@ -31,12 +31,13 @@ def migrate(db: sqlite3.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     there = {row[1] for row in db.execute("PRAGMA table_info(results)")}
-    for column in (*ORIGIN_COLUMNS, "interval"):
+    for column in (*ORIGIN_COLUMNS, "interval", "verdict"):
         if column not in there:
             db.execute(f'ALTER TABLE results ADD COLUMN "{column}" TEXT')
     if "training" not in there:
         db.execute("ALTER TABLE results ADD COLUMN training INTEGER DEFAULT 0")
     db.execute("UPDATE results SET interval = iif(ci_low IS NULL, '', 'images') WHERE interval IS NULL")
+    db.execute("UPDATE results SET verdict = '' WHERE verdict IS NULL")
     if "metrics" not in {row[1] for row in db.execute("PRAGMA table_info(runs)")}:
         db.execute("ALTER TABLE runs ADD COLUMN metrics TEXT NOT NULL DEFAULT '[]'")
     for run_id, text in db.execute("SELECT run_id, spec FROM runs").fetchall():
