@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, comparison
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
     CountMetric,
@@ -29,7 +31,7 @@ from capbias_core.metrics.bias_amplification import change_of_preferred
 from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Result
 from capbias_core.workspace.store import RunRow, Workspace
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -42,6 +44,9 @@ def word_to_value(
     """BA, (...) values. whole: both sides on all images; the human one decides which pairs count."""
     return change_of_preferred(human.pair, model.pair, whole[0].pair)
 
+
+HALVINGS = 10
+NORMAL = 1.96
 
 METRICS = by_name(
     CountMetric(
@@ -90,10 +95,11 @@ def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     evidence, notes = evidence_of(job.references(), job.frame, job.labels, job.attribute, job.objects())
     method = "captions of the images that both sides have; 95% image bootstrap, 1000 draws"
+    found = cooccurrence_estimates(evidence)
     results = [
-        job.result(METRICS[name], found, int(evidence[name].model[:, 0].sum()), method)
-        for name, found in cooccurrence_estimates(evidence).items()
+        job.result(METRICS[name], own, int(evidence[name].model[:, 0].sum()), method) for name, own in found.items()
     ]
+    notes += [halves_note(evidence[row.metric], row) for row in results]
     arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes))
 
@@ -180,6 +186,23 @@ def _words(human: CaptionSide, attribute: Attribute) -> tuple[list[str], int]:
 def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estimate]:
     """The estimate of each metric from its evidence."""
     return {name: comparison(METRICS[name].compare, own, METRICS[name].scale) for name, own in evidence.items()}
+
+
+def halves_note(evidence: Cooccurrence, whole: Result) -> str:
+    """How a metric moves with the number of images: its mean on random halves, each with signs of its own."""
+    metric = METRICS[whole.metric]
+    rng, n_images, found = np.random.default_rng(BOOTSTRAP_SEED), len(evidence.images), []
+    for _ in range(HALVINGS):
+        order = rng.permutation(n_images)
+        for places in np.array_split(order, 2):
+            images = tuple(evidence.images[place] for place in places)
+            half = replace(evidence, images=images, human=evidence.human[places], model=evidence.model[places])
+            found.append(comparison(metric.compare, half, metric.scale).value)
+    mean = np.nanmean(found)
+    width = (whole.ci_high or 0.0) - (whole.ci_low or 0.0)
+    steady = abs(mean - whole.value) <= width / 2 / NORMAL  # a standard error
+    said = "" if steady else " It depends on the number of images: compare it on the same images only."
+    return f"{metric.name} on halves of the images: {mean:.2f}, on all {whole.value:.2f}.{said}"
 
 
 def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:

@@ -17,6 +17,7 @@ from capbias_core.measures.bias_amplification import (
     cooccurrence_bytes,
     cooccurrence_from,
     evidence_of,
+    halves_note,
     word_to_value,
 )
 from capbias_core.metrics import bias_amplification as ba
@@ -24,6 +25,7 @@ from capbias_core.metrics import dba_g, dba_o
 from capbias_core.metrics.directional import counts_of
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, encode, named_objects, object_names, pair_counts
+from capbias_core.types import Result
 
 GENDER = get_attribute("gender")
 
@@ -260,6 +262,17 @@ def test_intervals_speak_for_their_values():
         held += low <= 0 <= high
     assert np.mean(places) == pytest.approx(0.5, abs=0.06)
     assert held >= 34
+
+
+@pytest.mark.parametrize(("half", "warned"), [(2.1, False), (1.8, True)])
+def test_a_note_says_what_halves_of_the_images_give(half, warned):
+    """Of the same captions on both sides every half gives 0: from 1 that is more than a standard error of 1.8 / 1.96."""
+    human, _, labels = sides()
+    own = evidence_of(human, human, labels, GENDER, None)[0]["BA"]
+    whole = Result("gender", "m", "BA", 1.0, ci_low=1 - half, ci_high=1 + half)
+    said = halves_note(own, whole)
+    assert said.startswith("BA on halves of the images: 0.00, on all 1.00.")
+    assert ("depends on the number of images" in said) == warned
 
 
 def test_evidence_is_kept_whole_and_captioners_are_ranked():
