@@ -266,7 +266,7 @@ def test_intervals_speak_for_their_values():
 
 @pytest.mark.parametrize(("half", "warned"), [(2.1, False), (1.8, True)])
 def test_a_note_says_what_halves_of_the_images_give(half, warned):
-    """Of the same captions on both sides every half gives 0, which is 1 away: more than a standard error of 1.8 / 1.96."""
+    """Of the same captions on both sides every half gives 0, 1 away: more than a standard error of 1.8 / 1.96."""
     human, _, labels = sides()
     own = evidence_of(human, human, labels, GENDER, None)[0]["BA"]
     whole = Result("gender", "m", "BA", 1.0, ci_low=1 - half, ci_high=1 + half)
