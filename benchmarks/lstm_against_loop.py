@@ -209,7 +209,7 @@ def main() -> None:
     after, _ = timed(lambda: run_epochs(loops, options.epochs - half), device)
 
     for captioner, own in zip(captioners, scores, strict=True):
-        print(f"LIC_M of {captioner.name}, ours: {spread(own)}")
+        print(f"LIC_M of {captioner.name}, ours: {spread(own)}; seeds {', '.join(f'{score:.2f}' for score in own)}")
     print(f"ours: {ours[0]:.1f} s for all, {ours[0] / fits:.2f} s a fit ({ours[1] / fits:.2f} s processor time)")
     if device.type == "cuda":
         print(f"ours: at most {torch.cuda.max_memory_allocated(device) / 2**30:.1f} GiB of the device's memory")

@@ -6,9 +6,9 @@ threads end; its deterministic ones are slower, and an operation that has none s
 
 Networks from scratch train on CUDA with matrix products in TF32: operands rounded to 10 bits after the point, sums of
 full precision. benchmarks/rounded_products.py shows, with the same rounding on a CPU, what that changes in LIC_M.
-`lstm_bi` trains with products in BF16, 7 bits after the point, on processors that are made for it (AMX, AVX512-BF16);
-benchmarks/lstm_against_loop.py --precision shows what that changes. Deterministic runs round too: the same machine
-gives the same numbers, and a machine without such products gives others, as another processor does anyway.
+`lstm_bi` trains on a CPU with products in BF16, 7 bits after the point, where the processor has AMX (with AVX512-BF16
+alone that is slower than without); benchmarks/lstm_against_loop.py --precision shows what it changes. Deterministic
+runs round too: one machine gives one result, and other processors give others anyway.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def precision_on(precision: str, device: str) -> str:
 
 
 def has_bf16() -> bool:
-    """Whether the processor multiplies in BF16 by itself, and so gains by it."""
+    """Whether the processor has AMX, and PyTorch the library that uses it."""
     import torch
 
-    return torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_bf16_supported()
+    return torch.backends.mkldnn.is_available() and torch.cpu._is_amx_tile_supported()
 
 
 def device_of(attacker: object) -> str:

@@ -5,7 +5,7 @@ Protocol of LIC (Hirota et al. 2022, section 5; `lstm_bi`): embedding 100, two b
 to 1 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping. The others follow DBAC; see
 training.py.
 
-On a CPU a layer runs in PyTorch's fused kernel, one caption length after the other. All seeds at once, as on CUDA, read
+On a CPU a layer runs in PyTorch's fused kernel, one caption length after the other, or rounded (rounded.py). All seeds at once, as on CUDA, read
 padded captions: the direction that reads backward turns each caption around within its own length, so what follows a
 caption never reaches its states, and no step needs a mask.
 """
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from capbias_core.attackers.device import BF16
-from capbias_core.attackers.networks.rounded import SHORT, RoundedStates, Scratch
+from capbias_core.attackers.networks.rounded import SHORT, Memory, RoundedStates
 from capbias_core.attackers.networks.stacked import Head, Network, linear
 from capbias_core.attackers.networks.training import DBAC, NetworkAttacker
 
@@ -119,7 +119,7 @@ class Layer(nn.Module):
         super().__init__()
         self.gates, plain = UNITS[unit]
         self.unit, self.hidden, self.ways = unit, hidden, ways
-        self.scratch: Scratch | None = None  # while products are rounded to bfloat16
+        self.memory: list[Memory] = []  # of each direction, while products are rounded
         layer = plain(size, hidden, bidirectional=ways == 2)
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
             own = [getattr(layer, f"{name}_l0{end}").detach() for end in ("", "_reverse")[:ways]]
@@ -127,9 +127,6 @@ class Layer(nn.Module):
 
     def forward(self, states: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """(S, B, T, I) to the states at each word (S, B, T, D * H) and those at the captions' ends (S, B, D * H)."""
-        if self.scratch is not None:
-            known = None if lengths is None or bool((lengths == states.shape[2]).all()) else lengths
-            return self._stacked(states.to(SHORT).transpose(1, 2), known)
         if len(states) == 1 and lengths is None and states.device.type == "cpu":
             return self._fused(states[0])
         return self._stacked(states.transpose(1, 2), lengths)
@@ -150,14 +147,11 @@ class Layer(nn.Module):
         """As `forward`, from (S, T, B, I)."""
         seeds, steps, batch, size = states.shape
         ways = states[:, None] if self.ways == 1 else torch.stack([states, turned(states, lengths)], dim=1)
-        ways = ways.reshape(seeds * self.ways, steps, batch, size)
         bias = (self.bias_ih + self.bias_hh).flatten(0, 1)
-        weights = self.weight_ih.flatten(0, 1), self.weight_hh.flatten(0, 1)
-        if self.scratch is not None:
-            found = RoundedStates.apply(ways, *weights, bias, self.scratch)
-        else:
-            gates = linear(ways.flatten(1, 2), weights[0], bias).view(*ways.shape[:3], -1)
-            found = LstmStates.apply(gates, weights[1]) if self.unit == "lstm" else rnn_states(gates, weights[1])
+        gates = linear(ways.reshape(seeds * self.ways, -1, size), self.weight_ih.flatten(0, 1), bias)
+        gates = gates.view(seeds * self.ways, steps, batch, -1)
+        weight = self.weight_hh.flatten(0, 1)
+        found = LstmStates.apply(gates, weight) if self.unit == "lstm" else rnn_states(gates, weight)
         found = found.view(seeds, self.ways, steps, batch, self.hidden)
         # Each direction ends where its own reading does: after `length` steps.
         if lengths is None:
@@ -167,7 +161,15 @@ class Layer(nn.Module):
             last = found.gather(2, place)[:, :, 0]
         forward, *backward = found.unbind(1)
         whole = torch.cat([forward, *(turned(each, lengths) for each in backward)], dim=-1)
-        return whole.transpose(1, 2), torch.cat(list(last.unbind(1)), dim=-1).float()
+        return whole.transpose(1, 2), torch.cat(list(last.unbind(1)), dim=-1)
+
+    def rounded(self, states: Tensor, after: Tensor | None) -> Tensor:
+        """(I, T, B) to the states at each word (D * H, T, B), of one seed, with rounded products.
+
+        after: (T, B), which words stand behind their caption's end, if any do.
+        """
+        weights = (weight.flatten(0, 1) for weight in (self.weight_ih, self.weight_hh, self.bias_ih + self.bias_hh))
+        return RoundedStates.apply(states, *weights, after, self.memory)
 
 
 class RecurrentNetwork(Network):
@@ -183,20 +185,34 @@ class RecurrentNetwork(Network):
         self.head = Head((width, *attacker.head, logits))
 
     def read(self, states: Tensor, lengths: Tensor | None, dropout: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.layers[0].memory:
+            return self._read_rounded(states, lengths, dropout)
         last = states
         for layer in self.layers:
             states, last = layer(dropout(states), lengths)
         return self.head(dropout(last))
 
+    def _read_rounded(self, states: Tensor, lengths: Tensor | None, dropout: Callable[[Tensor], Tensor]) -> Tensor:
+        """As `read`, of one seed, with rounded products."""
+        _, batch, steps, _ = states.shape
+        ends = torch.full((batch,), steps) if lengths is None else lengths[0]
+        after = torch.arange(steps)[:, None] >= ends if ends.min() < steps else None
+        found = states.transpose(1, 3).to(SHORT, memory_format=torch.contiguous_format)  # (1, features, T, B)
+        for layer in self.layers:
+            found = layer.rounded(dropout(found)[0], after)[None]
+        forward, *backward = found[0].split(self.layers[-1].hidden)
+        last = [forward[:, ends - 1, torch.arange(batch)], *(each[:, 0] for each in backward)]
+        return self.head(dropout(torch.cat(last).T.float()[None]))
+
     @contextmanager
     def rounded(self) -> Iterator[None]:
         for layer in self.layers:
-            layer.scratch = Scratch()
+            layer.memory = [Memory(layer.weight_ih.shape[-1], layer.hidden, way) for way in range(layer.ways)]
         try:
             yield
         finally:
             for layer in self.layers:
-                layer.scratch = None
+                layer.memory = []
 
     def floats_a_token(self) -> int:
         """Of each layer: its input for each way, the gates' sums and values, cells, states; and all gradients."""

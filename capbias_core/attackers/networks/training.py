@@ -9,7 +9,8 @@ guessed, the last layer begins at how often each is there (stacked.py says why).
 On CUDA the seeds are one network (stacked.py) that reads padded captions, batches of about one length at a time (of
 seven captioners on COCO a third less to read than in each seed's own order), with matrix products in TF32; nothing in
 a step waits for the device. On a CPU each seed is a network of its own in a thread of its own: threads that share a
-matrix product wait for each other at every product, seeds wait for nobody. Either way a seed has its own rows,
+matrix product wait for each other at every product, seeds wait for nobody. `lstm_bi` there rounds factors of products
+where that is quicker (rounded.py), and reads padded captions in the order of CUDA. Either way a seed has its own rows,
 initialisation, order and dropout; where among its batches the long ones come, is the same for all seeds on CUDA.
 `benchmarks/lstm_against_loop.py` measures the speed against a plain loop, and LIC_M of both.
 """
@@ -466,7 +467,7 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
 
     def training(fit: Fit) -> Callable[[Progress], None]:
         def train(note: Progress) -> None:
-            # Rounded products of few captions cost as much as those of a batch, so mixed batches are padded.
+            # A rounded product of few captions takes as long as that of a batch, so mixed batches are padded.
             with fit.network.rounded() if rounded else nullcontext():
                 Program(attacker, [fit], device, padded=rounded).train(note)
 
