@@ -13,7 +13,7 @@ OF_ATTACKER = ["attribute", "model", "encoder"]
 
 
 def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
-    """(n,) booleans: False for each row of an attacker that did not learn, on either side.
+    """(n,) booleans: False for each row of an attacker that is not shown to have learnt, on either side.
 
     rows: in RESULT_COLUMNS. values: how many each attribute has; of others chance is not known. An attacker is known by
     attribute, captioner and encoder; where no accuracy with refits is among the rows, it is taken to have learnt.
@@ -25,7 +25,7 @@ def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
 
 
 def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
-    """`Did not learn: rnn (sat, updn).`, or ''."""
+    """Which attackers are not shown to have learnt, with their captioners; or ''."""
     found = rows[~learned(rows, values)]
     told = [f"{name} ({', '.join(sorted(set(own)))})" for name, own in found.groupby("encoder")["model"]]
-    return f"Did not learn, accuracy (SC) not above chance: {', '.join(told)}." if told else ""
+    return f"Not shown to have learnt (the interval of SC contains chance): {', '.join(told)}." if told else ""

@@ -1,4 +1,4 @@
-"""Attackers that did not learn, by the interval of their accuracy."""
+"""Attackers that are not shown to have learnt, by the interval of their accuracy."""
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     )
     assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True]
     assert unlearned_note(rows, {"gender": 2}) == (
-        "Did not learn, accuracy (SC) not above chance: lstm (sat), rnn (sat)."
+        "Not shown to have learnt (the interval of SC contains chance): lstm (sat), rnn (sat)."
     )
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
