@@ -21,13 +21,14 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
             row("lstm", "SC", 60.0),
             row("lstm", "SC_D", 50.0),
             row("lstm", "LIC", 3.0),
-            row("ngram", "SC", 51.0),
+            row("ngram", "SC", 40.0),
+            row("ngram", "SC_D", 51.0),
             row("one", "SC", 40.0, interval="images"),
         ]
     )
-    assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True]
+    assert learned(rows, {"gender": 2}).tolist() == [False, False, False, True, False, False, False, True, True, True]
     assert unlearned_note(rows, {"gender": 2}) == (
-        "Not shown to have learnt (the interval of SC contains chance): lstm (sat), rnn (sat)."
+        "Not shown to have learnt (the interval of its accuracy contains chance): lstm (sat), rnn (sat)."
     )
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
