@@ -59,7 +59,8 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 @dataclass(frozen=True)
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
-    attacker's metric, given the trained attackers). spread: standard deviation over seeds, None without seeds. n:
+    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
+    metrics. spread: standard deviation over seeds, None without seeds. n:
     captions or images that it rests on. row: everything that is known about it, by column."""
 
     metric: str
@@ -67,6 +68,7 @@ class Value:
     value: float
     interval: tuple[float, float] | None
     over: str
+    verdict: str
     n: int
     seeds: int
     spread: float | None
@@ -84,7 +86,7 @@ def _value(row: dict[str, Any]) -> Value:
     low, high, spread = (None if pd.isna(row[name]) else float(row[name]) for name in ("ci_low", "ci_high", "spread"))
     bounds = None if low is None or high is None else (low, high)
     named = {name: row[name] for name in ("metric", "model", "value", "n", "seeds", "method")}
-    return Value(**named, interval=bounds, over=row["interval"], spread=spread, row=row)
+    return Value(**named, interval=bounds, over=row["interval"], verdict=row["verdict"], spread=spread, row=row)
 
 
 @dataclass(frozen=True)
@@ -535,8 +537,8 @@ def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, ke
     highest = frame[frame["metric"] == answering].sort_values("value", kind="stable").iloc[-1]
     own, run_id = frame[frame["run_id"] == highest["run_id"]], highest["run_id"]
     trained = workspace.item("captions", highest["model"], kept.collection).details.get("trained_on_references")
-    title = attacker_entry(highest["encoder"]).title
-    found = answer(own, highest["model"], attribute_of_run(workspace.runs_of([run_id])[run_id]), title, trained)
+    attacker = attacker_entry(highest["encoder"])
+    found = answer(own, highest["model"], attribute_of_run(workspace.runs_of([run_id])[run_id]), attacker, trained)
     return f"{found.headline} {found.support}"
 
 

@@ -190,10 +190,11 @@ class Result:
     """One number, with where it came from: a row of the one table that everything reads.
 
     Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
-    over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low, ci_high: the 95% interval. interval: what that is over: 'refits' (other images
-    and attackers trained on them; see aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the
-    trained attackers), '' if there is none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and
-    its excess, 'amplifies', 'not shown' or 'reduces' (aggregate/verdict.py); '' of others.
+    over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
+    ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
+    aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there is
+    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and its excess, 'amplifies', 'not
+    shown' or 'reduces' (aggregate/verdict.py); '' of others.
     """
 
     attribute: str

@@ -19,7 +19,16 @@ from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
-from capbias_core.present.sentence import answer, intervals_over, measure, named_notes, told_apart, variants_warning
+from capbias_core.present.sentence import (
+    GREY_BAND,
+    answer,
+    baselines,
+    intervals_over,
+    measure,
+    named_notes,
+    told_apart,
+    variants_warning,
+)
 from capbias_core.present.table import decimals, pair_table, scores_table, to_csv, to_latex
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
@@ -213,7 +222,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
 def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None:
     top = rows[rows["metric"] == best.metric].sort_values("value").iloc[-1]["model"]
     trained = engine.workspace.item("captions", top, collection).details.get("trained_on_references")
-    text = answer(rows, top, best.attribute, attacker_entry(best.attacker).title, trained)
+    text = answer(rows, top, best.attribute, attacker_entry(best.attacker), trained)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
 
 
@@ -283,9 +292,10 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     shown = rows[alike & rows["value"].notna()]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
-    figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters)
+    bands = baselines(rows[rows["variant"] == said]) if metric == "LIC" else {}
+    figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands)
     st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
-    note(f"{METRICS[metric].explanation} {told_apart(pairs)}")
+    note(f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}")
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):
             matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))

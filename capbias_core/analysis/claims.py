@@ -1,8 +1,9 @@
 """The claims of the LIC paper and of its reproduction, each decided by rows: printed ones, and measured ones beside.
 
 A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
-value is its 95% interval, so a check holds or fails only where the whole interval says so. All checks
-hold: agree. One fails: disagree. Otherwise: not decided.
+value is its 95% interval with refits, so a check holds or fails only where the whole interval says so, and one of
+amplification only where the verdict does: plainness alone puts LIC above 0. All checks hold: agree. One fails:
+disagree. Otherwise: not decided.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pandas as pd
 
 from capbias_core.aggregate import REFITS
 from capbias_core.aggregate.consistency import conflict_score, name_key, pearson
+from capbias_core.aggregate.verdict import AMPLIFIES, NOT_SHOWN, REDUCES
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -26,11 +28,13 @@ AGE_NAMED = frozenset({"updn", "transformer", "oscar"})
 
 @dataclass(frozen=True)
 class Span:
-    """What is known of a captioner's LIC: the value, and the interval that speaks for it (low = high if printed)."""
+    """What is known of a captioner's LIC: the value, the interval that speaks for it (low = high if printed), and the
+    verdict of a measured one."""
 
     value: float
     low: float
     high: float
+    verdict: str = ""
 
 
 Spans = dict[str, Span]
@@ -85,6 +89,8 @@ class Verdict:
 def _above_zero(span: Span | None) -> bool | None:
     if span is None:
         return None
+    if span.verdict:
+        return {AMPLIFIES: True, REDUCES: False}.get(span.verdict)
     return True if span.low > 0 else False if span.high <= 0 else None
 
 
@@ -109,7 +115,8 @@ def _said(model: str, spans: Spans) -> str:
     if span is None:
         return f"{model} not measured"
     interval = "" if span.low == span.high else f" [{span.low:.1f}, {span.high:.1f}]"
-    return f"{model} {span.value:.1f}{interval}".replace("-", "−")
+    verdict = f" amplification {span.verdict}" if span.verdict == NOT_SHOWN else ""
+    return f"{model} {span.value:.1f}{interval}{verdict}".replace("-", "−")
 
 
 def all_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
@@ -273,7 +280,7 @@ def _spans(rows: pd.DataFrame, models: list[str]) -> Spans:
     for row in rows.to_dict("records"):
         ends = (row["ci_low"], row["ci_high"]) if row["paper"] == "measured" else (row["value"], row["value"])
         value, low, high = (100 * number / row["scale"] for number in (row["value"], *ends))
-        found[row["model"]] = Span(value, low, high)
+        found[row["model"]] = Span(value, low, high, row.get("verdict") or "")
     return {model: found[model] for model in models if model in found}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, rank
-from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.later_metrics import add_later_metrics
@@ -184,8 +184,8 @@ class Comparison:
 def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | None = None) -> list[Comparison]:
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
-    sets: the names of the caption sets that count (default: all). Best is: with references, then most captioners, then
-    most seeds, then constant alignment, then newest.
+    sets: the names of the caption sets that count (default: all). Best is: with references, then by an encoder of the
+    LIC paper, then by any but the preview, then most captioners, most seeds, constant alignment, newest.
     """
     groups: dict[str, list[RunRow]] = {}
     for run in current_runs(workspace, collection, "lic"):
@@ -199,6 +199,8 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         found,
         key=lambda item: (
             bool(item.references),
+            attacker_entry(item.attacker).lic_paper,
+            not attacker_entry(item.attacker).preview,
             len(item.runs),
             item.seeds,
             item.alignment == CONSTANT,

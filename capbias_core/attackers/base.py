@@ -56,7 +56,8 @@ class AttackerEntry:
     captions, so that an edited caption is scored at once. attends: fitted ones have `attention`. one_seed_per_thread:
     seeds train side by side on a CPU, each on one core. from_scratch: a network that learns its own word vectors, which
     vl_lic can join to photographs. packages: what it imports of an extra, by the names in errors.EXTRAS. place: where
-    it stands among the attackers, smaller first.
+    it stands among the attackers, smaller first. preview: stands in for the papers' encoders until one of them has
+    been run. lic_paper: an encoder of the paper that defines LIC, whose answer precedes that of any other.
     """
 
     name: str
@@ -72,6 +73,8 @@ class AttackerEntry:
     from_scratch: bool = False
     packages: tuple[str, ...] = ()
     place: int = 100
+    preview: bool = False
+    lic_paper: bool = False
 
 
 class FittedAttacker(Protocol):

@@ -20,5 +20,6 @@ ENTRIES = (
         Seconds(3000.0, BASE.to_explain),
         model=BERT,
         place=13,
+        lic_paper=True,
     ),
 )

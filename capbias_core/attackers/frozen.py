@@ -73,6 +73,12 @@ ENTRIES = (
         place=11,
     ),
     PRETRAINED(
-        "bert_pre", "BERT, frozen (the LIC paper's)", _class_token_head, BASE._replace(a_fit=3.0), model=BERT, place=12
+        "bert_pre",
+        "BERT, frozen (the LIC paper's)",
+        _class_token_head,
+        BASE._replace(a_fit=3.0),
+        model=BERT,
+        place=12,
+        lic_paper=True,
     ),
 )

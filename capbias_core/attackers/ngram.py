@@ -127,5 +127,6 @@ ENTRIES = (
         folds=10,
         rescores=True,
         place=1,
+        preview=True,
     ),
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
-from capbias_core.measures.cost import held_out_cost
+from capbias_core.measures.cost import Size, held_out_cost, per_image
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
 from capbias_core.measures.lic_baseline import (
     LEAST_HUMAN,
@@ -30,6 +30,7 @@ from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
+RETELLING = 9.0  # seconds for 15,000 images
 HUMAN = Needs(references="required")
 
 METRICS = by_name(
@@ -144,6 +145,13 @@ class LICOptions(Attacked, Seeded, Aligned):
     """Choices of LIC."""
 
 
+def _cost(size: Size, options: LICOptions) -> float:
+    if size.references_per_image < LEAST_HUMAN:
+        return held_out_cost(0.5)(size, options)
+    attackers = held_out_cost(0.5)(replace(size, per_image=2 * size.per_image), options)
+    return per_image(RETELLING)(size, options) + attackers
+
+
 def run(job: Job) -> Outcome:
     """Attackers on the model's captions, and on the human ones where there are references."""
     spec, k = job.spec, len(job.attribute.values)
@@ -240,7 +248,7 @@ MEASURE = Measure(
     options=LICOptions,
     needs=Needs(references="optional"),
     version=2,
-    cost=held_out_cost(0.5),
+    cost=_cost,
     run=run,
     estimates=estimates,
 )

@@ -17,11 +17,17 @@ ROW_HEIGHT = 34
 MARGINS = 96
 
 
-def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str]):
+def interval_chart(
+    rows: pd.DataFrame,
+    metric: str,
+    attribute: Attribute,
+    letters: dict[str, str],
+    bands: dict[str, float] | None = None,
+):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
     rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
-    that share one are not told apart.
+    that share one are not told apart. bands: by captioner, the baseline; a grey band goes there from the neutral point.
     """
     need("A chart", "plotly")
     import plotly.graph_objects as go
@@ -59,9 +65,16 @@ def interval_chart(rows: pd.DataFrame, metric: str, attribute: Attribute, letter
     for model, name in zip(rows["model"], names, strict=True):
         if model in letters and len(letters) > 1:
             figure.add_annotation(x=1.01, xref="paper", y=name, text=letters[model], showarrow=False, xanchor="left")
+    bands = bands or {}
+    for place, model in enumerate(rows["model"]):
+        if model in bands:
+            ends = {"x0": neutral, "x1": bands[model], "y0": place - 0.3, "y1": place + 0.3}
+            figure.add_shape(**ends, fillcolor=GREY, opacity=0.3, line_width=0, layer="below")
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
     name = measure(metric, rows["direction"].iloc[0])
+    encoders = [own for own in rows["encoder"].unique() if own]
+    name += f" ({encoders[0]})" if len(encoders) == 1 else ""
     return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
 
 

@@ -26,6 +26,7 @@ STYLE = f"""<style>
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
 .cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
 .cb-bar .cb-neutral {{height: 2.1rem; border-left: 1.5px dashed {GREY}}}
+.cb-bar .cb-band {{height: 1.15rem; background: {GREY}; opacity: .35; border-radius: 2px}}
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
@@ -36,19 +37,26 @@ PADDING = 0.06
 
 
 def interval_rows(
-    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], answered: str = ""
+    rows: pd.DataFrame,
+    metric: str,
+    attribute: Attribute,
+    letters: dict[str, str],
+    answered: str = "",
+    bands: dict[str, float] | None = None,
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
-    the letters. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
+    the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
+    bands: by captioner, the baseline; a grey band goes there from the neutral point.
     """
     rows = rows.sort_values("value", ascending=False)
     neutral = METRICS[metric].neutral(len(attribute.values))
     low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
-    drawn = [neutral] if math.isfinite(neutral) else []
+    bands = bands or {}
+    drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
     scale = _Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
     name = METRICS[metric].reference_line
     cells = [
-        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered)
+        _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, bands)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
     ]
     mark = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>' if drawn else _better(metric)
@@ -60,21 +68,36 @@ def _neutral_mark(scale: _Scale, neutral: float) -> str:
     return f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
 
 
+def _band(scale: _Scale, neutral: float, end: float) -> str:
+    if neutral == end or not math.isfinite(neutral):
+        return ""
+    left, right = sorted((scale(neutral), scale(end)))
+    return f'<i class="cb-band" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
+
+
 def _better(metric: str) -> str:
     """Which way is better, where no value is neutral."""
     return f'<span style="left:50%">{BETTER[METRICS[metric].better]}</span>'
 
 
 def _interval_row(
-    row: pd.Series, low: float, high: float, scale: _Scale, neutral: float, letters: dict[str, str], answered: bool
+    row: pd.Series,
+    low: float,
+    high: float,
+    scale: _Scale,
+    neutral: float,
+    letters: dict[str, str],
+    answered: bool,
+    bands: dict[str, float],
 ) -> str:
-    name, told = escape(row["model"]), letters.get(row["model"], "")
+    name = escape(row["model"])
+    told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
     spread = f"; ±{row['spread']:.2f} std over {row['seeds']} seeds" if pd.notna(row["spread"]) else ""
     title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}"
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
         f'<div class="cb-bar" title="{escape(title)}">'
-        f"{_neutral_mark(scale, neutral)}"
+        f"{_band(scale, neutral, bands.get(row['model'], neutral))}{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
         f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{told}</span>'

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
+from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES
+from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
 from capbias_core.types import Attribute, counted
 
@@ -47,30 +49,32 @@ def intervals_over(rows: pd.DataFrame) -> str:
     return " or ".join(found) or OVER[IMAGES]
 
 
-def verdict(low: float, high: float, trained: bool | None) -> str:
-    """What an interval of LIC allows to say. trained: whether the model was trained on the references."""
-    if low > 0:
-        return "amplifies" if trained else "differs upward"
-    if high < 0:
-        return "mitigates" if trained else "differs downward"
-    return "undecided"
+def with_attacker(metric: str, attacker: AttackerEntry) -> str:
+    """A metric and who measured it: `LIC (lstm_bi)`, `LIC (ngram, preview)`."""
+    return f"{metric} ({attacker.name}{', preview' if attacker.preview else ''})"
 
 
-def answer(rows: pd.DataFrame, model: str, attribute: Attribute, attacker_title: str, trained: bool | None) -> Answer:
-    """The answer for one captioner from its result rows of one attacker and coverage."""
+def answer(
+    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
+) -> Answer:
+    """The answer for one captioner from its result rows of one attacker and coverage.
+
+    trained: whether the model was trained on the references; only then it can amplify them.
+    """
     own = rows[rows["model"] == model].set_index("metric")
     seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
-    basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker_title}."
+    basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker.title}."
     guessed = f"{_guessed(own, attribute)}; guessing alone gets {round(100 / len(attribute.values))} right"
     if "LIC" not in own.index:
+        shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
         return Answer(
-            f"{model}: LIC_M {interval(own.loc['LIC_M'])}, chance {number(attribute.chance)}.",
+            f"{model}: {shown}, chance {number(attribute.chance)}.",
             f"{guessed}. Without human captions nothing can be said about amplification. {basis}",
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
-        _headline(own.loc["LIC"], model, attribute, trained),
+        _headline(own, model, attribute, attacker, trained),
         f"{guessed}, and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
         f"{number(own.loc['LIC_D', 'value'])}). {basis}{_warning(own.loc['LIC'])}",
     )
@@ -94,18 +98,32 @@ def _warning(row: pd.Series) -> str:
     return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
 
 
-def _headline(lic: pd.Series, model: str, attribute: Attribute, trained: bool | None) -> str:
-    shown = f"LIC {interval(lic)}"
-    if pd.isna(lic["ci_low"]):
-        return f"{model}: {shown}."
-    said = verdict(lic["ci_low"], lic["ci_high"], trained) if not provisional(lic.to_dict()) else "undecided"
-    return {
-        "amplifies": f"{model} amplifies {attribute.name} bias: {shown}.",
-        "mitigates": f"{model} shows less {attribute.name} bias than the human captions: {shown}.",
-        "differs upward": f"{model} differs from the human captions, toward more {attribute.name} bias: {shown}.",
-        "differs downward": f"{model} differs from the human captions, toward less {attribute.name} bias: {shown}.",
-        "undecided": f"{model}: no difference from the human captions that these data can tell from zero: {shown}.",
-    }[said]
+def _headline(
+    own: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
+) -> str:
+    """The verdict of LIC, and the numbers that it follows from. own: rows by metric."""
+    lic = own.loc["LIC"]
+    shown = f"{with_attacker('LIC', attacker)} {interval(lic)}"
+    if "LIC_baseline" in own.index:
+        shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
+    name = attribute.name
+    if lic["verdict"] == AMPLIFIES:
+        said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
+    elif lic["verdict"] == REDUCES:
+        said = (
+            f" shows less {name} bias than the human captions"
+            if trained
+            else f" differs from the human captions, toward less {name} bias"
+        )
+    elif provisional(lic.to_dict()):
+        said = ": not decided by one attacker"
+    elif lic["ci_low"] > 0:
+        said = ": more predictable than the human captions, which plainer captions alone can produce"
+    elif lic["ci_high"] < 0:
+        said = ": less predictable than the human captions, which more varied captions alone can produce"
+    else:
+        said = ": no difference from the human captions that these data can tell from zero"
+    return f"{model}{said}: {shown}."
 
 
 def measure(metric: str, direction: str) -> str:
@@ -128,6 +146,15 @@ def cost_text(seconds: float, earlier: bool) -> str:
     """
     basis = ", going by earlier runs here" if earlier else " on two free cores, longer beside other work"
     return f"about {duration(seconds)}{basis}"
+
+
+GREY_BAND = "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say."
+
+
+def baselines(rows: pd.DataFrame) -> dict[str, float]:
+    """The baseline of LIC of each captioner that has one, of rows by one attacker and coverage."""
+    own = rows[rows["metric"] == "LIC_baseline"]
+    return dict(zip(own["model"], own["value"], strict=True))
 
 
 BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}

@@ -37,9 +37,14 @@ LATEX = {
 def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by model, by this metric: a last column for its rows.
+    letters: by model, by this metric: a last column for its rows. name: the metric with its attacker, `LIC (ngram)`.
     """
-    columns = list(RESULT_COLUMNS)
+    frame = frame.assign(
+        name=[
+            f"{metric} ({by})" if by else metric for metric, by in zip(frame["metric"], frame["encoder"], strict=True)
+        ]
+    )
+    columns = [*RESULT_COLUMNS, "name"]
     if letters:
         ranked = frame["metric"] == metric
         frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]
@@ -78,6 +83,11 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
+    if verdicts := {
+        tuple(row[key] for key in keys): row["verdict"] for row in frame.to_dict("records") if row["verdict"]
+    }:
+        said = [verdicts.get(tuple(row), "") for row in table[keys].itertuples(index=False)]
+        table.insert(len(keys), "verdict", said)
     if letters and len(table):
         table.insert(len(keys), "letters", [letters.get(model, "") for model in table["captioner"]])
     return table

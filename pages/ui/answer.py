@@ -12,7 +12,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
-from capbias_core.present.sentence import answer, intervals_over, told_apart
+from capbias_core.present.sentence import GREY_BAND, answer, baselines, intervals_over, told_apart, with_attacker
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
@@ -80,7 +80,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
     model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params") or names[0]
-    text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker).title, trained.get(model))
+    text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     said = sensitivity_alike(workspace, found, chosen)
     if said and (warning := encoders_warning(said, chosen.metric)):
@@ -88,9 +88,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     pairs = cached.ranking(engine.folder, chosen.run_ids, chosen.metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
-        st.subheader(f"{chosen.metric} of each captioner")
-        st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model))
-        note(f"Lines are intervals, {intervals_over(of_metric)}. {told_apart(pairs)}")
+        st.subheader(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
+        bands = baselines(rows) if chosen.metric == "LIC" else {}
+        st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands))
+        note(f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}")
     with right:
         _words(engine, collection, chosen, model)
     for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):

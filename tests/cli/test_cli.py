@@ -111,8 +111,8 @@ def test_score_writes_one_row_a_number(here, capsys):
     rows = scored(out.read_text())
     assert code == 0
     assert printed.out == ""
-    assert tuple(rows.columns) == RESULT_COLUMNS
-    names = ["LIC", "LIC_M", "LIC_D", "ratio", "error"]
+    assert tuple(rows.columns) == (*RESULT_COLUMNS, "name", "letters")
+    names = ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "error"]
     assert list(zip(rows["model"], rows["metric"], strict=True)) == [(m, n) for m in ("weak", "strong") for n in names]
     value = rows.set_index(["model", "metric"])["value"].astype(float)
     assert value["strong", "LIC"] == pytest.approx(value["strong", "LIC_M"] - value["strong", "LIC_D"])
@@ -158,7 +158,10 @@ def test_ba_and_dba_say_what_they_lack(here, capsys):
 def test_without_references_the_others_are_written(here, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
     printed = capsys.readouterr()
-    assert "warning: LIC, LIC_D, leakage, SC_D left out: human captions are needed (--references)" in printed.err
+    assert (
+        "warning: LIC, LIC_baseline, LIC_excess, LIC_D, leakage, SC_D left out: human captions are needed (--references)"
+        in printed.err
+    )
     assert scored(printed.out)["metric"].tolist() == ["LIC_M", "SC"]
 
 
@@ -276,7 +279,12 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     sentence = "With every gender word hidden, a classifier still guesses the labelled gender right for"
     assert sentence in lines[0] and "(SC " in lines[0] and "LIC_M " in lines[0]
     head = next(line for line in lines if line.startswith("captioner"))
-    assert head.split() == ["captioner", "letters", "LIC", "LIC_M", "LIC_D", "ratio", "BA"]
+    assert head.split() == [
+        "captioner",
+        "letters",
+        "verdict",
+        *("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "BA"),
+    ]
     assert [line.split()[0] for line in lines[lines.index(head) + 1 :][:2]] == ["strong", "weak"], "highest LIC first"
     assert "told apart (differences within each seed" in printed.out
     assert next(line for line in lines if line.startswith("LIC, row minus column"))
@@ -288,7 +296,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
 def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
-    assert said[0] == "warning: LIC, LIC_D left out: human captions are needed (--references)"
+    assert said[0] == "warning: LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (--references)"
     assert len(set(said)) == len(said) and all(line.startswith(("note", "dropped")) for line in said[1:])
 
 
@@ -694,7 +702,7 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
     more = ["--seeds", "2", "--metric", "lic", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     rows = scored(capsys.readouterr().out)
-    assert rows["metric"].tolist() == ["LIC", "LIC_M", "LIC_D", "error"]
+    assert rows["metric"].tolist() == ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     again = capsys.readouterr()
     assert "to do" not in again.err, "finished runs are not repeated"
@@ -716,7 +724,7 @@ def export(kept: Path, capsys, rows: pd.DataFrame) -> None:
     records = json.loads(capsys.readouterr().out)
     assert [row["value"] for row in records] == rows["value"].astype(float).tolist()
     assert in_workspace(kept, "export", *of, "--format", "latex") == 0
-    assert r"captioner & LIC & LIC\_M" in capsys.readouterr().out
+    assert r"captioner & verdict & LIC & LIC\_baseline" in capsys.readouterr().out
     assert in_workspace(kept, "export", *of[:2], "--metric", "leakage", "--format", "csv") == 0
     assert scored(capsys.readouterr().out)["metric"].tolist() == ["leakage", "SC", "SC_D"]
 
@@ -849,9 +857,9 @@ def test_demo_beside_the_truth(here, capsys, monkeypatch):
     assert in_workspace(here / "home", "demo", "--if-empty") == 0
     header, row = capsys.readouterr().out.splitlines()
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
-    assert header.split() == ["captioner", "LIC", "true", "LIC"]
+    assert header.split() == ["captioner", "verdict", "LIC", "true", "LIC"]
     assert row.split()[0] == "amplifier" and row.split()[-1] == f"{truth:.2f}"
-    assert float(row.split()[1]) == pytest.approx(truth, abs=6)
+    assert float(re.search(r"(\S+) ±", row)[1]) == pytest.approx(truth, abs=6)
     assert in_workspace(here / "home", "demo", "--if-empty") == 0
     printed = capsys.readouterr()
     assert printed.out == "" and "already holds something" in printed.err
@@ -951,7 +959,8 @@ def test_csv_and_json_round_nothing():
 def test_csv_has_the_letters_of_the_metric_that_was_compared():
     rows = pd.read_csv(io.StringIO(to_csv(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC")), keep_default_na=False)
     assert rows["letters"].tolist() == ["ab", "", "a", ""]
-    assert list(pd.read_csv(io.StringIO(to_csv(FRAME)))) == list(RESULT_COLUMNS)
+    assert rows["name"].tolist()[0] == f"{FRAME['metric'].iloc[0]} ({FRAME['encoder'].iloc[0]})"
+    assert list(pd.read_csv(io.StringIO(to_csv(FRAME)))) == [*RESULT_COLUMNS, "name"]
 
 
 def test_a_matrix_of_pairs_says_difference_p_and_which_is_higher():

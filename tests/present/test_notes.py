@@ -5,6 +5,7 @@ import doctest
 import pandas as pd
 import pytest
 
+from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute
 from capbias_core.present import sentence
 from capbias_core.present.sentence import named_notes, variants_warning
@@ -34,15 +35,47 @@ def test_an_interval_of_one_trained_attacker_carries_no_claim(interval, warned):
             "ci_low": [2.3, 49, 44, 69, 65],
             "ci_high": [6.5, 51, 47, 71, 67],
             "interval": interval,
+            "verdict": "" if warned else "amplifies",
             "scale": 100.0,
             "seeds": 2,
             "training": 2844,
             "n": 316,
         }
     )
-    said = sentence.answer(own, "updn", get_attribute("gender"), "MiniLM", True)
+    said = sentence.answer(own, "updn", get_attribute("gender"), attacker_entry("minilm"), True)
     assert ("⚠ Provisional" in said.support) == warned and ("amplifies" not in said.headline) == warned
     assert "2,844 training and 316 test images" in said.support
+
+
+SAID = {
+    "amplifies": "m amplifies gender bias: LIC (ngram, preview) 4.4 [2.3, 6.5], baseline 1.0.",
+    "reduces": "m shows less gender bias than the human captions: LIC (ngram, preview) 4.4 [2.3, 6.5], baseline 1.0.",
+    "not shown": "m: more predictable than the human captions, which plainer captions alone can produce: "
+    "LIC (ngram, preview) 4.4 [2.3, 6.5], baseline 1.0.",
+}
+
+
+@pytest.mark.parametrize("verdict", SAID)
+@pytest.mark.parametrize("trained", [True, False])
+def test_the_headline_follows_the_verdict(verdict, trained):
+    rows = pd.DataFrame(
+        {
+            "model": "m",
+            "metric": ["LIC", "LIC_baseline", "LIC_M", "LIC_D", "SC", "SC_D"],
+            "value": [4.4, 1.0, 50.0, 45.6, 70.0, 66.0],
+            "ci_low": [2.3, 0.5, 49, 44, 69, 65],
+            "ci_high": [6.5, 1.5, 51, 47, 71, 67],
+            "interval": "refits",
+            "verdict": verdict,
+            "scale": 100.0,
+            "seeds": 10,
+            "training": 2844,
+            "n": 316,
+        }
+    )
+    said = sentence.answer(rows, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
+    assert trained is False or said == SAID[verdict]
+    assert trained or ("amplif" not in said and "less gender bias than" not in said)
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():

@@ -76,6 +76,6 @@ def test_of_three_values_each_bar_says_where_it_pushes():
 
 
 def test_names_and_words_are_text_only():
-    text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: (1, 1), "b": (2, 2)}, HOSTILE)
+    text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: "a", "b": "b"}, HOSTILE)
     text += word_rows(words((HOSTILE, 1.0, 1, 3)), GENDER, "Captions", {"set": HOSTILE})
     assert "<img" not in text and 'onerror="' not in text and "&lt;img" in text
