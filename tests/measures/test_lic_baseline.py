@@ -1,0 +1,112 @@
+"""The baseline of LIC: what plainness alone gives is not called amplification, and what is planted is found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.statistics.baseline import found
+from benchmarks.statistics.synthetic import Design, draw
+from capbias_core.aggregate import Estimate, Refits
+from capbias_core.aggregate.estimate import quotient
+from capbias_core.aggregate.verdict import verdict
+from capbias_core.measures.lic_baseline import (
+    Excess,
+    Plainness,
+    Sides,
+    _told_alike,
+    baseline_estimates,
+    fits,
+    verdict_of,
+)
+from capbias_core.metrics.evidence import HeldOut
+
+PLAIN = Plainness(
+    told=0.4,
+    retold=0.3,
+    variety=7.0,
+    human_variety=8.0,
+    type_token=0.01,
+    human_type_token=0.02,
+    repeated=0.5,
+    human_repeated=0.1,
+    unknown=0.2,
+)
+
+
+def estimate_of(*values: float) -> Estimate:
+    """Of one value per seed, a ninth as many test images as training images."""
+    held = np.ones((len(values), 1), dtype=bool)
+    refits = Refits(tuple(range(len(values))), held, 9, lambda kept: np.zeros((len(values), 2)))
+    return Estimate(("1",), np.ones((1, 2)), np.array(values), 100, quotient, refits, level=False)
+
+
+def excess(harder: Estimate, below: Estimate, more_varied: bool = False) -> Excess:
+    return Excess(**vars(harder), below=below, more_varied=more_varied)
+
+
+def test_verdict_is_what_the_whole_interval_says():
+    assert [verdict(*ends) for ends in ((0.1, 2), (-0.1, 2), (-2, -0.1), (0, 2))] == [
+        "amplifies",
+        "not shown",
+        "reduces",
+        "not shown",
+    ]
+
+
+def test_the_excess_covers_the_intervals_against_both_ends():
+    """Two seeds, standard deviation sqrt(2) / 2 * 0.2: half width 12.706 * 0.1414 * sqrt(1/2 + 1/9) = 1.4047."""
+    against_retelling, against_people = estimate_of(1.9, 2.1), estimate_of(4.9, 5.1)
+    own = excess(against_retelling, against_people)
+    assert own.interval() == pytest.approx((2 - 1.4047, 5 + 1.4047), abs=1e-3)
+    assert own.value == 2 and verdict_of({"LIC_excess": own}) == "amplifies"
+    low = excess(estimate_of(-5.1, -4.9), estimate_of(-3.1, -2.9))
+    assert verdict_of({"LIC_excess": low}) == "reduces"
+    assert verdict_of({"LIC_excess": replace(low, more_varied=True)}) == "not shown"
+    assert replace(low, more_varied=True).interval()[1] == 0
+
+
+def test_nothing_is_shown_by_one_attacker_or_without_a_baseline():
+    assert verdict_of({}) == "not shown"
+    assert verdict_of({"LIC_excess": excess(estimate_of(9.0), estimate_of(9.0))}) == "not shown"
+
+
+def held_out(*right: float) -> HeldOut:
+    """One image a seed, labelled 1; the attacker's confidence in it."""
+    places = np.arange(len(right))
+    scores = np.column_stack([1 - np.array(right), right])
+    return HeldOut(tuple(map(str, places)), places, places, np.ones(len(right), dtype=int), scores, 9)
+
+
+def test_what_the_retelling_lacks_is_taken_to_tell_as_much():
+    """Scores 0.70 and 0.64 are 0.45 and 0.39 above chance, 0.25; at three quarters told that is 0.60 and 0.52."""
+    ratio = _told_alike(held_out(0.70, 0.64), PLAIN.share)
+    assert PLAIN.share == pytest.approx(0.75)
+    assert ratio.numerator == pytest.approx([0.85, 0.77])
+    sides = Sides(held_out(0.9, 0.8), held_out(0.52, 0.58), held_out(0.70, 0.64), PLAIN)
+    numbers = {name: own.value for name, own in baseline_estimates(sides, 100).items()}
+    assert numbers == pytest.approx({"LIC_baseline": 26.0, "LIC_excess": 4.0})
+    # People's own captions are the harder to beat where the retelling gives less away than they do.
+    weaker = replace(sides, retold=held_out(0.51, 0.51), plainness=replace(PLAIN, retold=0.5))
+    numbers = {name: own.value for name, own in baseline_estimates(weaker, 100).items()}
+    assert numbers == pytest.approx({"LIC_baseline": -4.0, "LIC_excess": 30.0})
+
+
+def test_captions_that_tell_nothing_have_no_baseline():
+    assert np.isnan(replace(PLAIN, told=0.0).share) and np.isnan(replace(PLAIN, retold=-0.1).share)
+    sides = Sides(held_out(0.9), held_out(0.5), held_out(0.7), replace(PLAIN, told=0.0))
+    assert baseline_estimates(sides, 100) == {}
+
+
+def test_fits_count_the_retelling_only_with_enough_human_captions():
+    assert [fits(1, human) for human in (0, 1, 2, 5)] == [1, 2, 4, 7]
+
+
+@pytest.mark.long
+def test_plain_captions_do_not_amplify_and_planted_amplification_is_found():
+    """Best possible LIC 0, measured about 6; then topics drawn from shares that depend more on the label."""
+    plain = [found(draw(Design(), 800, seed), "ngram", 6) for seed in range(4)]
+    assert sum(own.above for own in plain) >= 3, "plainness alone puts LIC above 0"
+    assert [own.verdict for own in plain] == ["not shown"] * 4
+    planted = [found(draw(Design(amplified=0.9), 800, seed), "ngram", 6) for seed in range(4)]
+    assert [own.verdict for own in planted].count("amplifies") >= 3
