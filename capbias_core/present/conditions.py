@@ -8,6 +8,7 @@ from html import escape
 
 import pandas as pd
 
+from capbias_core.aggregate import provisional
 from capbias_core.analysis.conditions import PANELS, Missing
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
@@ -77,7 +78,7 @@ def _beside_humans(rows: pd.DataFrame, attribute: str, strongest: str) -> str:
     if not {ORIGINAL, strongest} <= set(own.index):
         return ""
     row = own.loc[strongest]
-    side = int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
+    side = 0 if provisional(row.to_dict()) else int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
     said = {1: "more than", -1: "less than", 0: "no more, as far as can be told, than"}[side]
     after, before = (_interval(own.loc[condition], "value", "ci_low", "ci_high") for condition in (strongest, ORIGINAL))
     return f"That is {said} human captions of the photographs as they are: LIC {after}, and {before} on the originals."
