@@ -12,7 +12,15 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.rows import STYLE, interval_rows, word_rows
-from capbias_core.present.sentence import GREY_BAND, answer, baselines, intervals_over, told_apart, with_attacker
+from capbias_core.present.sentence import (
+    GREY_BAND,
+    answer,
+    baselines,
+    intervals_over,
+    named_notes,
+    told_apart,
+    with_attacker,
+)
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
@@ -24,9 +32,10 @@ from pages.ui.running import active_runs, progress
 WORDS_A_SIDE = 6
 HOW = (
     "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
-    "the masked captions of nine tenths of the images, or four fifths where only some have references, with equally "
-    "many images of every value, and is scored on the others: its confidence where it is right, 0 where it is wrong. "
-    "The same is done with human captions of the same images. Everything is repeated with other seeds."
+    "the masked captions of most images (nine tenths, if nothing else is asked for), with equally many images of every "
+    "value, and is scored on the others: its confidence where it is right, 0 where it is wrong. The same is done with "
+    "human captions of the same images, and with those captions retold in the captioner's own plain words: the "
+    "baseline. Everything is repeated with other seeds."
 )
 
 
@@ -94,12 +103,18 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         note(f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}")
     with right:
         _words(engine, collection, chosen, model)
-    for line in dict.fromkeys(item for run in chosen.runs for item in run.notes):
-        note(line)
+    lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
+    of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
+    for line in lines:
+        if line in of_all:
+            note(line)
     note(chosen.attribute.note)
     with st.expander("How is this measured?"):
         note(HOW)
         note(f"{METRICS[chosen.metric].title}: {METRICS[chosen.metric].explanation} {METRICS[chosen.metric].source}.")
+        for line in lines:
+            if line not in of_all:
+                note(line)
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
 
 
