@@ -23,7 +23,8 @@ def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
     own = rows[rows["metric"].isin(ACCURACIES) & (rows["interval"] == REFITS)]
     own = own.sort_values("metric", key=lambda names: names.map(ACCURACIES.index)).drop_duplicates(OF_ATTACKER)
     chance = own["scale"] / own["attribute"].map(dict(values)).astype(float)
-    lacking = {tuple(key) for key in own.loc[own["ci_low"] <= chance, OF_ATTACKER].to_numpy()}
+    by_chance = (own["ci_low"] <= chance) & (chance <= own["ci_high"])
+    lacking = {tuple(key) for key in own.loc[by_chance, OF_ATTACKER].to_numpy()}
     return pd.Series([tuple(key) not in lacking for key in rows[OF_ATTACKER].to_numpy()], rows.index, dtype=bool)
 
 

@@ -155,6 +155,6 @@ def test_the_page_opens_and_measures(tmp_path, monkeypatch):
     engine.wait([run.run_id for run in engine.workspace.runs()])
     page = page.run()
     assert not page.exception
-    assert [run.status for run in engine.workspace.runs()] == ["finished"] * 6
+    assert [run.status for run in engine.workspace.runs()] == ["finished"] * 8
     shown = page.dataframe[0].value
-    assert set(shown["captioner"]) == {"amplifier", "faithful", "mitigator"}
+    assert set(shown["captioner"]) == {"amplifier", "faithful", "mitigator", "plain"}

@@ -62,7 +62,7 @@ def test_the_intervals_hold_the_known_answers(measured):
         truth = known_truth(name, metric)
         if metric == "DPA":
             assert row["value"] == row["ci_low"] == row["ci_high"] == truth == 2 / 3
-            assert "0.667" in row["method"] and row["n"] == 6000
+            assert "0.667" in row["method"] and row["n"] == 3000
         else:
             assert row["ci_low"] <= truth <= row["ci_high"], (name, metric, row["value"])
 
