@@ -762,8 +762,8 @@ def test_sizes_are_those_of_the_paper(gender):
 @pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_every_captioner_amplifies(gender, model):
-    """METRICS: LIC is above 0 for all seven; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds, from a split of
-    80/20; of 90/10 it is a little more."""
+    """METRICS: LIC is above 0 for all seven; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds at 80/20; with
+    more training images it is a little more."""
     assert value_of(gender, model=model, metric="LIC") > 0
     assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(38.5, abs=2)
 
