@@ -782,5 +782,6 @@ def test_race_sizes_are_those_of_the_paper(real):
 def test_estimates_of_the_same_evidence_agree(real):
     spec = plan(real, Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1))[0]
     outcome = run_one(real, spec, silent)
-    again = estimates_of(MEASURES["lic"].metrics, held_out_from(outcome.arrays["model"]), None)
+    own = [metric for metric in MEASURES["lic"].metrics if metric.name == "LIC_M"]
+    again = estimates_of(own, held_out_from(outcome.arrays["model"]), None)
     assert again["LIC_M"].value == pytest.approx(outcome.results[0].value)
