@@ -5,9 +5,9 @@ Protocol of LIC (Hirota et al. 2022, section 5; `lstm_bi`): embedding 100, two b
 to 1 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping. The others follow DBAC; see
 training.py.
 
-On a CPU a layer runs in PyTorch's fused kernel, one caption length after the other, or rounded (rounded.py). All seeds at once, as on CUDA, read
-padded captions: the direction that reads backward turns each caption around within its own length, so what follows a
-caption never reaches its states, and no step needs a mask.
+On a CPU a layer runs in PyTorch's fused kernel, one caption length after the other, or rounded (rounded.py). All seeds
+at once, as on CUDA, read padded captions: the direction that reads backward turns each caption around within its own
+length, so what follows a caption never reaches its states, and no step needs a mask.
 """
 
 from __future__ import annotations

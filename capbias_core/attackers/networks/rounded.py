@@ -9,6 +9,8 @@ they lie, and what a step needs fits the cache of a core.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -18,6 +20,30 @@ CLOSED = -1e4  # a sum that closes every gate
 WHOLE = 32  # how many 16-bit factors a processor takes at once
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 tanh_backward = torch.ops.aten.tanh_backward.grad_input
+
+
+class Word(NamedTuple):
+    """What reading one word writes, and learning from it reads: places in the memory, (rows, B).
+
+    both: the first two gates. earlier, state: before the word and after it, as cell_before and cell. curve: the cell's
+    tanh. of_: gradients.
+    """
+
+    gates: Tensor
+    both: Tensor
+    entered: Tensor
+    kept: Tensor
+    candidate: Tensor
+    shown: Tensor
+    cell_before: Tensor
+    cell: Tensor
+    curve: Tensor
+    sums: Tensor
+    earlier: Tensor
+    state: Tensor
+    of_sums: Tensor
+    of_earlier: Tensor
+    of_state: Tensor
 
 
 class Memory:
@@ -32,85 +58,100 @@ class Memory:
         self.width, self.size, self.way, self.steps, self.batch = width, size, way, 0, 0
         self.rows = -(-(size + width + 1) // WHOLE) * WHOLE
         self.weights = torch.zeros(4 * size, self.rows, dtype=SHORT)
-        self.turned = torch.empty(self.rows, 4 * size, dtype=SHORT)
+        self.turned = torch.empty(size, 4 * size, dtype=SHORT)
         self.own = slice(size, size + width)
 
-    def take(self, inputs: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor) -> list[tuple[Tensor, ...]]:
-        """Rounds inputs (I, T, B) and weights; what each step reads and writes, in order."""
+    def take(self, inputs: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor) -> list[Word]:
+        """Rounds inputs (I, T, B) and weights; the words in the order of reading."""
         _, steps, batch = inputs.shape
         if steps > self.steps or batch != self.batch:
             self._grow(max(steps, self.steps), batch)
-        self.joined[self.own, self.way : self.way + steps].copy_(inputs)
+        there = self.joined[self.size :, self.way : self.way + steps]
+        there[: self.width].copy_(inputs)
         self.weights[:, : self.size].copy_(weight_hh)
         self.weights[:, self.own].copy_(weight_ih)
         self.weights[:, self.own.stop].copy_(bias)
+        torch.mm(self.weights[:, self.size :], there.flatten(1), out=self.sums[:, :steps].flatten(1))
         first, last = self.way * steps, (1 - self.way) * steps
-        for start in (self.joined[: self.size, first], self.of_joined[: self.size, last], self.cells[first]):
+        for start in (self.joined[: self.size, first], self.of_states[:, last], self.cells[first]):
             start.zero_()
         words = self.words[:steps]
         return words[::-1] if self.way else words
 
     def _grow(self, steps: int, batch: int) -> None:
-        size, way, self.steps, self.batch = self.size, self.way, steps, batch
-        self.joined, self.of_joined = torch.zeros(2, self.rows, steps + 1, batch, dtype=SHORT)
+        size, self.steps, self.batch = self.size, steps, batch
+        self.joined = torch.zeros(self.rows, steps + 1, batch, dtype=SHORT)
         self.joined[self.own.stop] = 1
-        self.of_sums = torch.empty(4 * size, steps, batch, dtype=SHORT)
-        self.sums = torch.empty(4 * size, batch, dtype=SHORT)
+        self.of_states = torch.zeros(size, steps + 1, batch, dtype=SHORT)
+        self.sums, self.of_sums = torch.empty(2, 4 * size, steps, batch, dtype=SHORT)
         self.of_gates = torch.empty(4 * size, batch)
-        self.state, self.cell, self.of_state = torch.empty(3, size, batch)
-        self.active, self.cells = torch.empty(steps, 4 * size, batch), torch.empty(steps + 1, size, batch)
-        curves = torch.empty(steps, size, batch)
-        # Gates, the first two together and each alone; the cell before, after, and its tanh; factors and the state
-        # after; gradients of the state after, of sums and of factors.
-        self.words = [
-            (gates, gates[: 2 * size], *gates.split(size), self.cells[word + way], self.cells[word + 1 - way])
-            + (curves[word], self.joined[:, word + way], self.joined[:size, word + 1 - way])
-            + (self.of_joined[:size, word + 1 - way], self.of_sums[:, word], self.of_joined[:, word + way])
-            for word, gates in enumerate(self.active)
-        ]
+        self.exact, self.of_cell, self.of_curve = torch.empty(3, size, batch)
+        self.cells = torch.empty(steps + 1, size, batch)
+        active, curves = torch.empty(steps, 4 * size, batch), torch.empty(steps, size, batch)
+        self.words = [self._word(*each) for each in zip(range(steps), active, curves, strict=True)]
 
-    def read(self, words: list[tuple[Tensor, ...]], closed: list[Tensor]) -> Tensor:
+    def _word(self, place: int, gates: Tensor, curve: Tensor) -> Word:
+        size, before, after = self.size, place + self.way, place + 1 - self.way
+        return Word(
+            gates,
+            gates[: 2 * size],
+            gates[:size],
+            gates[size : 2 * size],
+            gates[2 * size : 3 * size],
+            gates[3 * size :],
+            self.cells[before],
+            self.cells[after],
+            curve,
+            self.sums[:, place],
+            self.joined[:size, before],
+            self.joined[:size, after],
+            self.of_sums[:, place],
+            self.of_states[:, before],
+            self.of_states[:, after],
+        )
+
+    def read(self, words: list[Word], closed: list[Tensor]) -> Tensor:
         """The states after each word, (H, T, B)."""
-        for step, values in enumerate(words):
-            gates, both, entered, kept, candidate, shown, before, cell, curve, joined, after, *_ = values
-            torch.mm(self.weights, joined, out=self.sums)
+        staying = self.weights[:, : self.size]
+        for step, word in enumerate(words):
+            word.sums.addmm_(staying, word.earlier)
             if closed:
-                self.sums.masked_fill_(closed[step], CLOSED)
-            gates.copy_(self.sums)
-            both.sigmoid_()
-            candidate.tanh_()
-            shown.sigmoid_()
-            torch.mul(kept, before, out=cell).addcmul_(entered, candidate)
-            torch.tanh(cell, out=curve)
-            after.copy_(torch.mul(shown, curve, out=self.state))
+                word.sums.masked_fill_(closed[step], CLOSED)
+            word.gates.copy_(word.sums)
+            word.both.sigmoid_()
+            word.candidate.tanh_()
+            word.shown.sigmoid_()
+            torch.mul(word.kept, word.cell_before, out=word.cell).addcmul_(word.entered, word.candidate)
+            torch.tanh(word.cell, out=word.curve)
+            word.state.copy_(torch.mul(word.shown, word.curve, out=self.exact))
         return self.joined[: self.size, 1 - self.way : len(words) + 1 - self.way]
 
-    def learn(self, words: list[tuple[Tensor, ...]], given: Tensor) -> tuple[Tensor, Tensor]:
+    def learn(self, words: list[Word], given: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of the inputs (I, T, B) and of the weights from those of the states (H, T, B)."""
-        steps, of_gates, state, cell, of_state = len(words), self.of_gates, self.state, self.cell, self.of_state
-        of_both = of_gates[: 2 * self.size]
-        of_entered, of_kept, of_candidate, of_shown = of_gates.split(self.size)
-        self.turned.copy_(self.weights.T)
-        cell.zero_()
+        steps, of_state, of_cell, of_curve = len(words), self.exact, self.of_cell, self.of_curve
+        of_both = self.of_gates[: 2 * self.size]
+        of_entered, of_kept, of_candidate, of_shown = self.of_gates.split(self.size)
+        turned = self.turned.copy_(self.weights[:, : self.size].T)
+        of_cell.zero_()
         above = given.unbind(1)[:: -1 if self.way else 1]
-        for values, own in zip(reversed(words), reversed(above), strict=True):
-            _, both, entered, kept, candidate, shown, before, _, curve, _, _, later, of_sums, of_joined = values
-            state.copy_(own).add_(later)
-            tanh_backward(torch.mul(state, shown, out=of_state), curve, grad_input=of_state)
-            cell.add_(of_state)
-            torch.mul(cell, candidate, out=of_entered)
-            torch.mul(cell, before, out=of_kept)
-            torch.mul(cell, entered, out=of_candidate)
-            torch.mul(state, curve, out=of_shown)
-            sigmoid_backward(of_both, both, grad_input=of_both)
-            tanh_backward(of_candidate, candidate, grad_input=of_candidate)
-            sigmoid_backward(of_shown, shown, grad_input=of_shown)
-            of_sums.copy_(of_gates)
-            cell.mul_(kept)
-            torch.mm(self.turned, of_sums, out=of_joined)
+        for word, own in zip(reversed(words), reversed(above), strict=True):
+            of_state.copy_(own).add_(word.of_state)
+            torch.mul(of_state, word.shown, out=of_curve)
+            of_cell.add_(tanh_backward(of_curve, word.curve, grad_input=of_curve))
+            torch.mul(of_cell, word.candidate, out=of_entered)
+            torch.mul(of_cell, word.cell_before, out=of_kept)
+            torch.mul(of_cell, word.entered, out=of_candidate)
+            torch.mul(of_state, word.curve, out=of_shown)
+            sigmoid_backward(of_both, word.both, grad_input=of_both)
+            tanh_backward(of_candidate, word.candidate, grad_input=of_candidate)
+            sigmoid_backward(of_shown, word.shown, grad_input=of_shown)
+            word.of_sums.copy_(self.of_gates)
+            of_cell.mul_(word.kept)
+            torch.mm(turned, word.of_sums, out=word.of_earlier)
         there = slice(self.way, self.way + steps)
-        of_weights = self.of_sums[:, :steps].flatten(1) @ self.joined[:, there].flatten(1).T
-        return self.of_joined[self.own, there], of_weights
+        of_sums = self.of_sums[:, :steps].flatten(1)
+        of_weights = of_sums @ self.joined[:, there].flatten(1).T
+        return (self.weights[:, self.own].T @ of_sums).view(self.width, steps, -1), of_weights
 
 
 class RoundedStates(torch.autograd.Function):
