@@ -114,7 +114,8 @@ class Memory:
         """The states after each word, (H, T, B)."""
         staying = self.weights[:, : self.size]
         for step, word in enumerate(words):
-            word.sums.addmm_(staying, word.earlier)
+            if step:  # before the first word there is no state
+                word.sums.addmm_(staying, word.earlier)
             if closed:
                 word.sums.masked_fill_(closed[step], CLOSED)
             word.gates.copy_(word.sums)
@@ -147,7 +148,8 @@ class Memory:
             sigmoid_backward(of_shown, word.shown, grad_input=of_shown)
             word.of_sums.copy_(self.of_gates)
             of_cell.mul_(word.kept)
-            torch.mm(turned, word.of_sums, out=word.of_earlier)
+            if word is not words[0]:
+                torch.mm(turned, word.of_sums, out=word.of_earlier)
         there = slice(self.way, self.way + steps)
         of_sums = self.of_sums[:, :steps].flatten(1)
         of_weights = of_sums @ self.joined[:, there].flatten(1).T
