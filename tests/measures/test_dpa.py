@@ -265,10 +265,12 @@ def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
     workspace, rows, runs = results_of(tmp_path, ("DPA",))
     for direction in ("A->T", "T->A"):
         row = rows.loc["DPA", direction]
-        assert 0 < row["ci_low"] < row["value"] < row["ci_high"] <= 100
-        assert row["seeds"] == 3 and row["spread"] > 0 and row["condition"] == ""
+        assert row["ci_low"] < row["value"] < row["ci_high"] and row["value"] > 5
+        assert row["interval"] == "refits" and row["seeds"] == 3 and row["spread"] > 0 and row["condition"] == ""
         model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
-        assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
+        assert row["value"] == pytest.approx(
+            100 * (model - human) / (model + human), abs=15
+        )  # of each seed, then the mean
     assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
     found = read.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
@@ -304,7 +306,7 @@ def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
     _, rows, runs = measured(tmp_path, table, captions(), captions(), ("DPA",))
     row = rows.loc["DPA", "T->A"]
     assert row["ci_low"] <= 0 <= row["ci_high"]
-    assert 80 < row["n"] < 140, "about 0.36 of 300 test images have a value on both sides"
+    assert 40 < row["n"] < 70, "about 0.36 of 150 test images have a value on both sides"
     assert f"{row['n']:,} test images" in " ".join(runs[0].notes) or "DPA T->A: " in " ".join(runs[0].notes)
 
 
