@@ -142,6 +142,8 @@ def verdict_of(found: dict[str, Estimate]) -> str:
 def sides_arrays(sides: Sides) -> dict[str, bytes]:
     """What a run leaves of every side."""
     arrays = held_out_arrays(sides.model, sides.human)
+    if sides.human is None:
+        return arrays
     if sides.retold is not None:
         arrays["retold"] = held_out_bytes(sides.retold)
     plainness = asdict(sides.plainness) if sides.plainness is not None else None
@@ -154,13 +156,12 @@ def stored_sides(workspace: Workspace, run: RunRow) -> Sides:
     def held(name: str) -> HeldOut:
         return held_out_from(workspace.array(run.run_id, name))
 
+    if not run.spec.references:
+        return Sides(held("model"))
     plainness = json.loads(workspace.array(run.run_id, "plainness"))
-    return Sides(
-        held("model"),
-        held("human") if run.spec.references else None,
-        held("retold") if plainness else None,
-        Plainness(**plainness) if plainness else None,
-    )
+    if plainness is None:
+        return Sides(held("model"), held("human"))
+    return Sides(held("model"), held("human"), held("retold"), Plainness(**plainness))
 
 
 def _told_alike(retold: HeldOut, share: float) -> Ratio:
