@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.variants import variants
+from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.sentence import intervals_over, measure
 from capbias_core.types import RESULT_COLUMNS, counted
@@ -83,9 +84,12 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
-    if verdicts := {
-        tuple(row[key] for key in keys): row["verdict"] for row in frame.to_dict("records") if row["verdict"]
-    }:
+    verdicts = {
+        tuple(row[key] for key in keys): row["verdict"]
+        for row in frame.to_dict("records")
+        if row.get("verdict") in VERDICTS
+    }
+    if verdicts:
         said = [verdicts.get(tuple(row), "") for row in table[keys].itertuples(index=False)]
         table.insert(len(keys), "verdict", said)
     if letters and len(table):

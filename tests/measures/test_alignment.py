@@ -460,7 +460,7 @@ def test_score_with_contextual_alignment(files):
     assert cli.main(score(files, "--metric", "lic", "--alignment", "contextual", *vectors, "--output", str(out))) == 0
     rows = pd.read_csv(out, keep_default_na=False).set_index(["metric", "alignment"])
     assert rows.loc[("LIC_D", "contextual_glove"), "value"] > 50
-    assert list(rows.columns) == [name for name in RESULT_COLUMNS if name not in ("metric", "alignment")]
+    assert list(rows.columns) == [*(name for name in RESULT_COLUMNS if name not in ("metric", "alignment")), "name"]
 
 
 @pytest.mark.parametrize(
