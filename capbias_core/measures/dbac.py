@@ -116,7 +116,7 @@ METRICS = by_name(
         zero,
         "lower",
         (-100, 100),
-        "docs/statistics.md",
+        "capbias 2026, docs/statistics.md",
         "DBAC, its equations, by an attacker that reads nothing and gives every answer the same probability: what "
         "comes of how often words and values occur.",
     ),
@@ -127,7 +127,7 @@ METRICS = by_name(
         zero,
         "lower",
         (-200, 200),
-        "docs/statistics.md",
+        "capbias 2026, docs/statistics.md",
         "DBAC minus that of a constant attacker: what reading the captions adds.",
     ),
 )

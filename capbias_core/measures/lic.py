@@ -54,7 +54,7 @@ METRICS = by_name(
         zero,
         "neutral",
         (-100, 100),
-        "docs/statistics.md",
+        "capbias 2026, docs/statistics.md",
         "What LIC would be if the captioner said what people say, as plainly as it does: the LIC of the human captions "
         "of each image, retold in its words. Plain captions are easier to learn from.",
         needs=HUMAN,
@@ -66,7 +66,7 @@ METRICS = by_name(
         zero,
         "lower",
         (-100, 100),
-        "docs/statistics.md",
+        "capbias 2026, docs/statistics.md",
         "LIC beyond its baseline, or beyond 0 where that is more. Above 0: the captions tell more about the attribute "
         "than human captions do, even in the captioner's own plain words.",
         needs=HUMAN,
