@@ -60,8 +60,8 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
     attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
-    metrics. spread: standard deviation over seeds, None without seeds. n:
-    captions or images that it rests on. row: everything that is known about it, by column."""
+    metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on. row:
+    everything that is known about it, by column."""
 
     metric: str
     model: str

@@ -38,7 +38,7 @@ def figure(found: Comparison) -> go.Figure:
             hovertemplate="%{y}: %{x:.1f}<extra></extra>",
         )
     )
-    chart.add_vline(0, line_dash="dot", annotation_text="no amplification")
+    chart.add_vline(0, line_dash="dot", annotation_text="as human captions")
     for row in rows.itertuples():
         chart.add_annotation(x=row.high, y=row.captioner, text=row.letters, showarrow=False, xanchor="left", xshift=8)
     chart.update_layout(

@@ -517,7 +517,7 @@ def _all_shares() -> dict:
 
 def _write_json(path: Path, content: list | dict) -> None:
     """JSON with one record a line, so that a change can be read."""
-    text = json.dumps(content, ensure_ascii=False).replace("}, {", "},\n{")
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("},{", "},\n{")
     path.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 

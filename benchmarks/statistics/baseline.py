@@ -76,7 +76,7 @@ def found(drawn: Drawn, attacker: str, seeds: int) -> Found:
     sides = attacked(trainer, [model], human, splits)
     of = confidence_where_right
     lic = difference(of(sides.model), sides.model, of(sides.human), sides.human, 100)
-    own = baseline_estimates(sides, 100)
+    own = baseline_estimates(sides, lic)
     low, high = own["LIC_excess"].interval() if own else (-100.0, 100.0)
     values = [own[name].value if own else np.nan for name in ("LIC_baseline", "LIC_excess")]
     above = lic.interval()[0] > 0

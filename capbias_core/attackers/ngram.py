@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
+from capbias_core.prepare.ngrams import NOTHING, ngram_matrix
 from capbias_core.types import Contributions, Progress
-
-# A term that no caption holds: its column is all zeros, so captions without any word still make a matrix.
-NOTHING = "<>"
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,11 @@ class NgramAttacker:
     smallest_count = 2
 
     def corpus(self, captions: Sequence[str]) -> NgramCorpus:
-        from sklearn.feature_extraction.text import CountVectorizer
-
-        vectorizer = CountVectorizer(
-            token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), binary=True, dtype=np.float64
-        )
         captions = list(captions)
         # Seeds and folds repeat most captions.
         distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        matrix = vectorizer.fit_transform([*distinct, NOTHING]).tocsr()
-        return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], vectorizer.vocabulary_)
+        matrix, columns = ngram_matrix(list(distinct), 2)
+        return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], columns)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
         from sklearn.linear_model import LogisticRegression

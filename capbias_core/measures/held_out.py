@@ -26,14 +26,15 @@ def accuracy(evidence: HeldOut) -> Ratio:
 
 
 def estimates_of(metrics: Iterable[Metric], model: HeldOut, reference: HeldOut | None) -> dict[str, Estimate]:
-    """Each of these metrics that the evidence allows, by name. A difference names the metric of both sides in `of`."""
+    """Each of these metrics that both sides allow, by name: a RatioMetric, or a difference, which names the metric of
+    both sides in `of`."""
     rows, found = by_name(*metrics), {}
     ratios = {name: row.ratio for name, row in rows.items() if isinstance(row, RatioMetric)}
     for name, row in rows.items():
         if row.of and reference is not None:
             ratio = ratios[row.of]
             found[name] = difference(ratio(model), model, ratio(reference), reference, row.scale)
-        elif not row.of and (evidence := reference if row.side == "human" else model) is not None:
+        elif name in ratios and (evidence := reference if row.side == "human" else model) is not None:
             found[name] = estimate(ratios[name](evidence), evidence, row.scale)
     return found
 

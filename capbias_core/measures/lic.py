@@ -171,9 +171,8 @@ def run(job: Job) -> Outcome:
 
 
 def _found(sides: Sides) -> dict[str, Estimate]:
-    scale = METRICS["LIC"].scale
-    own = (row for name, row in METRICS.items() if name not in ("LIC_baseline", "LIC_excess"))
-    return estimates_of(own, sides.model, sides.human) | baseline_estimates(sides, scale)
+    found = estimates_of(METRICS.values(), sides.model, sides.human)
+    return found | baseline_estimates(sides, found.get("LIC"))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

@@ -20,6 +20,7 @@ from capbias_core.aggregate.verdict import NOT_SHOWN, verdict
 from capbias_core.measures.held_out import confidence_where_right, held_out_arrays, held_out_bytes, held_out_from
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.prepare import vocabulary
 from capbias_core.prepare.retell import retell, told, variety
 from capbias_core.types import Split
 from capbias_core.workspace.store import RunRow, Workspace
@@ -114,15 +115,14 @@ class Excess(Estimate):
         return min(low, other_low), max(high, other_high, 0.0 if self.more_varied else other_high)
 
 
-def baseline_estimates(sides: Sides, scale: float) -> dict[str, Estimate]:
-    """LIC_baseline and LIC_excess; empty without a retelling."""
+def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate]:
+    """LIC_baseline and LIC_excess beside LIC; empty without a retelling."""
     model, human, retold, plainness = sides.model, sides.human, sides.retold, sides.plainness
-    if human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
+    if lic is None or human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
         return {}
-    of_model, of_human, of_retold = *map(confidence_where_right, (model, human)), _told_alike(retold, plainness.share)
-    baseline = difference(of_retold, retold, of_human, human, scale)
-    beyond = difference(of_model, model, of_retold, retold, scale)
-    lic = difference(of_model, model, of_human, human, scale)
+    of_retold = _told_alike(retold, plainness.share)
+    baseline = difference(of_retold, retold, confidence_where_right(human), human, lic.scale)
+    beyond = difference(confidence_where_right(model), model, of_retold, retold, lic.scale)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
     return {
         "LIC_baseline": baseline,
@@ -188,7 +188,7 @@ def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[li
 
 def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: float, retold: float) -> Plainness:
     texts, people = ([own.masked for own in side] for side in (model, human))
-    known = {word for own in texts for text in own for word in text.split()}
+    known = vocabulary(text for own in texts for text in own)
     words = [word for own in people for text in own for word in text.split()]
     return Plainness(
         told_by,
@@ -205,8 +205,7 @@ def _mean(of, side: list[list[str]]) -> float:
 
 
 def _type_token(captions: list[str]) -> float:
-    words = [word for caption in captions for word in caption.split()]
-    return len(set(words)) / max(1, len(words))
+    return len(vocabulary(captions)) / max(1, sum(len(caption.split()) for caption in captions))
 
 
 def _repeated(captions: list[str]) -> float:

@@ -149,7 +149,7 @@ class Seeded(Options):
     )
     test_share: float = option(
         TEST_SHARE,
-        "share of the images that is held out in each split; the others train the attacker",
+        "share of images held out in each split",
         flag="--test-share",
         at_least=0.05,
         at_most=0.5,

@@ -18,6 +18,8 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from capbias_core.prepare.ngrams import ngram_matrix, vectorizer
+
 FOLDS = 5
 HUMAN_WORDS, COMPONENTS = 3000, 300  # the commonest human words, and the dimensions that they are reduced to
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
@@ -37,7 +39,8 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     texts = sorted(set(captions))
     place = {text: number for number, text in enumerate(texts)}
     which = np.array([place[caption] for caption in captions])
-    names, grams = _ngrams(texts)
+    grams, columns = ngram_matrix(texts, 2)
+    names = sorted(columns, key=columns.__getitem__)
     counts = np.asarray(grams[which].sum(axis=0)).ravel()
     kept = counts >= LEAST_COUNT
     if len(captions) < FOLDS or not kept.any():
@@ -68,10 +71,10 @@ def told(captions: Sequence[str], human: Sequence[str]) -> float:
     Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
     that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`.
     """
-    vectorizer = _vectorizer(1)
-    theirs = vectorizer.fit_transform(human).tocsr()
+    words = vectorizer(1)
+    theirs = words.fit_transform(human).tocsr()
     rare = sp.diags(_rarity(theirs))
-    own, theirs = _unit(vectorizer.transform(captions).tocsr() @ rare), _unit(theirs @ rare)
+    own, theirs = _unit(words.transform(captions).tocsr() @ rare), _unit(theirs @ rare)
     return float(own.multiply(theirs).sum(axis=1).mean() - (own @ np.asarray(theirs.mean(axis=0)).ravel()).mean())
 
 
@@ -81,21 +84,6 @@ def variety(captions: Sequence[str]) -> float:
     shares = np.array(list(pairs.values()), dtype=float)
     shares /= max(1.0, shares.sum())
     return float(-(shares * np.log2(shares)).sum())
-
-
-def _vectorizer(longest: int):
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    return CountVectorizer(
-        token_pattern=r"\S+", lowercase=False, ngram_range=(1, longest), binary=True, dtype=np.float64
-    )
-
-
-def _ngrams(texts: Sequence[str]) -> tuple[list[str], sp.csr_matrix]:
-    """The 1- and 2-grams of texts by name, and which text holds which, (n, B)."""
-    vectorizer = _vectorizer(2)
-    grams = vectorizer.fit_transform([*texts, "<>"]).tocsr()[: len(texts)]  # "<>": no text may have any word
-    return vectorizer.get_feature_names_out().tolist(), grams
 
 
 def _rarity(grams: sp.csr_matrix) -> np.ndarray:
@@ -112,7 +100,7 @@ def _components(human: Sequence[str]) -> np.ndarray:
     """(n, d) what people say of each image: their commonest words, weighted by rarity, in few dimensions."""
     from sklearn.utils.extmath import randomized_svd
 
-    grams = _vectorizer(1).fit_transform([*human, "<>"]).tocsr()[: len(human)]
+    grams, _ = ngram_matrix(human, 1)
     held = np.asarray((grams > 0).sum(axis=0)).ravel()
     common = np.sort(np.argsort(-held, kind="stable")[:HUMAN_WORDS])
     grams = grams[:, common[held[common] > 1]]

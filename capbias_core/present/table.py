@@ -15,8 +15,6 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.sentence import intervals_over, measure
 from capbias_core.types import RESULT_COLUMNS, counted
 
-# Families whose values x100 are small, so that they get two decimals.
-
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -38,13 +36,10 @@ LATEX = {
 def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by model, by this metric: a last column for its rows. name: the metric with its attacker, `LIC (ngram)`.
+    letters: by model, by this metric: a last column for its rows. The column name is the metric with its attacker, such
+    as `LIC (ngram)`.
     """
-    frame = frame.assign(
-        name=[
-            f"{metric} ({by})" if by else metric for metric, by in zip(frame["metric"], frame["encoder"], strict=True)
-        ]
-    )
+    frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
     columns = [*RESULT_COLUMNS, "name"]
     if letters:
         ranked = frame["metric"] == metric

@@ -393,7 +393,7 @@ def test_the_command_writes_the_gold_from_the_bundled_table(tmp_path, capsys):
     printed = capsys.readouterr()
     assert printed.out == "" and "left blank" in printed.err
     rows = pd.read_csv(out, keep_default_na=False)
-    assert tuple(rows.columns) == RESULT_COLUMNS
+    assert tuple(rows.columns) == (*RESULT_COLUMNS, "name")
     assert set(rows["metric"]) == {
         "cv",
         "conflict_score",

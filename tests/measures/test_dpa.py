@@ -240,17 +240,20 @@ def generated(n: int = 400, model_share: float = 0.95) -> tuple[pd.DataFrame, pd
     return table, captions(women, there), captions(there, named)
 
 
-def results_of(tmp_path, metrics) -> tuple[Workspace, pd.DataFrame, list]:
-    return measured(tmp_path, *generated(), metrics)
+FIFTH = {"options": {"test_share": 0.2}}
 
 
-def measured(tmp_path, table, human, model, metrics) -> tuple[Workspace, pd.DataFrame, list]:
+def results_of(tmp_path, metrics, **asked) -> tuple[Workspace, pd.DataFrame, list]:
+    return measured(tmp_path, *generated(), metrics, **asked)
+
+
+def measured(tmp_path, table, human, model, metrics, seeds=3, **asked) -> tuple[Workspace, pd.DataFrame, list]:
     workspace = Workspace(tmp_path)
     details = {"attributes": {"gender": suggested_details("gender", table)}}
     workspace.keep("attributes", "labels", table, "c", "test", details)
     workspace.keep("references", "human", human, "c", "test")
     workspace.keep("captions", "m", model, "c", "test")
-    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3))
+    specs = plan(workspace, Request("c", ("m",), "labels", "gender", metrics, "human", seeds=seeds, **asked))
     for spec in specs:
         assert workspace.enqueue(spec, "c", "t")
         execute(str(workspace.folder), spec.run_id, "t")
@@ -262,15 +265,13 @@ def measured(tmp_path, table, human, model, metrics) -> tuple[Workspace, pd.Data
 @pytest.mark.long
 def test_dpa_of_a_model_that_ties_objects_and_values_together(tmp_path):
     """The model names the value by the object, and the object by the label in 95 instead of 70%: both directions."""
-    workspace, rows, runs = results_of(tmp_path, ("DPA",))
+    workspace, rows, runs = results_of(tmp_path, ("DPA",), seeds=10, **FIFTH)
     for direction in ("A->T", "T->A"):
         row = rows.loc["DPA", direction]
-        assert row["ci_low"] < row["value"] < row["ci_high"] and row["value"] > 5
-        assert row["interval"] == "refits" and row["seeds"] == 3 and row["spread"] > 0 and row["condition"] == ""
+        assert 0 < row["ci_low"] < row["value"] < row["ci_high"] <= 100
+        assert row["interval"] == "refits" and row["seeds"] == 10 and row["spread"] > 0 and row["condition"] == ""
         model, human = rows.loc["DPA_M", direction]["value"], rows.loc["DPA_H", direction]["value"]
-        assert row["value"] == pytest.approx(
-            100 * (model - human) / (model + human), abs=15
-        )  # of each seed, then the mean
+        assert row["value"] == pytest.approx(100 * (model - human) / (model + human), abs=3)
     assert rows.loc["DPA_M", "T->A"]["value"] > 20, "the object tells the value that the model names without fail"
     found = read.estimates(workspace, runs[0])
     assert {key: own.value for key, own in found.items()} == pytest.approx(rows["value"].to_dict())
@@ -303,10 +304,10 @@ def test_dpa_of_two_people_who_often_name_nobody_holds_zero(tmp_path):
         who = np.where(rng.random(1500) < 0.4, "person", np.where(women, "woman", "man"))
         return pd.DataFrame({"image_id": ids, "caption_index": 0, "caption": [f"a {one} outside" for one in who]})
 
-    _, rows, runs = measured(tmp_path, table, captions(), captions(), ("DPA",))
+    _, rows, runs = measured(tmp_path, table, captions(), captions(), ("DPA",), **FIFTH)
     row = rows.loc["DPA", "T->A"]
     assert row["ci_low"] <= 0 <= row["ci_high"]
-    assert 40 < row["n"] < 70, "about 0.36 of 150 test images have a value on both sides"
+    assert 80 < row["n"] < 140, "about 0.36 of 300 test images have a value on both sides"
     assert f"{row['n']:,} test images" in " ".join(runs[0].notes) or "DPA T->A: " in " ".join(runs[0].notes)
 
 

@@ -100,7 +100,7 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
 
 
 def test_files_are_small_and_read_without_a_fault():
-    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_200_000
+    assert sum(path.stat().st_size for path in COMMITTED.rglob("*")) < 2_000_000
     assert max(path.stat().st_size for path in COMMITTED.glob("images/*")) < 30_000
     tables = [read_captions(path) for path in COMMITTED.glob("results/*.json")]
     assert [table.rows for table in tables] == [1230] * 7

@@ -761,11 +761,11 @@ def test_sizes_are_those_of_the_paper(gender):
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
-def test_every_captioner_amplifies(gender, model):
+def test_lic_of_every_captioner_is_above_0(gender, model):
     """METRICS: LIC is above 0 for all seven; LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds at 80/20; with
     more training images it is a little more."""
     assert value_of(gender, model=model, metric="LIC") > 0
-    assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(38.5, abs=2)
+    assert value_of(gender, model=model, metric="LIC_D") == pytest.approx(37.5, abs=1.5)
 
 
 @pytest.mark.long
@@ -782,6 +782,5 @@ def test_race_sizes_are_those_of_the_paper(real):
 def test_estimates_of_the_same_evidence_agree(real):
     spec = plan(real, Request("coco", ("sat",), "labels", "race", ("lic",), seeds=1))[0]
     outcome = run_one(real, spec, silent)
-    own = [metric for metric in MEASURES["lic"].metrics if metric.name == "LIC_M"]
-    again = estimates_of(own, held_out_from(outcome.arrays["model"]), None)
+    again = estimates_of(MEASURES["lic"].metrics, held_out_from(outcome.arrays["model"]), None)
     assert again["LIC_M"].value == pytest.approx(outcome.results[0].value)
