@@ -13,7 +13,7 @@ from capbias_core.present.attribute import attribute_lines, examples_table, line
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, tables_with
-from pages.ui import cached
+from pages.ui import cached, view
 from pages.ui.base import errors, note, page, plain, show_error
 from pages.ui.table import draw_table
 
@@ -60,10 +60,10 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
     every = attribute_files(attribute_folder(engine.workspace))
     files = {one.path.name if one.fault else one.name: one for one in every}
     if kept := st.session_state.pop("attribute_kept", None):
-        st.session_state["pick"] = kept
+        view.choose("pick", kept)
 
     left, right = st.columns([1, 2], vertical_alignment="bottom")
-    name = left.selectbox("Start from", [*files, NEW], key="pick", bind="query-params")
+    name = view.selectbox(left, "Start from", [*files, NEW], key="pick", missing="the attribute")
     chosen = files.get(name)
     with right:
         if chosen and chosen.fault:

@@ -14,6 +14,7 @@ from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
+from pages.ui import view
 from pages.ui.base import empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost, label
 from pages.ui.table import draw_table
@@ -99,12 +100,10 @@ def _all_runs(engine: Engine) -> None:
     )
     event = draw_table(table, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run")
     if event.selection.rows:
-        st.session_state["run"] = table.iloc[event.selection.rows[0]]["run"]
+        view.choose("run", table.iloc[event.selection.rows[0]]["run"])
     ids = list(table["run"])
-    if st.session_state.get("run") not in (None, *ids):
-        del st.session_state["run"]
-    chosen = st.selectbox(
-        "How a number was made", ids, index=None, key="run", bind="query-params", placeholder="Choose a run"
+    chosen = view.selectbox(
+        st, "How a number was made", ids, index=None, key="run", missing="the run", placeholder="Choose a run"
     )
     if chosen:
         _details(engine, runs[ids.index(chosen)])

@@ -20,6 +20,7 @@ from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
+    DEMO,
     SEGMENTS,
     ImportPreview,
     dropped_labels,
@@ -36,7 +37,7 @@ from capbias_core.workspace.ingest import (
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Item, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
-from pages.ui import cached
+from pages.ui import cached, view
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
 from pages.ui.uploads import discard, server_path, uploaded_path
@@ -72,24 +73,27 @@ def main() -> None:
     message = st.empty()
     if said := st.session_state.pop("said", None):
         message.success(plain(said))
-    _load(engine)
-    if st.session_state["into"] in engine.workspace.collections():
-        _vectors(engine, st.session_state["into"])
+    collection = _load(engine)
+    if collection in engine.workspace.collections():
+        _vectors(engine, collection)
     _derive(engine)
     st.divider()
     _kept(engine)
 
 
-def _load(engine: Engine) -> None:
+def _load(engine: Engine) -> str:
+    """What is to be read, and the collection that it goes into."""
     st.subheader("1 · Choose a file")
     left, right = _stacking("load").columns([1, 2], gap="large")
     with left:
-        kind = st.radio("What is it?", list(KINDS), format_func=KINDS.get, key="kind", bind="query-params")
+        kind = view.selectbox(st, "What is it?", list(KINDS), format_func=KINDS.get, key="kind", draw="radio")
         names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
-        collection = st.selectbox(
+        last = view.query().get("collection")
+        collection = view.selectbox(
+            st,
             "Collection",
             names,
-            index=names.index(DEFAULT_COLLECTION),
+            default=last if last in names and last != DEMO else DEFAULT_COLLECTION,
             key="into",
             accept_new_options=True,
             help="What belongs together: a table of labels, human captions, and the captions of several models for "
@@ -98,7 +102,7 @@ def _load(engine: Engine) -> None:
     with right:
         if kind == "images":
             _photographs(engine, collection)
-            return
+            return collection
         round_ = st.session_state.setdefault("round", 0)
         upload = st.file_uploader(
             "Drop a file",
@@ -114,7 +118,7 @@ def _load(engine: Engine) -> None:
             "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog). Outlines, "
             "which say where people and objects are on the photographs, are COCO's instances JSON too."
         )
-        return
+        return collection
     try:
         path = uploaded_path(engine.folder, upload) if upload is not None else server_path(typed)
         _offer(engine, path, kind, collection)
@@ -122,6 +126,7 @@ def _load(engine: Engine) -> None:
         discard()
         show_error(error)
         note("Nothing was kept.")
+    return collection
 
 
 def _stacking(key: str):
@@ -290,6 +295,7 @@ def _keep(engine: Engine, offered: ImportPreview, path: Path, collection: str, m
         else:
             item = keep_captions(engine.workspace, offered, name, collection, path.name, trained, **written)
         discard()
+        view.choose("collection", item.collection)
         st.session_state["round"] += 1
         st.session_state["said"] = (
             f"Kept {item.name} in the collection {item.collection}: {item.rows:,} rows, {item.images:,} images."

@@ -37,18 +37,8 @@ from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
-from pages.ui import cached
-from pages.ui.base import (
-    MASKED_TOO,
-    attribute_names,
-    captions_and_labels,
-    collection_picker,
-    errors,
-    forget,
-    gone,
-    note,
-    page,
-)
+from pages.ui import cached, view
+from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.options import option_controls
 from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
@@ -76,72 +66,69 @@ def main() -> None:
 def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item]) -> Request:
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
-    gone("sets", sets, "the captioner")
     first = originals(engine.workspace.items("captions", collection))
-    captions = side.multiselect(
-        "Captioners", sets, default=first, key="sets", bind="query-params", on_change=forget, args=("sets",)
-    )
+    captions = view.multiselect(side, "Captioners", sets, default=first, key="sets", missing="the captioner")
     if len(first) < len(sets):
         side.caption(MASKED_TOO)
     every = attribute_names(tables)
-    gone("attribute", every, "the attribute")
-    attribute = side.selectbox(
-        "Protected attribute", every, key="attribute", bind="query-params", on_change=forget, args=("attribute",)
-    )
+    attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
     holding = {item.name: item for item in tables if attribute in item.details["attributes"]}
     table = list(holding.values())[-1]
     if len(holding) > 1:
-        table = holding[side.selectbox("Attribute table", list(holding), key="table", bind="query-params")]
+        table = holding[view.selectbox(side, "Attribute table", list(holding), key="table")]
     references = [item.name for item in engine.workspace.items("references", collection)]
-    human = side.selectbox(
+    human = view.selectbox(
+        side,
         "Human captions",
         [*references, NO_REFERENCES],
         key="references",
-        bind="query-params",
+        missing="the human captions",
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
-    attacker = side.selectbox(
+    attacker = view.selectbox(
+        side,
         "Attacker",
         list(ATTACKERS),
         key="attacker",
-        bind="query-params",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    seeds = side.number_input("Seeds", 1, MOST_SEEDS, 10, key="seeds", bind="query-params", help="The papers use 10.")
+    seeds = view.number(side, "Seeds", 1, MOST_SEEDS, 10, key="seeds", help="The papers use 10.")
     seen = bool(photograph_sets(engine.workspace, collection))
     known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
-    metrics = side.multiselect(
+    metrics = view.multiselect(
+        side,
         "Metrics",
         known,
         default=BY_DEFAULT,
         format_func=lambda name: GROUPS[name].title,
         key="metrics",
-        bind="query-params",
+        missing="the metric",
     )
-    words = side.checkbox(
+    words = view.checkbox(
+        side,
         "Scores and words of each caption",
-        value=attacker_entry(attacker).in_process,
+        default=attacker_entry(attacker).in_process,
         key=f"words_{attacker}",
         help=f"Trains {attacker_entry(attacker).folds} more attackers a set, so that every caption is scored by one "
         "that did not train on its image.",
     )
-    merge = side.checkbox(
+    merge = view.checkbox(
+        side,
         "Merge runs of masked words",
         key="merge",
-        bind="query-params",
         help="Off: one mask a word, as in the papers. On: one mask for a run of masked words.",
     )
     objects = list(object_sources(engine.workspace, collection, table))
     shown = ""
     if objects[1:]:
-        shown = side.selectbox(
+        shown = view.selectbox(
+            side,
             "Objects of the images",
             ["", *objects],
             key="objects",
-            bind="query-params",
             format_func=lambda name: name or "where most images have some",
         )
     measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
@@ -260,7 +247,7 @@ def _table(
         note("With references: on the images that have human captions, which are a part of all labelled images.")
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
-        st.switch_page("pages/3_Captions.py", query_params={"set": model})
+        view.go("pages/3_Captions.py", captioner=model)
     left, right, _ = st.columns([1, 1, 4])
     left.download_button(
         "CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", width="stretch", key="csv"
@@ -282,11 +269,9 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     order = [*METRICS]
     options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
     if len(options) > MOST_BUTTONS:
-        chosen = st.selectbox("Chart", options, key="chart", bind="query-params")
+        chosen = view.selectbox(st, "Chart", options, key="chart")
     else:
-        chosen = st.segmented_control(
-            "Chart", options, default=options[0], key="chart", bind="query-params", required=True
-        )
+        chosen = view.selectbox(st, "Chart", options, key="chart", draw="segmented_control", required=True)
     metric, direction, said = names[chosen]
     alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["variant"] == said)
     shown = rows[alike & rows["value"].notna()]

@@ -18,8 +18,8 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
-from pages.ui import cached
-from pages.ui.base import collection_picker, empty_state, errors, forget, gone, note, page, show_error
+from pages.ui import cached, view
+from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.coloured import coloured_caption
 from pages.ui.encoder_view import other_encoders
 from pages.ui.running import progress
@@ -42,13 +42,10 @@ def main() -> None:
             "No caption is scored yet. On the Scores page, ask for the scores and words of each caption and press Run.",
         )
         return
-    gone("set", runs, "the captions of")
-    name = st.sidebar.selectbox(
-        "Captions of", list(runs), key="set", bind="query-params", on_change=forget, args=("set",)
-    )
+    name = view.selectbox(st.sidebar, "Captions of", list(runs), key="captioner", missing="the captions of")
     # Reading starts at the difference: beside the human captions where there are any.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
-    against = st.sidebar.selectbox("Against", others, key="against", bind="query-params")
+    against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")
     own = cached.scores(engine.folder, runs[name].run_id)
     rows = _rows(engine.folder, runs[name].run_id, runs[against].run_id if against != NOBODY else "")
     chosen = _filtered(rows, own.attribute, against)
@@ -74,7 +71,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
                     found[f"{attribute}, {attacker}"] = runs
     if not found:
         return {}
-    chosen = st.sidebar.selectbox("Attribute and attacker", list(found), key="by", bind="query-params")
+    chosen = view.selectbox(st.sidebar, "Attribute and attacker", list(found), key="by", missing="the scores by")
     human = {item.name for item in engine.workspace.items("references", collection)}
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
 
@@ -89,11 +86,11 @@ def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
 def _filtered(rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.DataFrame:
     side = st.sidebar
     orders = sort_orders(attribute, against != NOBODY)
-    order = side.selectbox("Sort by", orders, key="sort", bind="query-params")
-    group = side.selectbox("Labelled", [EVERYONE, *attribute.values], key="group", bind="query-params")
-    word = side.text_input("With the word", key="word", bind="query-params", help="A whole word, after masking.")
-    query = side.text_input("Search captions or an image id", key="q", bind="query-params")
-    side.text_input("Image shown below", key="image", bind="query-params")
+    order = view.selectbox(side, "Sort by", orders, key="sort")
+    group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")
+    word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
+    query = view.text(side, "Search captions or an image id", key="q")
+    view.text(side, "Image shown below", key="image")
     return select_rows(rows, attribute, order, "" if group == EVERYONE else group, word, query)
 
 
@@ -103,9 +100,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str
     left, right = st.columns([4, 1], vertical_alignment="bottom")
     with left:
         note(f"{len(chosen):,} captions of {name}. Select a row to see its image.")
-    if st.session_state.get("page", 1) > pages:
-        st.session_state["page"] = 1
-    number = right.number_input(f"Page of {pages:,}", 1, pages, key="page", bind="query-params")
+    number = view.number(right, f"Page of {pages:,}", 1, pages, 1, key="page")
     part = chosen.iloc[(number - 1) * PAGE : number * PAGE]
     shown = pd.DataFrame(
         {
@@ -264,7 +259,7 @@ def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
     st.subheader("Most revealing words")
     attribute = own.attribute
     table = cached.words(engine.folder, run.run_id)
-    smallest = st.number_input("In at least this many captions", 1, None, 10, key="smallest", bind="query-params")
+    smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")
     table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
     means = table[[column for column in table if column.startswith("mean")]].to_numpy()
     two = means.shape[1] == 1

@@ -27,6 +27,7 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
+from pages.ui import view
 from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -78,22 +79,24 @@ def _tables(tables: list[Item]) -> dict[str, str]:
 def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str, str]) -> tuple[Request, Item | None]:
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
-    name = side.selectbox("Captions of", sets, key="set", bind="query-params")
-    attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")
+    name = view.selectbox(side, "Captions of", sets, key="captioner", missing="the captions of")
+    attribute = view.selectbox(side, "Protected attribute", list(tables), key="attribute", missing="the attribute")
     references = {item.name: item for item in engine.workspace.items("references", collection)}
-    human = side.selectbox("Human captions", [*references, NOBODY], key="references", bind="query-params")
-    source = side.selectbox(
+    human = view.selectbox(
+        side, "Human captions", [*references, NOBODY], key="references", missing="the human captions"
+    )
+    source = view.selectbox(
+        side,
         "Objects",
         list(SOURCES),
         format_func=SOURCES.get,
         key="objects",
-        bind="query-params",
         help="Named: COCO's 80 objects and their other names. Of the image: annotated, where they are loaded.",
     )
-    words = side.text_input(
+    words = view.text(
+        side,
         "Further words",
         key="further",
-        bind="query-params",
         placeholder="kitchen, baseball",
         help="Words that also count as objects where a caption has them, with commas between.",
     )
@@ -156,8 +159,8 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
 
 def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
     names = [name for name in CHARTS if name != "beside" or "human_captions" in table]
-    chosen = st.segmented_control(
-        "Chart", names, default=names[0], format_func=CHARTS.get, key="chart", bind="query-params", required=True
+    chosen = view.selectbox(
+        st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
     st.plotly_chart(drawn, key="objects_chart", config={"displayModeBar": False}, alt=f"Objects, {CHARTS[chosen]}")

@@ -17,6 +17,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
+from pages.ui import view
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
@@ -38,7 +39,7 @@ def main() -> None:
 def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     sets = tuple(originals(engine.workspace.items("captions", collection)))
     every = attribute_names(tables)
-    attribute = st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
+    attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
     rows = measured_rows(engine.workspace, collection)
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
@@ -47,7 +48,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     if not found:
         note("Nothing is measured in both directions yet.")
         return
-    name = st.sidebar.selectbox("Metric", found, key="measure", bind="query-params")
+    name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     frame = _one_way(directions(rows, name))
     text = directions_answer(frame, name, attribute)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
@@ -68,7 +69,8 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     """The captioners measured alike: one attacker, variant and number of seeds, chosen where there are several."""
     ways = list(frame.groupby(["encoder", "variant", "seeds"], sort=False).groups)
     if len(ways) > 1:
-        chosen = st.sidebar.selectbox(
+        chosen = view.selectbox(
+            st.sidebar,
             "Measured with",
             ways,
             key="way",

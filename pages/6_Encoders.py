@@ -53,6 +53,7 @@ from capbias_core.runs.plan import Request
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
+from pages.ui import view
 from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.running import cost, progress, state_of, under_way
 from pages.ui.table import draw_table
@@ -89,7 +90,7 @@ def _attribute(tables: list[Item]) -> str:
     every = attribute_names(tables)
     if not every:
         return ""
-    return st.sidebar.selectbox("Protected attribute", every, key="attribute", bind="query-params")
+    return view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
 
 
 def _values(tables: list[Item], attribute: str) -> int:
@@ -107,13 +108,13 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     """The answer, then what it rests on."""
     sources = [*([MEASURED] if series_of(measured) else []), *PRINTED]
     several = measured["encoder"].nunique() > 1
-    source = st.sidebar.selectbox(
+    source = view.selectbox(
+        st.sidebar,
         "Values",
         sources,
-        index=sources.index(MEASURED if several else next(iter(PRINTED))),
+        default=MEASURED if several else next(iter(PRINTED)),
         format_func=_title,
-        key="values" if several else "printed_values",
-        bind="query-params",  # a sweep that ends shows what it measured
+        key="values" if several else "printed_values",  # a sweep that ends shows what it measured
         help="What was measured in this collection, or what a paper printed.",
     )
     own = source == MEASURED
@@ -132,7 +133,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     text = encoders_answer(found, "" if own else PRINTED[source].title)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     keys = series_of(rows)
-    key = st.sidebar.selectbox("Metric", keys, format_func=named, key=f"measure_{source}")
+    key = view.selectbox(st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric")
     shown = rows_of(rows, key)
     grey = _grey(published, beside, shown, key)
     able = rows_of(judged, key)
@@ -157,14 +158,14 @@ def _title(source: str) -> str:
 def _beside(published: pd.DataFrame, attribute: str) -> str:
     """The printed values of the same attribute to draw in grey."""
     alike = [name for name in PRINTED if attribute in set(printed_scores(published, name)["attribute"])]
-    return st.sidebar.selectbox(
-        "Printed values beside, in grey", [*alike, NONE], format_func=_title, key="beside", bind="query-params"
+    return view.selectbox(
+        st.sidebar, "Printed values beside, in grey", [*alike, NONE], format_func=_title, key="beside"
     )
 
 
 def _chosen_encoders(rows: pd.DataFrame) -> pd.DataFrame:
     every = list(dict.fromkeys(rows["encoder"]))
-    chosen = st.sidebar.multiselect("Encoders", every, default=every, key=f"encoders_{' '.join(every)}")
+    chosen = view.multiselect(st.sidebar, "Encoders", every, default=every, key="encoders", missing="the encoder")
     return rows[rows["encoder"].isin(chosen)]
 
 

@@ -25,6 +25,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.store import Item
+from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
 from pages.ui.photo_inspector import photo_inspector
@@ -103,36 +104,37 @@ def _choices(
 ) -> tuple[str, list[str], str, int, list[str]]:
     """Captioner, attributes, attacker, seeds, and the names of the sets that were chosen where there are several."""
     side = st.sidebar
-    captioner = side.selectbox("Captioner", list(sets), key="captioner", bind="query-params") or ""
+    captioner = view.selectbox(side, "Captioner", list(sets), key="captioner", missing="the captioner") or ""
     first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
-    chosen = side.multiselect(
+    chosen = view.multiselect(
+        side,
         "Protected attributes",
         attributes,
         default=first,
         key="attributes",
-        bind="query-params",
+        missing="the attribute",
         help="The first is the one whose words and scores a photograph's captions show.",
     )
-    attacker = side.selectbox(
+    attacker = view.selectbox(
+        side,
         "Attacker",
         list(ATTACKERS),
         key="attacker",
-        bind="query-params",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
     )
-    seeds = side.number_input("Seeds", 1, 50, SEEDS, key="seeds", bind="query-params", help="The papers use 10.")
+    seeds = view.number(side, "Seeds", 1, 50, SEEDS, key="seeds", help="The papers use 10.")
     taken = [_which(condition, items) for condition, items in sets.get(captioner, {}).items() if len(items) > 1]
     return captioner, chosen, attacker_entry(attacker).name, int(seeds), taken
 
 
 def _which(condition: str, items: list[Item]) -> str:
     """The set of a condition that is shown, of several; the newest first."""
-    return st.sidebar.selectbox(
+    return view.selectbox(
+        st.sidebar,
         f"Set of the condition {condition}",
         [item.name for item in items],
         key=f"set_{condition}",
-        bind="query-params",
         help="This captioner has several sets of this condition, such as one filled with grey and one blurred.",
     )
 
@@ -160,7 +162,7 @@ def _missing_values(engine: Engine, attribute: str, found: Plan, sets: dict[str,
 
 
 def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
-    beside = st.toggle("Printed values beside, in grey", value=True, key="printed", bind="query-params")
+    beside = view.checkbox(st, "Printed values beside, in grey", default=True, key="printed", draw="toggle")
     published = published_results()
     printed = pd.concat([printed_conditions(published, name) for name in attributes], ignore_index=True)
     figure = condition_chart(rows, printed if beside else printed.iloc[:0])

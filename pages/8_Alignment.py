@@ -19,6 +19,7 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
+from pages.ui import view
 from pages.ui.alignment import chosen_alignment
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.running import progress
@@ -51,8 +52,7 @@ def main() -> None:
             "on the Data page; it stays where it is.</p></div>"
         )
         if st.button("Keep word vectors", icon=":material/upload_file:"):
-            st.session_state["into"] = collection
-            st.switch_page("pages/1_Data.py")
+            view.go("pages/1_Data.py", into=collection)
         return
     with errors():
         request = _request(engine, collection)
@@ -72,14 +72,14 @@ def _request(engine: Engine, collection: str) -> Request:
     side, workspace = st.sidebar, engine.workspace
     items = workspace.items("captions", collection)
     sets = [item.name for item in items]
-    captions = side.multiselect("Captioners", sets, default=originals(items), key="sets", bind="query-params")
+    captions = view.multiselect(side, "Captioners", sets, default=originals(items), key="sets", missing="the captioner")
     kept = workspace.items("attributes", collection)
     tables = {name: item.name for item in kept for name in item.details["attributes"]}
-    attribute = side.selectbox("Protected attribute", list(tables), key="attribute", bind="query-params")
+    attribute = view.selectbox(side, "Protected attribute", list(tables), key="attribute", missing="the attribute")
     human = [item.name for item in workspace.items("references", collection)]
-    references = side.selectbox("Human captions", human, key="references", bind="query-params")
+    references = view.selectbox(side, "Human captions", human, key="references", missing="the human captions")
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
-    vectors = side.selectbox("Word vectors", list(kept), key="vectors", bind="query-params")
+    vectors = view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors")
     return Request(
         collection,
         tuple(captions),
@@ -137,7 +137,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
     if not tables:
         note("The sweep is not measured yet for these choices.")
         return
-    primary = st.sidebar.selectbox("Captioner in the chart", list(tables), key="primary", bind="query-params")
+    primary = view.selectbox(st.sidebar, "Captioner in the chart", list(tables), key="primary")
     delta = request.options["alignment"]["delta"]
     headline, support = sweep_sentence(tables[primary], primary, delta)
     st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')

@@ -14,6 +14,7 @@ from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
+from pages.ui import view
 from pages.ui.base import collection_picker, errors, note, page
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -42,13 +43,11 @@ def _measured(engine: Engine) -> pd.DataFrame:
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     side, papers = st.sidebar, list(PAPERS)
     fullest = fullest_table(printed, measured)
-    paper = side.selectbox(
-        "Paper", papers, index=papers.index(fullest[0]), format_func=PAPERS.get, key="paper", bind="query-params"
-    )
+    paper = view.selectbox(side, "Paper", papers, default=fullest[0], format_func=PAPERS.get, key="paper")
     rows = printed[printed["paper"] == paper]
     tables = list(dict.fromkeys(rows["table"]))
-    first = tables.index(fullest[1]) if paper == fullest[0] else 0
-    table = side.selectbox("Table", tables, index=first, key="printed_table", bind="query-params")
+    first = fullest[1] if paper == fullest[0] else tables[0]
+    table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
     beside = beside_measured(rows, measured)
     headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")

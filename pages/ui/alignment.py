@@ -7,6 +7,7 @@ import streamlit as st
 from capbias_core.prepare.align import DELTA
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import VECTORS, alignment_option
+from pages.ui import view
 
 CONSTANT = "constant"
 HELP = (
@@ -18,11 +19,12 @@ HELP = (
 def alignment_picker(workspace: Workspace, collection: str) -> dict:
     """`Request.options` for the alignment that is chosen: none for constant."""
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
-    chosen = st.sidebar.selectbox(
+    chosen = view.selectbox(
+        st.sidebar,
         "Vocabulary alignment",
         [CONSTANT, *kept],
         key="alignment",
-        bind="query-params",
+        missing="the alignment",
         help=HELP,
         format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
     )
@@ -31,14 +33,14 @@ def alignment_picker(workspace: Workspace, collection: str) -> dict:
 
 def chosen_alignment(item: Item) -> dict:
     """The option for these vectors at the delta that is chosen."""
-    distance = st.sidebar.number_input(
+    distance = view.number(
+        st.sidebar,
         "Delta",
         0.0,
         2.0,
         DELTA,
-        0.05,
+        step=0.05,
         key="delta",
-        bind="query-params",
         help=f"A word is near below this cosine distance. The paper on DBAC uses {DELTA} for GloVe.",
     )
     return alignment_option(item, round(distance, 4))

@@ -7,7 +7,7 @@ from html import escape
 import streamlit as st
 
 from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs, scoring_attackers, top_words
+from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs, top_words
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
@@ -25,7 +25,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.vectors import CONSTANT
-from pages.ui import cached
+from pages.ui import cached, view
 from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
 
@@ -69,9 +69,10 @@ def answer_page() -> None:
         empty_state(
             engine, f"Captions are loaded, but nothing is scored. {said}Open Scores and press Run, or see the demo."
         )
-        st.page_link("pages/2_Scores.py", label="Score them", icon=":material/play_arrow:")
+        view.link(st, "pages/2_Scores.py", "Score them", ":material/play_arrow:")
         return
-    chosen = found[0] if len(found) == 1 else st.sidebar.selectbox("Measured with", found, format_func=_describe)
+    ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
+    chosen = ways[view.selectbox(st.sidebar, "Measured with", list(ways)[::-1], key="measured_with")]
     _answer(engine, collection, chosen, found)
     _loaded(engine, collection)
 
@@ -88,7 +89,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
-    model = st.sidebar.selectbox("Captioner", names, key="captioner", bind="query-params") or names[0]
+    model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner")
     text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     said = sensitivity_alike(workspace, found, chosen)
@@ -126,30 +127,9 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
         return
     table = cached.words(engine.folder, run.run_id)
     top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)
-    st.html(word_rows(top, chosen.attribute, "Captions", _view(engine, collection, chosen, model)))
+    shown = view.query(collection=collection, by=f"{chosen.attribute.name}, {chosen.attacker}", captioner=model)
+    st.html(word_rows(top, chosen.attribute, "Captions", shown))
     note(f"From the captions of {model}. Click a word to read the captions with it.")
-
-
-def _view(engine: Engine, collection: str, chosen: Comparison, model: str) -> dict[str, str]:
-    """The query of the Captions page for these words, without what it shows by default: that leaves its address, and
-    each leaving would be a step of the browser's back button."""
-    workspace = engine.workspace
-    scored = (
-        f"{name}, {attacker}"
-        for item in workspace.items("attributes", collection)
-        for name in item.details["attributes"]
-        for attacker in scoring_attackers(workspace, collection)
-        if caption_runs(workspace, collection, name, attacker)
-    )
-    sets = caption_runs(workspace, collection, chosen.attribute.name, chosen.attacker)
-    human = {item.name for item in workspace.items("references", collection)}
-    first = {
-        "collection": workspace.collections()[0],
-        "by": next(scored, ""),
-        "set": min(sets, key=lambda name: (name in human, name)),
-    }
-    view = {"collection": collection, "by": f"{chosen.attribute.name}, {chosen.attacker}", "set": model}
-    return {name: value for name, value in view.items() if value != first[name]}
 
 
 def _loaded(engine: Engine, collection: str) -> None:
@@ -161,6 +141,6 @@ def _loaded(engine: Engine, collection: str) -> None:
     with st.container():
         note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
     if buttons.button("Load captions", icon=":material/upload:"):
-        st.switch_page("pages/1_Data.py")
+        view.go("pages/1_Data.py")
     if buttons.button("Try a caption", icon=":material/edit:"):
-        st.switch_page("pages/3_Captions.py")
+        view.go("pages/3_Captions.py")

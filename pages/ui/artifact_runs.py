@@ -27,6 +27,7 @@ from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
+from pages.ui import view
 from pages.ui.agreement import agreement_view
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.running import start_button
@@ -266,7 +267,7 @@ def _keep(engine: Engine, key: str, collection: str) -> None:
     except CapbiasError as error:
         st.session_state["upload_error"] = error
         return
-    st.session_state["collection"] = item.collection
+    view.choose("collection", item.collection)
     st.session_state["uploaded"] = _said(item, refused, len(files))
 
 

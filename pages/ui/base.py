@@ -15,6 +15,7 @@ from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.store import Item, Workspace, default_folder
+from pages.ui import view
 from pages.ui.frame import frame
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
@@ -75,65 +76,21 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:])", r"\\\1", text)
 
 
-# Keys of boxes whose choices are of the collection, on whatever page.
-CHOICES = {
-    "against",
-    "alignment",
-    "attribute",
-    "attributes",
-    "by",
-    "captioner",
-    "group",
-    "image",
-    "judge",
-    "marked_by",
-    "objects",
-    "page",
-    "photograph",
-    "primary",
-    "references",
-    "set",
-    "sets",
-    "table",
-    "vectors",
-    "word",
-}
-
-
 def collection_picker(workspace: Workspace) -> str | None:
     """Which data the page is about; None where nothing is loaded."""
     names = workspace.collections()
     if not names:
         return None
-    gone("collection", names, "the collection")
-    return st.sidebar.selectbox(
-        "Collection", names, key="collection", bind="query-params", on_change=_another_collection
+    return view.selectbox(
+        st.sidebar,
+        "Collection",
+        names,
+        key="collection",
+        missing="the collection",
+        # What was chosen of the last one, such as no captioner where it had none, says nothing of this one.
+        on_change=view.forget,
+        args=(view.OF_COLLECTION,),
     )
-
-
-def _another_collection() -> None:
-    """What was chosen of the last one, such as no captioner where it had none, says nothing of this one."""
-    for key in list(st.session_state):
-        if key in CHOICES:
-            del st.session_state[key]
-    forget("collection")
-
-
-def gone(key: str, options: Iterable[str], what: str) -> None:
-    """Say which names in the link are here no more, before the box that is bound to it falls back to another.
-
-    It is said until another is chosen: the box takes on_change=forget, args=(key,).
-    """
-    missing = [name for name in st.query_params.get_all(key) if name not in set(options)]
-    if missing:
-        st.session_state[f"gone_{key}"] = missing
-    for name in st.session_state.get(f"gone_{key}", ()):
-        note(f"⚠ The link names {what} {name[:100]!r}, which is not here. What is shown is chosen in its place.")
-
-
-def forget(key: str) -> None:
-    """Another was chosen, so what the link named is no longer of interest."""
-    st.session_state.pop(f"gone_{key}", None)
 
 
 def attribute_names(tables: Iterable[Item]) -> list[str]:
@@ -167,7 +124,7 @@ def empty_state(engine: Engine, text: str) -> None:
     buttons = st.container(horizontal=True)
     demo_button(buttons, engine)
     if buttons.button("Load my captions"):
-        st.switch_page("pages/1_Data.py")
+        view.go("pages/1_Data.py")
 
 
 def demo_button(place, engine: Engine) -> None:
@@ -175,10 +132,10 @@ def demo_button(place, engine: Engine) -> None:
     if place.button(
         "Try it on the demo data", type="primary", width="stretch", key="demo", on_click=_start_demo, args=(engine,)
     ):
-        st.switch_page("app.py")
+        view.go("app.py", collection=DEMO)
 
 
 def _start_demo(engine: Engine) -> None:
     """Before the page is drawn, so that the collection picker can be told."""
     run_demo(engine)
-    st.session_state["collection"] = DEMO
+    view.choose("collection", DEMO)

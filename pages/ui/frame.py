@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.resources import ICON
+from pages.ui import view
 
 ROOT = Path(__file__).resolve().parents[2]
 FRONT = ("app.py", "Answer")
@@ -71,6 +72,8 @@ def frame(title: str, heading: str = "") -> None:
     # The icon is a file of our own: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
+    st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
+    view.enter(title)
     _navigation()
     st.title(heading or title)
     st.html(SOON.format(names=_code_for_later()), unsafe_allow_javascript=True)
@@ -84,7 +87,7 @@ def _code_for_later() -> str:
 
 
 def _navigation() -> None:
-    """Links to the pages; the collection stays, since it is bound to the URL."""
+    """Links to the pages."""
     for path, label, icon in navigation():
-        st.sidebar.page_link(path, label=label, icon=f":material/{icon}:")
+        view.link(st.sidebar, path, label, f":material/{icon}:")
     st.sidebar.divider()

@@ -13,6 +13,7 @@ from capbias_core.measures.options import Option
 from capbias_core.workspace.person_regions import people_sources
 from capbias_core.workspace.photographs import ORIGINALS, photograph_sets
 from capbias_core.workspace.store import Workspace
+from pages.ui import view
 from pages.ui.alignment import alignment_picker
 
 # Drawn by the page itself, whatever is measured.
@@ -64,40 +65,38 @@ def _kept(name: str, about: Option, names: list[str]) -> dict:
     if not names:
         return {}
     label = name.capitalize()
-    return {name: st.sidebar.selectbox(label, names, key=name, bind="query-params", help=sentence(about.help))}
+    return {name: view.selectbox(st.sidebar, label, names, key=name, help=sentence(about.help))}
 
 
 def control(name: str, about: Option, default: Any) -> Any:
     """One control of a form or sidebar. Returns the default if it was left alone."""
     label, words = name.replace("_", " ").capitalize(), sentence(about.help)
     if isinstance(default, bool):
-        return st.checkbox(label, default, key=name, bind="query-params", help=words)
+        return view.checkbox(st, label, default=default, key=name, help=words)
     if about.known:
         known = [*about.known] if default in about.known else [AS_USUAL, *about.known]
-        place = known.index(default) if default in known else 0
-        chosen = st.selectbox(label, known, place, key=name, bind="query-params", help=words)
+        start = default if default in known else known[0]
+        chosen = view.selectbox(st, label, known, default=start, key=name, help=words)
         return default if chosen == AS_USUAL else chosen
     if about.suggested:
         known = [*dict.fromkeys([default or AS_USUAL, *about.suggested])]
-        chosen = st.selectbox(label, known, key=name, bind="query-params", help=words, accept_new_options=True)
+        chosen = view.selectbox(st, label, known, key=name, help=words, accept_new_options=True)
         return default if chosen == AS_USUAL else chosen
     if about.several:
-        text = st.text_input(label, key=name, bind="query-params", help=f"{words} Commas between.")
+        text = view.text(st, label, key=name, help=f"{words} Commas between.")
         return tuple(word.strip() for word in text.split(",") if word.strip())
     if isinstance(default, int | float) or about.at_least is not None or about.above is not None:
         return _number(name, label, words, about, default)
-    return st.text_input(label, key=name, bind="query-params", help=words, placeholder=str(default or "")) or default
+    return view.text(st, label, key=name, help=words, placeholder=str(default or "")) or default
 
 
 def _number(name: str, label: str, words: str, about: Option, default: Any) -> Any:
     low = about.at_least if about.at_least is not None else about.above
     high = about.at_most if about.at_most is not None else about.below
     kind = float if isinstance(default, float) or about.above is not None else int
-    bounds = {key: kind(bound) for key, bound in (("min_value", low), ("max_value", high)) if bound is not None}
+    bounds = (None if bound is None else kind(bound) for bound in (low, high))
     start = None if default is None else kind(default)
-    return st.number_input(
-        label, value=start, key=name, bind="query-params", help=words, placeholder=AS_USUAL, **bounds
-    )
+    return view.number(st, label, *bounds, start, key=name, kind=kind, help=words, placeholder=AS_USUAL)
 
 
 def sentence(text: str) -> str:

@@ -38,7 +38,7 @@ from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.person_regions import KINDS, people_sources
 from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
-from pages.ui import cached
+from pages.ui import cached, view
 from pages.ui.base import errors, note
 from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
@@ -88,11 +88,12 @@ def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> st
     for item in sets.values():
         captioned |= set(cached.captions(engine.folder, item.hash)["image_id"]) & files.keys()
     order = sorted(files, key=lambda image: (image not in captioned, image))
-    return st.selectbox(
+    return view.selectbox(
+        st,
         f"Photograph ({len(files):,}, {len(captioned):,} of them captioned)",
         order[:LISTED],
         key="photograph",
-        bind="query-params",
+        missing="the photograph",
         accept_new_options=len(order) > LISTED,
         help="By image id.",
     )

@@ -1,0 +1,272 @@
+"""The state of a view: every choice on a page stands in its address, the defaults too, and nothing else holds it.
+
+A control is drawn by one of the functions here in place of Streamlit's own. It starts at what the address names, else
+at what was last chosen on another page (collection, attribute, captioner and the like), else at its default; what is
+chosen is written into the address at once. So a link means the same to everybody, also after data were added, and a
+reload or the browser's back button shows what stood there. Links to other pages go through `link`, `go` and `query`.
+
+Streamlit's own `bind` is not used: it leaves defaults out, and a page that is left by a button may not clear what a
+control is bound to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+# Chosen on one page, and meant on every other.
+SHARED = ("collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
+# Choices of a collection: another collection has its own.
+OF_COLLECTION = {
+    *("against", "alignment", "attribute", "attributes", "by", "captioner", "group", "image", "judge", "marked_by"),
+    *("objects", "page", "photograph", "primary", "references", "sets", "table", "vectors", "word"),
+}
+# What no option is.
+UNFIT = object()
+# Names that keys had in links of earlier versions.
+FORMERLY = {"captioner": "set"}
+_PAGE, _WRITTEN, _KEPT, _GONE = "view_page", "view_written", "view_shared", "view_gone"
+
+# A choice replaces its page's step of the browser's back button; only another page is a step.
+ONE_STEP_A_PAGE = """<script>
+if (!window.oneStepAPage) {
+  window.oneStepAPage = true
+  const push = history.pushState.bind(history)
+  history.pushState = (state, title, url) =>
+    new URL(url, location).pathname === location.pathname ? history.replaceState(state, title, url)
+      : push(state, title, url)
+}
+</script>"""
+
+
+def enter(title: str) -> None:
+    """A page is drawn; the first call of every page. Choices of the page that was left stay in its own address."""
+    if st.session_state.get(_PAGE) != title:
+        for key in st.session_state.get(_WRITTEN, {}):
+            st.session_state.pop(key, None)
+        st.session_state[_PAGE], st.session_state[_WRITTEN], st.session_state[_GONE] = title, {}, {}
+    for key, former in FORMERLY.items():
+        if former in st.query_params:
+            st.query_params[key] = st.query_params.get_all(former)
+            del st.query_params[former]
+
+
+def query(**choices: str) -> dict[str, str]:
+    """The query of a link to another page: its collection, and choices by key."""
+    collection = st.session_state.get("collection") or st.query_params.get("collection")
+    return ({"collection": collection} if collection else {}) | choices
+
+
+def link(place, page: str, label: str, icon: str = "", **choices: str) -> None:
+    """A link to another page that keeps the collection; choices: what the page opens on, by key."""
+    place.page_link(page, label=label, icon=icon or None, query_params=query(**choices))
+
+
+def go(page: str, **choices: str) -> None:
+    """Open another page at once, as `link` does."""
+    st.switch_page(page, query_params=query(**choices))
+
+
+def forget(keys: Iterable[str]) -> None:
+    """Let controls start anew, such as those whose choices another collection does not have."""
+    for key in keys:
+        st.session_state.pop(key, None)
+        _shared().pop(key, None)
+        st.session_state.get(_GONE, {}).pop(key, None)
+
+
+def choose(key: str, value: Any) -> None:
+    """Set a control before it is drawn, on this page or the next; another collection has other choices."""
+    if key == "collection" and value != st.session_state.get(key):
+        forget(OF_COLLECTION)
+    st.session_state[key] = value
+    if key in SHARED:
+        _shared()[key] = value
+
+
+def selectbox(
+    place,
+    label: str,
+    options: Iterable[Any],
+    *,
+    key: str,
+    default: Any = None,
+    missing: str = "",
+    draw: str = "selectbox",
+    **more,
+) -> Any:
+    """One of some options; None where there are none. missing: what to call an option of the link that is not here.
+
+    default: the first option unless given. draw: another of Streamlit's controls that choose one option.
+    """
+    options = list(options)
+    default = options[0] if default is None and options and more.get("index", 0) is not None else default
+    named = _by_text(options, more.get("format_func"))
+    free = bool(more.get("accept_new_options"))
+
+    def read(texts: list[str]) -> tuple[Any, list[str]]:
+        if texts[-1] in named or (free and texts[-1]):
+            return named.get(texts[-1], texts[-1]), []
+        return UNFIT, [name for name in texts if name]
+
+    def fits(value: Any) -> bool:
+        return value in options or (free and isinstance(value, str)) or (value is None and default is None)
+
+    control = getattr(place, draw)
+    return _drawn(key, default, read, fits, lambda: control(label, options, key=key, **more), missing, _text_of(more))
+
+
+def multiselect(
+    place, label: str, options: Iterable[Any], *, key: str, default: Sequence[Any] = (), missing: str = "", **more
+) -> list[Any]:
+    """Some of the options; none at all is written as an empty choice."""
+    options = list(options)
+    named = _by_text(options, more.get("format_func"))
+    free = bool(more.get("accept_new_options"))
+
+    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
+        lost = [name for name in texts if name and name not in named and not free]
+        kept = [named.get(name, name) for name in texts if name and name not in lost]
+        return (kept, lost) if kept or not lost else (UNFIT, lost)
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, list) and (free or all(own in options for own in value))
+
+    return _drawn(
+        key,
+        list(default),
+        read,
+        fits,
+        lambda: place.multiselect(label, options, key=key, **more),
+        missing,
+        _text_of(more),
+    )
+
+
+def number(
+    place,
+    label: str,
+    low: float | None,
+    high: float | None,
+    default: float | None,
+    *,
+    key: str,
+    kind: type | None = None,
+    **more,
+) -> Any:
+    """A number between two bounds. kind: int or float; that of the default unless given."""
+    kind = kind or type(default)
+
+    def read(texts: list[str]) -> tuple[Any, list[str]]:
+        with suppress(ValueError):
+            return kind(texts[-1]) if texts[-1] or default is not None else None, []
+        return UNFIT, []
+
+    def fits(value: Any) -> bool:
+        if value is None:
+            return default is None
+        return isinstance(value, int | float) and (low is None or value >= low) and (high is None or value <= high)
+
+    return _drawn(
+        key,
+        default,
+        read,
+        fits,
+        # The session holds the value; a default as well would be warned of.
+        lambda: place.number_input(
+            label, low, high, value=default if default is None or low is None else "min", key=key, **more
+        ),
+    )
+
+
+def text(place, label: str, *, key: str, default: str = "", **more) -> str:
+    """A line of text."""
+    return _drawn(
+        key, default, lambda texts: (texts[-1], []), _is_text, lambda: place.text_input(label, key=key, **more)
+    )
+
+
+def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
+    """Yes or no, as 1 or 0 in the address. draw: another of Streamlit's controls that say yes or no."""
+
+    def read(texts: list[str]) -> tuple[Any, list[str]]:
+        return {"1": True, "true": True, "0": False, "false": False}.get(texts[-1].lower(), UNFIT), []
+
+    def fits(value: Any) -> bool:
+        return isinstance(value, bool)
+
+    return _drawn(key, default, read, fits, lambda: getattr(place, draw)(label, key=key, **more))
+
+
+def _drawn(
+    key: str,
+    default: Any,
+    read: Callable[[list[str]], tuple[Any, list[str]]],
+    fits: Callable[[Any], bool],
+    draw: Callable[[], Any],
+    missing: str = "",
+    write: Callable[[Any], str] = str,
+) -> Any:
+    """A control at the value that it should have, and its choice written into the address."""
+    given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
+    gone, lost = st.session_state.setdefault(_GONE, {}), []
+    if given != written.get(key, []):  # the address changed from outside: a link, or the back button
+        st.session_state.pop(key, None)
+        value, lost = read(given) if given else (UNFIT, [])
+        if fits(value):
+            st.session_state[key] = value
+    if key not in st.session_state and fits(_shared().get(key, UNFIT)):
+        st.session_state[key] = _shared()[key]
+    if key not in st.session_state or not fits(st.session_state[key]):
+        st.session_state[key] = default
+    if lost and missing:
+        gone[key] = lost, st.session_state[key]
+    if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since
+        del gone[key]
+    for name in gone.get(key, ((),))[0]:
+        _say_gone(missing, name)
+    chosen = draw()
+    if key in SHARED:
+        _shared()[key] = chosen
+    texts = _texts(chosen, write)
+    if given != texts:
+        st.query_params[key] = texts
+    written[key] = texts
+    return chosen
+
+
+def _say_gone(what: str, name: str) -> None:
+    st.html(
+        f'<div class="cb-note">⚠ The link names {escape(what)} {escape(repr(name[:100]))}, which is not here. What is '
+        "shown is chosen in its place.</div>"
+    )
+
+
+def _shared() -> dict[str, Any]:
+    return st.session_state.setdefault(_KEPT, {})
+
+
+def _texts(value: Any, write: Callable[[Any], str]) -> list[str]:
+    """A choice as it stands in the address; [''] for none."""
+    if isinstance(value, list):
+        return [write(own) for own in value] or [""]
+    return ["" if value is None else str(int(value)) if isinstance(value, bool) else write(value)]
+
+
+def _text_of(more: dict[str, Any]) -> Callable[[Any], str]:
+    """How an option is written: itself if it is text, else as it is shown."""
+    shown = more.get("format_func", str)
+    return lambda option: option if isinstance(option, str) else str(shown(option))
+
+
+def _by_text(options: list[Any], shown: Callable[[Any], str] | None) -> dict[str, Any]:
+    write = _text_of({"format_func": shown} if shown else {})
+    return {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
