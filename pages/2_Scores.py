@@ -258,10 +258,12 @@ def _table(
 
 
 def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
-    """One metric at a time, with its neutral point."""
-    rows = rows.assign(variant=variants(rows))
+    """One metric at a time, with its neutral point; of metrics without any value none."""
+    rows = rows[rows["value"].notna()].assign(variant=variants(rows))
     keys = dict.fromkeys(zip(rows["metric"], rows["direction"], rows["variant"], strict=True))
     keys = [key for key in keys if METRICS[key[0]].side != "human"]
+    if not keys:
+        return
     names = {
         f"{measure(metric, direction)} {said.replace('_', ' ')}".strip(): (metric, direction, said)
         for metric, direction, said in keys
@@ -274,7 +276,7 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
         chosen = view.selectbox(st, "Chart", options, key="chart", draw="segmented_control", required=True)
     metric, direction, said = names[chosen]
     alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["variant"] == said)
-    shown = rows[alike & rows["value"].notna()]
+    shown = rows[alike]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
     bands = baselines(rows[rows["variant"] == said]) if metric == "LIC" else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -290,3 +291,10 @@ def test_a_worker_that_starts_draws_no_page():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "ScriptRunContext" not in done.stderr, "a page runs where it is only imported"
+
+
+def test_only_the_view_touches_the_address():
+    """Else a choice would be missing in links, or a button would fall over what a control is bound to."""
+    own = re.compile(r"bind=|query_params|switch_page|page_link")
+    found = {path.name for path in (ROOT / "pages").rglob("*.py") if own.search(path.read_text())}
+    assert found == {"view.py"}

@@ -22,6 +22,7 @@ STYLE = f"""<style>
 .cb-rows > .cb-tail {{white-space: nowrap}}
 .cb-rows > .cb-small {{font-size: .85rem; opacity: .75; white-space: nowrap}}
 .cb-rows > .cb-name {{text-align: right; overflow-wrap: anywhere}}
+.cb-rows > .cb-wrap {{overflow-wrap: anywhere}}
 .cb-rows a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
 .cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
@@ -137,6 +138,20 @@ def _word_row(row: pd.Series, attribute: Attribute, largest: float, two: bool, p
         f'style="left:{left:.2f}%;width:{size:.2f}%;background:{colour}"></i></div>'
         f'<span class="cb-small">{escape(tail)}</span>'
     )
+
+
+def collection_rows(table: pd.DataFrame, shown: str) -> str:
+    """HTML: a row a collection and what it has, each a link to its answer.
+
+    table: columns collection, captions, labels, human captions, scored. shown: whose name is set in bold.
+    """
+    cells = [f'<span class="cb-small">{escape(name)}</span>' for name in table]
+    for row in table.to_dict("records"):
+        name = row.pop("collection")
+        text = f"<b>{escape(name)}</b>" if name == shown else escape(name)
+        cells.append(f'<span><a href="?{urlencode({"collection": name})}" target="_self">{text}</a></span>')
+        cells += [f'<span class="cb-wrap">{escape(str(value))}</span>' for value in row.values()]
+    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
 
 
 class _Scale:

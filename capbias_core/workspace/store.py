@@ -259,6 +259,11 @@ class Workspace:
             for row in self._all("SELECT collection FROM items GROUP BY collection ORDER BY max(created) DESC")
         ]
 
+    def scored(self) -> list[str]:
+        """Those of the collections for which a run has finished, in the same order."""
+        ended = {row["collection"] for row in self._all("SELECT DISTINCT collection FROM runs WHERE status='finished'")}
+        return [name for name in self.collections() if name in ended]
+
     def frame(self, digest: str) -> pd.DataFrame:
         """The kept frame with this content hash."""
         try:

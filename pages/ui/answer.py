@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.encoders import sensitivity_alike
@@ -11,7 +12,7 @@ from capbias_core.analysis.read import Comparison, caption_runs, comparisons, ea
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
-from capbias_core.present.rows import STYLE, interval_rows, word_rows
+from capbias_core.present.rows import STYLE, collection_rows, interval_rows, word_rows
 from capbias_core.present.sentence import (
     GREY_BAND,
     answer,
@@ -24,12 +25,15 @@ from capbias_core.present.sentence import (
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, view
-from pages.ui.base import collection_picker, empty_state, lacking, note, workspace_engine
+from pages.ui.base import attribute_names, collection_picker, empty_state, lacking, note, workspace_engine
 from pages.ui.running import active_runs, progress
 
 WORDS_A_SIDE = 6
+# Kinds of data that an answer rests on.
+SHOWN = ("captions", "attributes", "references")
 HOW = (
     "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
     "the masked captions of most images (nine tenths, if nothing else is asked for), with equally many images of every "
@@ -54,27 +58,35 @@ def answer_page() -> None:
         )
         return
     found = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
-    if not found and active_runs(engine, collection):
+    if not found:
+        _no_answer(engine, collection)
+        return
+    ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
+    chosen = ways[view.selectbox(st.sidebar, "Measured with", list(ways)[::-1], key="measured_with")]
+    _answer(engine, collection, chosen, found)
+    _loaded(engine, collection)
+
+
+def _no_answer(engine: Engine, collection: str) -> None:
+    """Why a collection has none yet, what to do, and which others have one."""
+    workspace = engine.workspace
+    if active_runs(engine, collection):
         st.html(
             '<div class="cb-answer"><b>Running.</b><p>The answer appears here by itself when the runs above are '
             "done.</p></div>"
         )
-        return
-    if not found:
-        if not workspace.items("captions", collection):
-            lacking(engine, collection, "captions of a model")
-            return
+    elif not workspace.items("captions", collection):
+        lacking(engine, collection, "captions of a model")
+    else:
         earlier = earlier_runs(workspace, collection)
         said = f"{earlier:,} results by an earlier version are not shown; run them again. " if earlier else ""
         empty_state(
             engine, f"Captions are loaded, but nothing is scored. {said}Open Scores and press Run, or see the demo."
         )
         view.link(st, "pages/2_Scores.py", "Score them", ":material/play_arrow:")
-        return
-    ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
-    chosen = ways[view.selectbox(st.sidebar, "Measured with", list(ways)[::-1], key="measured_with")]
-    _answer(engine, collection, chosen, found)
-    _loaded(engine, collection)
+    if len(workspace.collections()) > 1:
+        st.subheader("What is loaded")
+        st.html(collection_rows(_collections(engine), collection))
 
 
 def _describe(comparison: Comparison) -> str:
@@ -92,6 +104,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner")
     text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    if collection == DEMO:
+        note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
     said = sensitivity_alike(workspace, found, chosen)
     if said and (warning := encoders_warning(said, chosen.metric)):
         note(warning)
@@ -133,14 +147,29 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
 
 
 def _loaded(engine: Engine, collection: str) -> None:
-    names = {
-        kind: ", ".join(item.name for item in engine.workspace.items(kind, collection)) or "none"
-        for kind in ("captions", "references")
-    }
+    """Every collection and what it has; what to do next."""
     buttons = st.container(horizontal=True)
-    with st.container():
-        note(f"Loaded in “{collection}”: captions of {names['captions']}; human captions: {names['references']}.")
+    st.subheader("What is loaded")
+    st.html(collection_rows(_collections(engine), collection))
     if buttons.button("Load captions", icon=":material/upload:"):
         view.go("pages/1_Data.py")
     if buttons.button("Try a caption", icon=":material/edit:"):
         view.go("pages/3_Captions.py")
+
+
+def _collections(engine: Engine) -> pd.DataFrame:
+    workspace, rows = engine.workspace, []
+    scored, items = set(workspace.scored()), workspace.items()
+    for name in workspace.collections():
+        of = {kind: [own for own in items if own.collection == name and own.kind == kind] for kind in SHOWN}
+        labels = attribute_names(of["attributes"])
+        rows.append(
+            {
+                "collection": name,
+                "captions": ", ".join(own.name for own in of["captions"]) or "none",
+                "labels": ", ".join(labels) or "none",
+                "human captions": ", ".join(own.name for own in of["references"]) or "none",
+                "scored": "yes" if name in scored else "not yet",
+            }
+        )
+    return pd.DataFrame(rows)

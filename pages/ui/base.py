@@ -85,6 +85,7 @@ def collection_picker(workspace: Workspace) -> str | None:
         st.sidebar,
         "Collection",
         names,
+        default=next(iter(workspace.scored()), names[0]),  # one that has an answer, whatever was loaded since
         key="collection",
         missing="the collection",
         # What was chosen of the last one, such as no captioner where it had none, says nothing of this one.

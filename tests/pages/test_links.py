@@ -1,0 +1,224 @@
+"""Links that one can trust: the same collection and view from page to page, after a reload, a way back, a new one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import expect
+
+from benchmarks.statistics.synthetic import Design, draw
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
+from pages.ui.frame import navigation
+from tests.browser import ROOT, open_page, server, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+PAGES = [title for _, title, _ in navigation()]
+COLLECTIONS = ("scored", "unscored", "without labels")
+# Pages that are not about one collection show none, and keep it for the next.
+EVERYWHERE = ("Data", "Attributes", "Runs")
+IMAGES = 300
+
+
+def fill(workspace: Workspace, collection: str) -> None:
+    """Two captioners, human captions and, but for one collection, labels."""
+    drawn = draw(Design(), IMAGES, len(collection), captioners=2)  # others, or they would share their runs
+    ids = np.arange(IMAGES).astype(str)
+
+    def captions(texts: list[str], index: int = 0) -> pd.DataFrame:
+        whole = [
+            f"{text} {('a woman', 'a man')[label]} with a dog" for text, label in zip(texts, drawn.labels, strict=True)
+        ]
+        return pd.DataFrame({"image_id": ids, "caption_index": index, "caption": whole})
+
+    for name, texts in zip(("first", "second"), drawn.models, strict=True):
+        workspace.keep("captions", name, captions(texts), collection, "drawn")
+    human = [captions(texts, index) for index, texts in enumerate(drawn.humans[:2])]
+    workspace.keep("references", "human", pd.concat(human, ignore_index=True), collection, "drawn")
+    if collection != "without labels":
+        table = pd.DataFrame({"image_id": ids, "gender": np.where(drawn.labels == 1, "Male", "Female")})
+        details = {"attributes": {"gender": suggested_details("gender", table)}}
+        workspace.keep("attributes", "labels", table, collection, "drawn", details)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """Three collections, of which one is scored."""
+    workspace = Workspace(tmp_path_factory.mktemp("links"))
+    for collection in COLLECTIONS:
+        fill(workspace, collection)
+    request = Request("scored", ("first", "second"), "labels", "gender", ("lic", "ratio"), "human", words=True)
+    for spec in plan(workspace, request):
+        assert workspace.enqueue(spec, "scored", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    return Path(workspace.folder)
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    with server(home) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def window(chrome):
+    context = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    yield context.new_page()
+    context.close()
+
+
+def path_of(title: str) -> str:
+    return "" if title == "Answer" else title.replace(" ", "_")
+
+
+def query_of(window) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(window.url).query, keep_blank_values=True)
+
+
+def check(window, title: str, collection: str) -> None:
+    """The page of this title, about this collection, without a failure."""
+    settled(window)
+    failure = window.get_by_test_id("stException")
+    assert failure.count() == 0, failure.first.inner_text()
+    assert window.get_by_text("This app has encountered an error").count() == 0
+    assert window.locator(".cb-error").count() == 0, window.locator(".cb-error").first.inner_text()
+    assert title in window.title()
+    assert query_of(window).get("collection") == [collection], window.url
+    if title not in EVERYWHERE:
+        picker = window.get_by_test_id("stSidebar").get_by_role("combobox", name="Collection")
+        expect(picker).to_have_value(collection)
+
+
+def by_sidebar(window, title: str) -> None:
+    window.get_by_test_id("stSidebar").get_by_role("link", name=title).click()
+    window.wait_for_function("title => document.title.startsWith(title)", arg=title)
+
+
+def by_link(window, address: str, title: str, collection: str) -> None:
+    open_page(window, f"{address}/{path_of(title)}?collection={collection.replace(' ', '+')}")
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_every_page_keeps_the_collection_of_a_link(window, address, collection):
+    """Round by sidebar, from a link to the front page; then back once."""
+    by_link(window, address, "Answer", collection)
+    for title in [*PAGES[1:], "Answer"]:
+        by_sidebar(window, title)
+        check(window, title, collection)
+    window.go_back()
+    window.wait_for_function("title => document.title.startsWith(title)", arg=PAGES[-1])
+    check(window, PAGES[-1], collection)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collection", COLLECTIONS)
+@pytest.mark.parametrize("first", PAGES)
+def test_every_page_leads_to_every_other(window, address, first, collection):
+    for title in PAGES:
+        by_link(window, address, first, collection)
+        check(window, first, collection)
+        by_sidebar(window, title)
+        check(window, title, collection)
+
+
+@pytest.mark.parametrize(
+    ("start", "collection", "button", "end"),
+    [
+        ("Answer", "scored", "Load captions", "Data"),
+        ("Answer", "scored", "Try a caption", "Captions"),
+        ("Answer", "unscored", "Score them", "Scores"),
+        ("Answer", "unscored", "Load my captions", "Data"),
+        ("Scores", "without labels", "Load my captions", "Data"),
+        ("Captions", "unscored", "Load my captions", "Data"),
+        ("Objects", "without labels", "Load my captions", "Data"),
+        ("Alignment", "scored", "Keep word vectors", "Data"),
+        ("Alignment", "without labels", "Load my captions", "Data"),
+    ],
+)
+def test_every_button_leads_on_in_the_same_collection(window, address, start, collection, button, end):
+    by_link(window, address, start, collection)
+    main = window.get_by_test_id("stMain")
+    main.get_by_role("button", name=button).or_(main.get_by_role("link", name=button)).first.click()
+    window.wait_for_function("title => document.title.startsWith(title)", arg=end)
+    check(window, end, collection)
+
+
+def test_a_link_is_the_same_view_after_a_reload_and_when_a_collection_came(window, chrome, address, home):
+    """Another captioner and word are chosen; the address alone says so to a second reader, and nothing is a default."""
+    by_link(window, address, "Captions", "scored")
+    window.get_by_test_id("stSidebar").get_by_role("textbox", name="With the word").fill("f1")
+    window.keyboard.press("Enter")
+    window.wait_for_url(re.compile("word=f1"))
+    settled(window)
+    listed = re.compile(r"captions of \w+\. Select")
+    seen, link = window.get_by_text(listed).inner_text(), window.url
+    assert {"collection", "by", "captioner", "against", "sort", "group", "word", "image", "page"} <= set(
+        query_of(window)
+    )
+    window.reload()
+    window.wait_for_selector("h1")
+    check(window, "Captions", "scored")
+    assert window.url == link and window.get_by_text(listed).inner_text() == seen
+
+    workspace = Workspace(home)
+    fill(workspace, "a first one")
+    other = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    try:
+        reader = other.new_page()
+        open_page(reader, link)
+        check(reader, "Captions", "scored")
+        assert reader.get_by_text(listed).inner_text() == seen and query_of(reader) == query_of(window)
+    finally:
+        other.close()
+        for item in workspace.items(collection="a first one"):
+            workspace.delete(item)
+
+
+def test_a_link_that_names_what_is_gone_says_so(window, address):
+    open_page(window, f"{address}/Scores?collection=scored&sets=first&sets=nobody&attribute=hair")
+    for what in ("the captioner 'nobody'", "the attribute 'hair'"):
+        window.get_by_text(what).wait_for()
+    assert query_of(window)["sets"] == ["first"] and query_of(window)["attribute"] == ["gender"]
+
+
+def test_the_front_page_opens_on_an_answer_and_lists_every_collection(window, address, home):
+    """The newest collection is not scored; the page opens on the one that is."""
+    assert Workspace(home).collections()[0] != "scored"
+    open_page(window, address)
+    check(window, "Answer", "scored")
+    listed = window.locator(".cb-rows", has_text="human captions").inner_text().split("\n")
+    rows = {name: listed[place + 1 : place + 5] for place, name in enumerate(listed) if name in COLLECTIONS}
+    assert rows == {
+        "without labels": ["first, second", "none", "human", "not yet"],
+        "unscored": ["first, second", "gender", "human", "not yet"],
+        "scored": ["first, second", "gender", "human", "yes"],
+    }
+    window.locator(".cb-rows").get_by_role("link", name="unscored").click()
+    window.get_by_text("nothing is scored").wait_for()
+    check(window, "Answer", "unscored")
+
+
+def test_metrics_without_any_value_have_no_chart(tmp_path, monkeypatch):
+    """Captions that name nobody have no ratio."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    workspace = Workspace(tmp_path)
+    fill(workspace, "nameless")
+    for item in workspace.items("captions"):
+        own = workspace.frame(item.hash).assign(caption="a dog in the park")
+        workspace.keep("captions", item.name, own, "nameless", "drawn")
+    for spec in plan(workspace, Request("nameless", ("first",), "labels", "gender", ("ratio",))):
+        assert workspace.enqueue(spec, "nameless", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    page.query_params["metrics"] = "ratio"
+    page = page.switch_page("pages/2_Scores.py").run()
+    assert not page.exception and len(page.dataframe)
