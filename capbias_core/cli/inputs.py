@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,23 @@ from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import read_captions
+from capbias_core.load.archives import unpacked
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, likely_kind, looks_human
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.inputs import Inputs, Kept, captioners, derivable, keep_inputs, temporary_workspace
+from capbias_core.workspace.inputs import (
+    Inputs,
+    Kept,
+    captioners,
+    checked_path,
+    derivable,
+    keep_inputs,
+    temporary_workspace,
+)
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.store import Workspace, default_folder
 
-__all__ = ["FILES", "InputFlags", "inputs", "known_collection", "opened", "own_folder"]
+__all__ = ["FILES", "InputFlags", "inputs", "known_collection", "opened", "own_folder", "sorted_files"]
 
 # The collection of files that are read into a workspace of their own.
 FILES = "files"
@@ -82,6 +93,37 @@ def inputs(flags: InputFlags, tell=say, **more: Any) -> Iterator[tuple[Workspace
     else:
         with temporary_workspace() as workspace, ticking() as tick:
             yield workspace, keep_inputs(workspace, FILES, given, tell, tick)
+
+
+def sorted_files(
+    files: Sequence[str], flags: InputFlags, given: dict[str, Any], folder: Path, tell=say
+) -> tuple[InputFlags, dict[str, Any]]:
+    """The flags, and `references` and `objects` of further ones, with these files put where their content says.
+
+    given: further flags. folder: an empty one for what is in archives. Raises CapbiasError for two tables of labels and
+    the like, which the flag has to choose between.
+    """
+    if files and flags.collection:
+        got = f"{Path(files[0]).name} beside --collection {flags.collection}"
+        raise CapbiasError(got, "files, or a collection with names in it", "Import the files first, or leave one out.")
+    found: dict[str, list[str]] = {kind: [] for kind in TITLES}
+    for number, file in enumerate(files):
+        for path in unpacked(checked_path(file), folder / str(number)):
+            kind = likely_kind(path)
+            if kind == GENERATED and looks_human(read_captions(path).frame["image_id"].to_list()):
+                kind = HUMAN
+            found[kind].append(str(path))
+            tell(f"{path.name}: {TITLES[kind]}")
+    for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):
+        named = getattr(flags, kind) if kind == "labels" else given.get(kind)
+        if len(found[own]) + bool(named) > 1:
+            got = ", ".join(Path(path).name for path in [*found[own], *([named] if named else [])])
+            raise CapbiasError(f"several files of {TITLES[own]}: {got}", "one", f"Name the one that counts: --{kind}.")
+    more = {kind: own for kind, own in (("references", HUMAN), ("objects", OBJECTS)) if found[own]}
+    given = given | {kind: found[own][0] for kind, own in more.items()}
+    captions = [*(flags.captions or ()), *found[GENERATED]]
+    labels = found[LABELS][0] if found[LABELS] else flags.labels
+    return replace(flags, captions=captions or None, labels=labels), given
 
 
 def check_form(flags: InputFlags, **more: Any) -> None:

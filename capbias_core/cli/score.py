@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.inputs import InputFlags, inputs
+from capbias_core.cli.inputs import InputFlags, inputs, sorted_files
 from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
 from capbias_core.errors import unknown_name
@@ -35,8 +36,8 @@ SEEDS = 10
 app = command(
     "score",
     """\
-  capbias score --captions nic.json sat.json --labels attributes.csv --attribute gender \\
-    --references captions.json --metric lic ratio error --output scores.csv
+  capbias score nic.json sat.json attributes.csv captions.json --attribute gender --output scores.csv
+  capbias score --captions nic.json --labels attributes.csv --attribute gender --references captions.json --metric lic
   capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
@@ -85,7 +86,9 @@ NO_FURTHER, NO_CHOICES = FurtherInputs(), Choices()
 
 @app.default
 def score(
-    *,
+    *files: Annotated[
+        str, flag("files of any kind, .gz and .zip too: what each is, is found by its content", "FILE", INPUTS)
+    ],
     flags: Annotated[InputFlags, Flags],
     metric: Annotated[
         list[str] | None,
@@ -129,8 +132,10 @@ def score(
     more |= {own.name: getattr(further, own.name) for own in fields(further)}
     said = Said(held=on_terminal())
     try:
-        with inputs(flags, said.tell, **more) as (workspace, kept):
-            report = measured(workspace, kept, asked, run_all, said.tell)
+        with TemporaryDirectory() as folder:  # what is in archives
+            flags, more = sorted_files(files, flags, more, Path(folder), said.tell)
+            with inputs(flags, said.tell, **more) as (workspace, kept):
+                report = measured(workspace, kept, asked, run_all, said.tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             said.tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
@@ -208,7 +213,8 @@ def _table(report: Report) -> Table:
 
 def _next_command(flags: InputFlags, report: Report) -> str:
     """The command that shows which words carry the bias of the captioner that the answer is about."""
-    if not (flags.collection or flags.labels):
+    of_files = [*(flags.captions or ()), flags.labels or ""] if not flags.collection else []
+    if not (flags.collection or flags.labels) or not all(Path(file).is_file() for file in of_files):
         return ""
     model = _highest(report)
     files = {Path(file).stem: file for file in flags.captions or ()}

@@ -121,7 +121,7 @@ def report_captions(
         _size_warnings(per_image) if kind == "generated" else (),
         _text_warnings(texts, tokens, table.empty),
         _overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
-        _overlap_warnings(images, reference_ids, "has references", "have no reference and do not count"),
+        _overlap_warnings(images, reference_ids, "has references", "have no reference and count for LIC_M alone"),
     )
 
 

@@ -11,8 +11,9 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packag
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
-from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.types import Attribute
+from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, labels_for
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
@@ -58,6 +59,20 @@ class Request:
         """Every choice by the name of its field."""
         own = {"attacker": self.attacker, "seeds": self.seeds, "merge_masks": self.merge_masks}
         return own | self.options
+
+
+def first_request(workspace: Workspace, collection: str) -> Request | None:
+    """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
+    each caption. None where captions or labels are missing."""
+    captions = originals(workspace.items("captions", collection))
+    tables = workspace.items("attributes", collection)
+    attribute = next((name for table in tables for name in table.details["attributes"]), None)
+    if not captions or attribute is None:
+        return None
+    table = [own.name for own in tables if attribute in own.details["attributes"]][-1]
+    human = [own.name for own in workspace.items("references", collection)]
+    metrics = tuple(name for name, group in GROUPS.items() if group.default)
+    return Request(collection, tuple(captions), table, attribute, metrics, human[0] if human else "", words=True)
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:

@@ -10,26 +10,39 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.archives import unpacked
 
 FORGOTTEN = 3600
-STATE = "upload"
+STATE = "uploads_held"
 
 
 def uploaded_path(folder: str, upload) -> Path:
-    """Where this upload lies on disk; an earlier one of the session is removed."""
-    held = st.session_state.get(STATE)
-    if held and held["id"] == upload.file_id and held["path"].exists():
-        return held["path"]
+    """Where this upload lies on disk; earlier ones of the session are removed."""
+    return held_paths(folder, [upload])[0]
+
+
+def held_paths(folder: str, uploads) -> list[Path]:
+    """Where these uploads lie on disk, archives unpacked; earlier ones of the session are removed.
+
+    Raises CapbiasError for an archive that cannot be unpacked.
+    """
+    held, ids = st.session_state.get(STATE), [upload.file_id for upload in uploads]
+    if held and held["ids"] == ids and held["folder"].exists():
+        return held["paths"]
     discard()
     home = Path(folder) / "uploads"
     _forget_old(home)
     own = home / uuid.uuid4().hex
-    own.mkdir(parents=True)
-    path = own / (Path(upload.name).name or "file")
-    with path.open("wb") as target:
-        shutil.copyfileobj(upload, target)
-    st.session_state[STATE] = {"id": upload.file_id, "path": path}
-    return path
+    paths = []
+    st.session_state[STATE] = {"ids": ids, "folder": own, "paths": paths}
+    for number, upload in enumerate(uploads):
+        place = own / str(number)  # files of one name all stay
+        place.mkdir(parents=True)
+        path = place / (Path(upload.name).name or "file")
+        with path.open("wb") as target:
+            shutil.copyfileobj(upload, target)
+        paths += unpacked(path, place / "unpacked")
+    return paths
 
 
 def uploaded_paths(folder: str, uploads) -> list[Path]:
@@ -45,10 +58,10 @@ def uploaded_paths(folder: str, uploads) -> list[Path]:
 
 
 def discard() -> None:
-    """Remove this session's upload from disk."""
+    """Remove this session's uploads from disk."""
     held = st.session_state.pop(STATE, None)
     if held:
-        shutil.rmtree(held["path"].parent, ignore_errors=True)
+        shutil.rmtree(held["folder"], ignore_errors=True)
 
 
 def _forget_old(home: Path) -> None:

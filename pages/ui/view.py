@@ -29,7 +29,7 @@ OF_COLLECTION = {
 UNFIT = object()
 # Names that keys had in links of earlier versions.
 FORMERLY = {"captioner": "set"}
-_PAGE, _WRITTEN, _KEPT, _GONE = "view_page", "view_written", "view_shared", "view_gone"
+_PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
 
 # A choice replaces its page's step of the browser's back button; only another page is a step.
 ONE_STEP_A_PAGE = """<script>
@@ -48,7 +48,7 @@ def enter(title: str) -> None:
     if st.session_state.get(_PAGE) != title:
         for key in st.session_state.get(_WRITTEN, {}):
             st.session_state.pop(key, None)
-        st.session_state[_PAGE], st.session_state[_WRITTEN], st.session_state[_GONE] = title, {}, {}
+        st.session_state.update({_PAGE: title, _WRITTEN: {}, _GONE: {}, _DEFAULTS: {}})
     for key, former in FORMERLY.items():
         if former in st.query_params:
             st.query_params[key] = st.query_params.get_all(former)
@@ -214,11 +214,15 @@ def _drawn(
     """A control at the value that it should have, and its choice written into the address."""
     given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
     gone, lost = st.session_state.setdefault(_GONE, {}), []
+    defaults = st.session_state.setdefault(_DEFAULTS, {})
     if given != written.get(key, []):  # the address changed from outside: a link, or the back button
         st.session_state.pop(key, None)
         value, lost = read(given) if given else (UNFIT, [])
         if fits(value):
             st.session_state[key] = value
+    elif st.session_state.get(key, UNFIT) == defaults.get(key):  # results came, and another option is best now
+        st.session_state[key] = default
+    defaults[key] = default
     if key not in st.session_state and fits(_shared().get(key, UNFIT)):
         st.session_state[key] = _shared()[key]
     if key not in st.session_state or not fits(st.session_state[key]):

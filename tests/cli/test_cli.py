@@ -175,7 +175,7 @@ def test_references_of_other_images_are_a_warning(here, capsys):
 def test_a_warning_about_several_files_is_said_once(here, capsys):
     assert score("--captions", "strong.json", "weak.json", "--metric", "ratio", "--references", "few.json") == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
-    assert lines == ["warning: strong.json, weak.json: 75 of 90 images have no reference and do not count."]
+    assert lines == ["warning: strong.json, weak.json: 75 of 90 images have no reference and count for LIC_M alone."]
 
 
 def test_a_warning_is_said_before_the_error_that_follows(here, capsys):

@@ -54,10 +54,9 @@ def go(page, name: str, sign: str) -> None:
     settled(page)
 
 
-def upload(page, kind: str, path: Path) -> None:
-    page.get_by_test_id("stRadioGroup").get_by_text(kind, exact=True).click()
+def upload(page, *paths: Path) -> None:
     settled(page)
-    page.locator("input[type=file]").set_input_files(str(path))
+    page.locator("input[type=file]").set_input_files([str(path) for path in paths])
 
 
 def keep(page) -> None:
@@ -73,27 +72,24 @@ def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coc
         page.get_by_text("amplifier amplifies gender bias: LIC").wait_for(timeout=240_000)
 
         go(page, "Data", "text=Your data")
-        upload(page, "Attribute table (labels of images)", coco_bias / "annotations" / "attributes.csv")
+        upload(page, coco_bias / "annotations" / "attributes.csv", coco_bias / "results" / "sat.json")
         page.get_by_text(re.compile("10,780 images kept; dropped: Unsure 3,410, Both 813, empty 759")).wait_for()
+        page.get_by_text("COCO results (JSON): 15,762 rows").wait_for()
         keep(page)
-        upload(page, "Captions of a model", coco_bias / "results" / "sat.json")
-        page.get_by_text("COCO results (JSON)").wait_for()
-        keep(page)
-        page.get_by_test_id("stRadioGroup").get_by_text("Photographs (a folder)", exact=True).click()
+        page.get_by_text("Photographs in a folder on the server").click()
         page.get_by_role("textbox", name="Folder on the server").fill(str(coco_bias / "images"))
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Use these photographs").click()
         page.get_by_text("24 photographs found for the collection my captions").wait_for()
 
-        open_page(page, f"{address}/Scores?collection=my+captions")
-        page.get_by_role("button", name="Run", exact=True).click()
+        page.get_by_role("button", name="Score now").click()
         headline = page.get_by_text(re.compile(r"sat: LIC_M \(ngram, preview\) \d"))
         headline.wait_for(timeout=240_000)
         value = float(re.search(r"LIC_M \(ngram, preview\) (\d+\.\d)", headline.inner_text())[1])
         assert abs(value - 44.4) <= 2.5  # LIC Table 2, SAT
 
         open_page(page, f"{address}/?collection=my+captions")
-        page.locator(".cb-rows a").last.click()
+        page.locator(".cb-rows a[href*='word=']").last.click()
         page.wait_for_url(re.compile("word="))
         page.get_by_text("Most revealing words").wait_for()
         settled(page)
@@ -134,7 +130,7 @@ def test_wrong_files_give_one_message_and_leave_nothing(page, tmp_path):
             path = tmp_path / name
             path.write_bytes(data)
             open_page(page, f"{address}/Data")
-            upload(page, "Captions of a model", path)
+            upload(page, path)
             error = page.locator(".cb-error")
             error.first.wait_for()
             settled(page)
@@ -158,10 +154,8 @@ def test_a_caption_is_only_ever_text(page, tmp_path):
     (tmp_path / "hostile.json").write_text(json.dumps(captions))
     with server(home) as (address, _):
         open_page(page, f"{address}/Data")
-        upload(page, "Attribute table (labels of images)", tmp_path / "labels.csv")
+        upload(page, tmp_path / "labels.csv", tmp_path / "hostile.json")
         page.get_by_text("60 images kept").wait_for()
-        keep(page)
-        upload(page, "Captions of a model", tmp_path / "hostile.json")
         page.get_by_text("COCO results (JSON)").wait_for()
         settled(page)
         assert_harmless(page)

@@ -1,0 +1,90 @@
+"""Files out of a .zip or .gz: into a folder of the caller's, by their names alone, and never more than is stated."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
+
+from capbias_core.errors import CapbiasError
+
+MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
+CHUNK = 1 << 20
+
+
+def unpacked(path: Path, folder: Path) -> list[Path]:
+    """The files of an archive, written into an empty folder; of any other file itself.
+
+    Folders within an archive are left out of the names; so are hidden files. Raises CapbiasError for an archive that
+    is broken, encrypted, or holds more than 2,000 files or 4 GB; nothing of it is left then.
+    """
+    path, folder = Path(path), Path(folder)
+    if path.suffix.lower() not in (".zip", ".gz"):
+        return [path]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return _from_zip(path, folder) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError, NotImplementedError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        reason = str(error).split("\n")[0][:200].rstrip(".")
+        raise CapbiasError(
+            f"{path.name}, an archive that cannot be unpacked ({reason})", "a .zip or .gz file", "Unpack it first."
+        ) from None
+    except CapbiasError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _from_zip(path: Path, folder: Path) -> list[Path]:
+    with zipfile.ZipFile(path) as archive:
+        wanted = [own for own in archive.infolist() if not own.is_dir() and _shown(own.filename)]
+        if len(wanted) > MOST_FILES:
+            raise _too_much(path, f"{len(wanted):,} files")
+        left, found = MOST_BYTES, []
+        for number, member in enumerate(wanted):
+            target = folder / str(number) / Path(member.filename).name  # files of one name in several folders all stay
+            target.parent.mkdir()
+            with archive.open(member) as source:
+                left -= _copied(source, target, left, path)
+            found.append(target)
+    if not found:
+        raise CapbiasError(f"{path.name}, an archive without files", "files of captions or labels", "Pack it again.")
+    return found
+
+
+def _from_gzip(path: Path, folder: Path) -> Path:
+    target = folder / (path.stem or "file")
+    with gzip.open(path) as source:
+        _copied(source, target, MOST_BYTES, path)
+    return target
+
+
+def _shown(name: str) -> bool:
+    return not any(part.startswith((".", "__MACOSX")) and part != ".." for part in Path(name).parts)
+
+
+def _copied(source: IO[bytes], target: Path, most: int, path: Path) -> int:
+    """Bytes written; what an archive says of its sizes is not believed."""
+    written = 0
+    with target.open("wb") as file:
+        for part in _parts(source):
+            written += len(part)
+            if written > most:
+                raise _too_much(path, f"more than {MOST_BYTES / 1e9:g} GB")
+            file.write(part)
+    return written
+
+
+def _parts(source: IO[bytes]) -> Iterable[bytes]:
+    while part := source.read(CHUNK):
+        yield part
+
+
+def _too_much(path: Path, what: str) -> CapbiasError:
+    return CapbiasError(
+        f"{path.name} with {what} in it", f"at most {MOST_FILES:,} files of {MOST_BYTES / 1e9:g} GB in all", "Split it."
+    )

@@ -1,0 +1,311 @@
+"""Any number of files at once: what each is, what it has in common with the others, one button that keeps them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.photo_inspector import keep_uploaded
+from capbias_core.attributes import plain_attribute, suggest_mapping
+from capbias_core.errors import CapbiasError
+from capbias_core.load import FORMATS, detect
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
+from capbias_core.load.photographs import PICTURES
+from capbias_core.load.report import MOST_LABELS
+from capbias_core.present.conditions import TITLES
+from capbias_core.runs.engine import Engine
+from capbias_core.types import CONDITIONS, Attribute, counted
+from capbias_core.workspace import custom_attributes as own_attributes
+from capbias_core.workspace.conditions import suggested_condition
+from capbias_core.workspace.ingest import SEGMENTS, dropped_labels
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.offers import Choices, Offer, in_common, keep_offers, known_column, offer
+from capbias_core.workspace.store import checked_name
+from pages.ui.base import errors, note, plain, show_error
+from pages.ui.table import draw_table
+from pages.ui.uploads import discard
+
+KINDS = {
+    GENERATED: "Captions of a model",
+    HUMAN: "Human captions",
+    LABELS: "Labels of images",
+    OBJECTS: "Objects in the images",
+    SEGMENTS: "Outlines in the photographs",
+}
+TRAINED = {"yes": True, "no": False, "not known": None}
+DROP = "drop these images"
+NOT_MAPPED = "not a protected attribute"
+A_ROW = 3  # boxes side by side; more are cut where the window is narrow
+PREVIEWS = "previews"  # what was read of the files that lie on disk, so that a click does not read them again
+
+
+def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
+    """A row a file: what it is, its name, its report; and the button that keeps them all. What was kept, as a sentence;
+    '' as long as nothing was."""
+    st.subheader("2 · What they are")
+    pictures = [path for path in paths if path.suffix.lower() in PICTURES]
+    if pictures:
+        note(f"{counted(len(pictures), 'photograph')}, named by image id.")
+    found = [_offered(engine, path, collection) for path in paths if path not in pictures]
+    common = in_common(engine.workspace, collection, [own for own in found if _said(own.path, "wanted", True)])
+    offers, choices = [], {}
+    for number, own in enumerate(found, start=1):
+        with st.container(border=True):
+            if named := _row(own, number):
+                offers.append(named)
+                choices[own.path] = _details(engine, named, common.get(own.path))
+    if not offers and not pictures:
+        discard()
+        note("Nothing was kept.")
+        return ""
+    unknown = [own.path.name for own in offers if common.get(own.path) == 0]
+    if not _pressed(engine, collection, offers, choices, unknown):
+        return ""
+    with errors():
+        kept = [item.name for item in keep_offers(engine.workspace, collection, offers, choices)]
+        if pictures:
+            item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures)
+            kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
+        forget()
+        lost = len(found) - len(offers)
+        left_out = f" {counted(lost, 'file')} left out." if lost else ""
+        return f"Kept {', '.join(kept)} in the collection {collection}.{left_out}"
+    return ""
+
+
+def _refused(reasons: Mapping[str, str]) -> str:
+    return f" (left out: {'; '.join(reasons.values())})" if reasons else ""
+
+
+def _place(key: str):
+    """A place whose columns stand one below the other in a narrow window."""
+    return st.container(key=f"stacks_{key}")
+
+
+def _key(path: Path, what: str) -> str:
+    """A name of its own for a control of a file; the same if the upload is written to disk anew."""
+    return f"{what}_{'/'.join(path.parts[-3:])}"
+
+
+def _said(path: Path, what: str, otherwise):
+    """What was chosen for a file before this drawing."""
+    return st.session_state.get(_key(path, what), otherwise)
+
+
+def _row(own: Offer, number: int) -> Offer | None:
+    """One file, counted from 1: its kind, which can be changed, and its name; None where it is left out or cannot be read."""
+    left, middle, right, last = _place(_key(own.path, "row")).columns([3, 3, 3, 1.4], vertical_alignment="bottom")
+    with left:
+        st.markdown(f"**{plain(own.path.name)}**")
+        note(_about(own))
+    place = [*KINDS].index(own.kind) if own.kind else None
+    title = f"What is file {number}?"
+    middle.selectbox(title, list(KINDS), place, format_func=KINDS.get, key=_key(own.path, "kind"))
+    name = right.text_input("Name", own.name, key=_key(own.path, "name"))
+    if not last.checkbox("Keep it", value=True, key=_key(own.path, "wanted")):
+        return None
+    if own.likely and own.likely != own.kind:
+        _hint(own)
+    if own.error:
+        show_error(own.error)
+        _columns(own)
+        return None
+    with errors():
+        return replace(own, name=checked_name(name or own.name))
+    return None
+
+
+def _offered(engine: Engine, path: Path, collection: str) -> Offer:
+    """What the file is, read as what was chosen; read once for each choice."""
+    kind, columns = _said(path, "kind", ""), _said(path, "columns", {})
+    held = tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
+    asked = (path, kind, collection, tuple(sorted(columns.items())), held)
+    previews = st.session_state.setdefault(PREVIEWS, {})
+    if asked not in previews:
+        with st.spinner(f"Reading {path.name}"):
+            previews[asked] = offer(engine.workspace, path, collection, kind, columns)
+    return previews[asked]
+
+
+def _about(found: Offer) -> str:
+    if found.preview is None:
+        return "This file cannot be read so."
+    report = found.preview.report
+    counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
+    return f"{_format(found)}: {', '.join(counted(count, what) for what, count in counts.items())}"
+
+
+def _format(found: Offer) -> str:
+    if found.kind == SEGMENTS or (found.kind == OBJECTS and found.path.suffix.lower() == ".json"):
+        return "COCO instances (JSON)"
+    return FORMATS[detect(found.path).format].title
+
+
+def _hint(own: Offer) -> None:
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    with left:
+        note(f"⚠ This looks like {KINDS[own.likely][0].lower()}{KINDS[own.likely][1:]}.")
+    right.button(
+        "Take it for that",
+        key=_key(own.path, "switch"),
+        on_click=st.session_state.update,
+        args=({_key(own.path, "kind"): own.likely},),
+    )
+
+
+def _columns(own: Offer) -> None:
+    """The columns to read, by name, of a file where they cannot be guessed; nothing for a file without columns."""
+    if own.kind not in (GENERATED, HUMAN, LABELS):
+        return
+    try:
+        found = detect(own.path)
+    except CapbiasError:
+        return  # said already
+    wanted = {"image_id": "Column of image ids"} | ({"caption": "Column of captions"} if own.kind != LABELS else {})
+    if found.format in ("coco_results", "coco_captions") or all(found.guess.get(role) for role in wanted):
+        return
+    options, chosen = list(found.columns), {}
+    boxes = _place(_key(own.path, "columns_of")).columns(len(wanted))
+    for box, (role, title) in zip(boxes, wanted.items(), strict=True):
+        guess = found.guess.get(role)
+        index = options.index(guess) if guess in options else None
+        key = _key(own.path, f"column_{role}")
+        chosen[role] = box.selectbox(title, options, index=index, placeholder="Choose a column", key=key)
+    if all(chosen.values()) and chosen != _said(own.path, "columns", {}):
+        st.session_state[_key(own.path, "columns")] = chosen
+        st.rerun()
+
+
+def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
+    """The report on a file, folded; what is to be said of it."""
+    assert own.preview is not None
+    if known is not None:
+        note(f"{known:,} of {len(own.images):,} images are known to the other files or the collection.")
+    for warning in own.preview.report.warnings:
+        note(f"⚠ {warning}")
+    with st.expander(f"Report on {plain(own.path.name)}"):
+        left, right = _place(_key(own.path, "report")).columns([3, 2], gap="large")
+        lines = pd.DataFrame(own.preview.report.lines(), columns=["", "what the file holds"])
+        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own.path, "lines"))
+        draw_table(own.preview.frame.head(8), right, alt="First rows as they will be kept", key=_key(own.path, "first"))
+        written = _written(own) if own.kind == GENERATED else {}
+    if own.kind != LABELS:
+        return Choices(written=written)
+    with st.expander(f"Which column of {plain(own.path.name)} is which attribute, and what each label becomes"):
+        mapped, said = _mapping(own, own_attributes.known(engine.workspace))
+    for line in said:
+        note(line)
+    return Choices(attributes=mapped)
+
+
+def _written(own: Offer) -> dict[str, str]:
+    """Who wrote a caption set and what was masked on the photographs; the name suggests both."""
+    suggested, key = suggested_condition(own.name), _key(own.path, own.name)
+    left, right = _place(_key(own.path, "written")).columns(2)
+    captioner = left.text_input(
+        "Captioner", suggested[0], key=f"captioner_{key}", help="Whose captions they are, whatever was masked."
+    )
+    condition = right.selectbox(
+        "What was masked on the photographs",
+        CONDITIONS,
+        CONDITIONS.index(suggested[1]),
+        format_func=TITLES.get,
+        key=f"condition_{key}",
+        help="The Masking page puts each metric against it.",
+    )
+    return {"captioner": captioner.strip(), "condition": condition}
+
+
+def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[dict, list[str]]:
+    """Which column is which protected attribute, and what each label in it becomes; sentences on what is dropped."""
+    assert own.preview is not None
+    note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
+    mapped, said, frame = {}, [], own.preview.frame
+    for column in [name for name in frame.columns if name != "image_id"]:
+        counts, key = frame[column].value_counts(), _key(own.path, column)
+        if len(counts) > MOST_LABELS or len(counts) < 2:
+            labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
+            note(f"{column}: {labels}, so it is not offered as a protected attribute.")
+            continue
+        guess = known_column(known.values(), column, counts.index)
+        options = [*known, f"its own: {column}", NOT_MAPPED]
+        first = options.index(guess.name) if guess else len(known) if _only(frame, column, known) else len(options) - 1
+        box, _ = _place(f"column_{key}").columns([2, 1])
+        name = box.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
+        if name == NOT_MAPPED:
+            continue
+        with errors():
+            attribute = known.get(name) or plain_attribute(column, _own_values(column, counts, key))
+            mapped[attribute.name] = mapping_details(attribute, column, _labels(column, counts, attribute, key))
+            dropped = dropped_labels(frame, mapped[attribute.name])
+            lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
+            said.append(f"{attribute.title}: {len(frame) - sum(dropped.values()):,} images kept; dropped: {lost}.")
+    if not mapped:
+        said.append("⚠ No column is a protected attribute yet. Choose one above.")
+    return mapped, said
+
+
+def _only(frame: pd.DataFrame, column: str, known: Mapping[str, Attribute]) -> bool:
+    """Whether no column is a known attribute, so that this one may be one of its own."""
+    return not any(
+        known_column(known.values(), name, frame[name].unique()) for name in frame.columns if name != "image_id"
+    )
+
+
+def _own_values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
+    labels = sorted(label for label in counts.index if label)
+    return tuple(st.multiselect(plain(f"Values of {column}"), labels, labels, key=f"values_{key}"))
+
+
+def _labels(column: str, counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:
+    """One box a raw label, with a suggestion."""
+    suggested = suggest_mapping(attribute, counts.index)
+    options = [*attribute.values, DROP]
+    places = _place(f"labels_{key}")
+    rows = [places.columns(A_ROW) for _ in range(0, len(counts), A_ROW)]
+    mapping: dict[str, str | None] = {}
+    for place, (raw, count) in enumerate(counts.items()):
+        chosen = rows[place // A_ROW][place % A_ROW].selectbox(
+            plain(f"{raw or 'empty'} ({count:,} images)"),
+            options,
+            options.index(suggested[raw] or DROP),
+            key=f"label_{key}_{attribute.name}_{raw}",
+        )
+        mapping[raw] = None if chosen == DROP else chosen
+    return mapping
+
+
+def _pressed(
+    engine: Engine, collection: str, offers: list[Offer], choices: dict[Path, Choices], unknown: list[str]
+) -> bool:
+    """What is asked of all files together, into their choices, and whether Keep was pressed."""
+    st.subheader("3 · Keep")
+    human = any(own.kind == HUMAN for own in offers) or engine.workspace.items("references", collection)
+    left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
+    if human and any(own.kind == GENERATED for own in offers):
+        said = left.segmented_control(
+            "Were the models trained on these human captions?",
+            list(TRAINED),
+            default="not known",
+            required=True,
+            help="Only a model that learned from the references can be said to amplify their bias; for others the page "
+            "says that it differs from the human captions.",
+        )
+        for path, own in choices.items():
+            choices[path] = replace(own, trained=TRAINED[said])
+    sure = True
+    if unknown:
+        note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
+        sure = st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
+    unmapped = [own.path.name for own in offers if own.kind == LABELS and not choices[own.path].attributes]
+    return right.button("Keep", type="primary", width="stretch", key="keep", disabled=not sure or bool(unmapped))
+
+
+def forget() -> None:
+    """The files are kept or gone."""
+    discard()
+    st.session_state.pop(PREVIEWS, None)

@@ -1,0 +1,81 @@
+"""Any number of files dropped at once, in a real browser: kinds, one button, the first score."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from capbias_core.workspace.store import Workspace
+from tests.browser import choose, open_page, server, settled
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+
+@pytest.fixture
+def window(chrome):
+    context = chrome.new_context(viewport={"width": 1280, "height": 1000})
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def files(tmp_path) -> list[Path]:
+    """Two captioners, human captions and labels of 60 images."""
+    images = range(60)
+    who = ("woman", "man")
+    texts = {
+        "first.csv": [f"{image},a {who[image % 2]} with a {('cat', 'dog')[image % 2]}" for image in images],
+        "second.csv": [f"{image},a {who[image % 2]} outside" for image in images],
+        "human captions.csv": [
+            f"{image},a {who[image % 2]} {where}" for image in images for where in ("here", "there")
+        ],
+        "labels.csv": [f"{image},{('Female', 'Male')[image % 2]}" for image in images],
+    }
+    for name, lines in texts.items():
+        head = "image_id,gender" if name == "labels.csv" else "image_id,caption"
+        (tmp_path / name).write_text("\n".join([head, *lines]) + "\n")
+    return [tmp_path / name for name in texts]
+
+
+def drop(window, *files: Path) -> None:
+    window.locator("input[type=file]").set_input_files([str(path) for path in files])
+    window.get_by_text("2 · What they are").wait_for()
+    settled(window)
+
+
+def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_path):
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, *files)
+        expect(window.get_by_text("60 of 60 images are known to the other files or the collection.")).to_have_count(4)
+        window.get_by_role("button", name="Keep", exact=True).click()
+        window.get_by_text("Kept labels, human captions, first, second in the collection my captions.").wait_for()
+        window.get_by_role("button", name="Score now").click()
+        window.get_by_text(re.compile(r"(first|second)\b.*LIC_?M? \(ngram, preview\)")).first.wait_for(timeout=120_000)
+        assert "collection=my+captions" in window.url
+    kinds = {item.name: item.kind for item in Workspace(tmp_path / "home").items()}
+    assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
+
+
+def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(window, files, tmp_path):
+    strange = tmp_path / "strange.csv"
+    strange.write_text("image_id,caption\n" + "".join(f"{image},a dog\n" for image in range(500, 520)))
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, strange, files[3])
+        keep = window.get_by_role("button", name="Keep", exact=True)
+        window.get_by_text("No image id of strange.csv, labels.csv is known").wait_for()
+        expect(keep).to_be_disabled()
+        choose(window, "What is file 1?", "Labels of images")
+        window.get_by_text("This looks like captions of a model.").wait_for()
+        window.get_by_role("button", name="Take it for that").click()
+        expect(window.get_by_text("This looks like captions of a model.")).to_have_count(0)
+        window.get_by_text("Keep it", exact=True).first.click()  # the first file is left out
+        settled(window)
+        expect(keep).to_be_enabled()
+        keep.click()
+        window.get_by_text("Kept labels in the collection my captions. 1 file left out.").wait_for()
+    assert [item.name for item in Workspace(tmp_path / "home").items()] == ["labels"]

@@ -1,0 +1,67 @@
+"""Several files at once: what each is, what they have in common, and keeping them together."""
+
+import pytest
+
+from capbias_core.attributes import known_attributes
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
+from capbias_core.runs.plan import first_request
+from capbias_core.workspace.offers import Choices, in_common, keep_offers, offer, suggested_attributes
+from capbias_core.workspace.store import Workspace
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Captions of images 1 to 4, people's of 1 and 2 (two each), labels of 2 to 5, objects of image 9."""
+    texts = {
+        "sat.csv": "image_id,caption\n" + "".join(f"{image},a dog {image}\n" for image in range(1, 5)),
+        "all.csv": "image_id,caption\n1,a dog\n1,a cat\n2,a dog\n2,a bird\n",
+        "labels.csv": "image_id,gender,mood\n2,Male,glad\n3,Female,sad\n4,Male,sad\n5,Female,glad\n",
+        "objects.csv": "image_id,objects\n9,dog\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return [tmp_path / name for name in texts]
+
+
+def test_what_files_are_and_have_in_common(files, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    offers = [offer(workspace, path, "c") for path in files]
+    assert [own.kind for own in offers] == [GENERATED, HUMAN, LABELS, OBJECTS]
+    common = in_common(workspace, "c", offers)
+    assert [common[path] for path in files] == [3, 2, 3, 0]
+    assert in_common(workspace, "c", offers[:1]) == {files[0]: None}
+
+
+def test_a_wrong_kind_is_read_as_asked_and_said(files, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    wrong = offer(workspace, files[0], "c", LABELS)
+    assert (wrong.kind, wrong.likely) == (LABELS, GENERATED)
+    unread = offer(workspace, files[2], "c", GENERATED)
+    assert unread.preview is None and unread.likely == LABELS and "labels.csv" in unread.error.got
+
+
+def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    assert first_request(workspace, "c") is None
+    offers = [offer(workspace, path, "c") for path in files]
+    mapped = suggested_attributes(offers[2], known_attributes())
+    assert set(mapped) == {"gender"} and mapped["gender"]["mapping"] == {"Male": "Male", "Female": "Female"}
+    said = {files[0]: Choices(trained=True), files[2]: Choices(attributes=mapped)}
+    kept = keep_offers(workspace, "c", offers, said)
+    assert [(item.kind, item.name) for item in kept] == [
+        ("attributes", "labels"),
+        ("references", "all"),
+        ("objects", "objects"),
+        ("captions", "sat"),
+    ]
+    assert kept[-1].details["trained_on_references"] is True
+    request = first_request(workspace, "c")
+    assert (request.captions, request.attribute, request.references, request.words) == (("sat",), "gender", "all", True)
+    # What is kept counts for the next file.
+    assert in_common(workspace, "c", [offer(workspace, files[0], "c")]) == {files[0]: 3}
+
+
+def test_columns_of_one_own_are_attributes_where_none_is_known(tmp_path):
+    (tmp_path / "l.csv").write_text("image_id,mood,who\n1,glad,a\n2,sad,b\n3,sad,c\n")
+    found = suggested_attributes(offer(Workspace(tmp_path / "home"), tmp_path / "l.csv", "c"), known_attributes())
+    assert found["mood"]["attribute"]["values"] == ("glad", "sad") and set(found) == {"mood", "who"}
