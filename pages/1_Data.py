@@ -10,7 +10,6 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.ingest import (
@@ -27,7 +26,7 @@ from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.drop import KINDS, drop_zone, forget
-from pages.ui.running import cost, under_way
+from pages.ui.running import score_now, start_cheap
 from pages.ui.table import draw_table
 from pages.ui.uploads import held_paths, server_path
 
@@ -52,7 +51,7 @@ def main() -> None:
     collection = _load(engine)
     if collection in engine.workspace.collections():
         with errors():
-            _score_now(engine, collection)
+            score_now(engine, collection)
     _photographs(engine, collection)
     if collection in engine.workspace.collections():
         _vectors(engine, collection)
@@ -99,6 +98,7 @@ def _load(engine: Engine) -> str:
         paths = held_paths(engine.folder, uploads) if uploads else [server_path(typed)]
         if said := drop_zone(engine, collection, paths):
             view.choose("collection", collection)
+            start_cheap(engine, collection)
             st.session_state["round"] += 1  # an empty drop zone
             st.session_state["said"] = f"{said}{_next_step(engine, collection)}"
             st.rerun()
@@ -107,27 +107,6 @@ def _load(engine: Engine) -> str:
         show_error(error)
         note("Nothing was kept.")
     return collection
-
-
-def _score_now(engine: Engine, collection: str) -> None:
-    """What a first answer costs, and the button that starts it; nothing where it is there or cannot be had."""
-    request = first_request(engine.workspace, collection)
-    if request is None:
-        return
-    specs = plan(engine.workspace, request)
-    known = engine.workspace.runs_of([spec.run_id for spec in specs])
-    todo = [spec for spec in specs if not under_way(known.get(spec.run_id))]
-    if not todo:
-        return
-    left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
-    with left:
-        note(
-            f"“{collection}” has captions and labels: a first answer about {request.attribute} takes "
-            f"{cost(engine, todo)}."
-        )
-    if right.button("Score now", type="primary", width="stretch", key="score_now"):
-        engine.submit(todo, collection)
-        view.go("app.py", collection=collection)
 
 
 def _photographs(engine: Engine, collection: str) -> None:

@@ -22,7 +22,7 @@ from pages.ui import cached, view
 from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.coloured import coloured_caption
 from pages.ui.encoder_view import other_encoders
-from pages.ui.running import progress
+from pages.ui.running import progress, score_now
 from pages.ui.table import draw_table
 
 PAGE = 50
@@ -37,10 +37,10 @@ def main() -> None:
     progress(engine)
     runs = _runs(engine, collection) if collection else {}
     if not runs:
-        empty_state(
-            engine,
-            "No caption is scored yet. On the Scores page, ask for the scores and words of each caption and press Run.",
-        )
+        empty_state(engine, "No caption is scored yet.")
+        if collection:
+            with errors():
+                score_now(engine, collection)
         return
     name = view.selectbox(st.sidebar, "Captions of", list(runs), key="captioner", missing="the captions of")
     # Reading starts at the difference: beside the human captions where there are any.

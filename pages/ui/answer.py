@@ -29,7 +29,7 @@ from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, view
 from pages.ui.base import attribute_names, collection_picker, empty_state, lacking, note, workspace_engine
-from pages.ui.running import active_runs, progress
+from pages.ui.running import active_runs, progress, score_now
 
 WORDS_A_SIDE = 6
 # Kinds of data that an answer rests on.
@@ -80,10 +80,9 @@ def _no_answer(engine: Engine, collection: str) -> None:
     else:
         earlier = earlier_runs(workspace, collection)
         said = f"{earlier:,} results by an earlier version are not shown; run them again. " if earlier else ""
-        empty_state(
-            engine, f"Captions are loaded, but nothing is scored. {said}Open Scores and press Run, or see the demo."
-        )
-        view.link(st, "pages/2_Scores.py", "Score them", ":material/play_arrow:")
+        empty_state(engine, f"Captions are loaded, but nothing is scored. {said}Score them here, or see the demo.")
+        if not score_now(engine, collection):
+            view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
     if len(workspace.collections()) > 1:
         st.subheader("What is loaded")
         st.html(collection_rows(_collections(engine), collection))

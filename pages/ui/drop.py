@@ -97,7 +97,7 @@ def _said(path: Path, what: str, otherwise):
 
 
 def _row(own: Offer, number: int) -> Offer | None:
-    """One file, counted from 1: its kind, which can be changed, and its name; None where it is left out or cannot be read."""
+    """One file, counted from 1: its kind, which can be changed, and its name; None where it is left out or broken."""
     left, middle, right, last = _place(_key(own.path, "row")).columns([3, 3, 3, 1.4], vertical_alignment="bottom")
     with left:
         st.markdown(f"**{plain(own.path.name)}**")

@@ -11,12 +11,15 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from capbias_core.workspace.vectors import alignment_name
+from pages.ui import view
 from pages.ui.base import note, plain
 
 EVERY = 1.0
+A_MOMENT = 120  # seconds that a first answer may take to be started by itself
 
 
 def active_runs(engine: Engine, collection: str | None = None) -> list[RunRow]:
@@ -46,6 +49,40 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
     if right.button(label, type="primary", disabled=not todo, width="stretch", key=key):
         engine.submit(todo, collection)
         st.rerun()
+
+
+def first_runs(engine: Engine, collection: str) -> list[RunSpec]:
+    """What a first answer of a collection still needs; nothing where it is there, under way or cannot be had."""
+    request = first_request(engine.workspace, collection)
+    specs = plan(engine.workspace, request) if request else []
+    known = engine.workspace.runs_of([spec.run_id for spec in specs])
+    return [spec for spec in specs if not under_way(known.get(spec.run_id))]
+
+
+def start_cheap(engine: Engine, collection: str) -> None:
+    """Start the first answer of a collection with human captions by itself, if it takes a moment only."""
+    todo = first_runs(engine, collection)
+    if todo and any(spec.references for spec in todo) and expected(engine.workspace, todo).seconds <= A_MOMENT:
+        engine.submit(todo, collection)
+
+
+def score_now(engine: Engine, collection: str) -> bool:
+    """What a first answer costs, and the button that starts it and shows it; whether there was anything to start."""
+    todo = first_runs(engine, collection)
+    if not todo:
+        if first_request(engine.workspace, collection):
+            active = "Being scored: see the answer as it arrives"
+            label = active if active_runs(engine, collection) else "See the answer"
+            view.link(st, "app.py", label, ":material/balance:", collection=collection)
+        return False
+    left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
+    with left:
+        name = todo[0].attribute["name"]
+        note(f"“{collection}” has captions and labels: a first answer about {name} takes {cost(engine, todo)}.")
+    if right.button("Score now", type="primary", width="stretch", key="score_now"):
+        engine.submit(todo, collection)
+        view.go("app.py", collection=collection)
+    return True
 
 
 def cost(engine: Engine, specs: Iterable[RunSpec]) -> str:

@@ -46,18 +46,35 @@ def drop(window, *files: Path) -> None:
     settled(window)
 
 
+FIRST = re.compile(r"(first|second)\b.*LIC_?M? \(ngram, preview\)")
+
+
 def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_path):
+    """Drop, Keep, and the link to the answer, which was begun by itself."""
     with server(tmp_path / "home") as (address, _):
         open_page(window, f"{address}/Data")
         drop(window, *files)
         expect(window.get_by_text("60 of 60 images are known to the other files or the collection.")).to_have_count(4)
         window.get_by_role("button", name="Keep", exact=True).click()
         window.get_by_text("Kept labels, human captions, first, second in the collection my captions.").wait_for()
-        window.get_by_role("button", name="Score now").click()
-        window.get_by_text(re.compile(r"(first|second)\b.*LIC_?M? \(ngram, preview\)")).first.wait_for(timeout=120_000)
+        window.get_by_role("link", name=re.compile("see the answer", re.IGNORECASE)).click()
+        window.get_by_text(FIRST).first.wait_for(timeout=120_000)
         assert "collection=my+captions" in window.url
     kinds = {item.name: item.kind for item in Workspace(tmp_path / "home").items()}
     assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
+
+
+def test_what_captions_lacks_is_one_button_on_that_page(window, files, tmp_path):
+    """Without human captions nothing starts by itself."""
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, files[0], files[3])
+        window.get_by_role("button", name="Keep", exact=True).click()
+        window.get_by_text("Kept labels, first in the collection my captions.").wait_for()
+        open_page(window, f"{address}/Captions?collection=my+captions")
+        window.get_by_text("a first answer about gender takes").wait_for()
+        window.get_by_role("button", name="Score now").click()
+        window.get_by_text(FIRST).first.wait_for(timeout=120_000)
 
 
 def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(window, files, tmp_path):

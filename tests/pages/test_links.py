@@ -134,7 +134,8 @@ def test_every_page_leads_to_every_other(window, address, first, collection):
     [
         ("Answer", "scored", "Load captions", "Data"),
         ("Answer", "scored", "Try a caption", "Captions"),
-        ("Answer", "unscored", "Score them", "Scores"),
+        ("Answer", "without labels", "Load what is missing", "Data"),
+        ("Data", "scored", "See the answer", "Answer"),
         ("Answer", "unscored", "Load my captions", "Data"),
         ("Scores", "without labels", "Load my captions", "Data"),
         ("Captions", "unscored", "Load my captions", "Data"),
