@@ -67,7 +67,7 @@ def _shown(name: str) -> bool:
     return not any(part.startswith((".", "__MACOSX")) and part != ".." for part in Path(name).parts)
 
 
-def _copied(source: IO[bytes], target: Path, most: int, path: Path) -> int:
+def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Path) -> int:
     """Bytes written; what an archive says of its sizes is not believed."""
     written = 0
     with target.open("wb") as file:
@@ -79,7 +79,7 @@ def _copied(source: IO[bytes], target: Path, most: int, path: Path) -> int:
     return written
 
 
-def _parts(source: IO[bytes]) -> Iterable[bytes]:
+def _parts(source: IO[bytes] | gzip.GzipFile) -> Iterable[bytes]:
     while part := source.read(CHUNK):
         yield part
 

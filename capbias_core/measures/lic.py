@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import pandas as pd
+
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
@@ -30,6 +32,7 @@ from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
+COPIED = 0.9  # share of captions that are human ones, from which it is remarked
 RETELLING = 9.0  # seconds for 15,000 images
 HUMAN = Needs(references="required")
 
@@ -167,7 +170,21 @@ def run(job: Job) -> Outcome:
     number = len(splits) * fits(len(model_lists), len(human_lists))
     align = aligner(job.workspace, job.options.alignment)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, number, align=align)
-    return _outcome(job, attacked(trainer, model_lists, human_lists, splits), splits)
+    copied = tuple(_copied(job.frame, human)) if human is not None else ()
+    outcome = _outcome(job, attacked(trainer, model_lists, human_lists, splits), splits)
+    return replace(outcome, notes=(*copied, *outcome.notes))
+
+
+def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
+    """A remark on captions that are the human ones."""
+    theirs = set(zip(human["image_id"], human["caption"], strict=True))
+    beside = frame[frame["image_id"].isin(human["image_id"])]
+    own = [pair in theirs for pair in zip(beside["image_id"], beside["caption"], strict=True)]
+    if own and (share := sum(own) / len(own)) >= COPIED:
+        yield (
+            f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares people's "
+            "captions with themselves."
+        )
 
 
 def _found(sides: Sides) -> dict[str, Estimate]:

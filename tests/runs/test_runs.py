@@ -307,6 +307,20 @@ def test_too_few_images_are_refused_with_their_numbers(workspace):
             run_one(workspace, spec, silent)
 
 
+def test_captions_that_are_the_human_ones_are_said_to_be(workspace):
+    """9 of 10 captions are a human caption of their image; of another set, half."""
+    labels = labels_of(60, 60)
+    own = hinting(labels, 0.7)
+    human = {image: [*own[image], "a person outside"] for image in labels}
+    other = {image: own[image] if place % 2 else ["something else"] for place, image in enumerate(labels)}
+    nearly = {image: own[image] if place % 10 else ["something else"] for place, image in enumerate(labels)}
+    request = fill(workspace, labels, {"nearly": nearly, "other": other}, human)
+    notes = {spec.model: run_one(workspace, spec, silent).notes for spec in plan(workspace, replace(request, seeds=2))}
+    said = "of the captions are, word for word, human captions of the same image"
+    assert any(f"90% {said}" in note for note in notes["nearly"])
+    assert not any(said in note for note in notes["other"])
+
+
 def test_few_images_are_said_to_be_few(workspace):
     labels = labels_of(30, 30)
     (spec,) = plan(workspace, fill(workspace, labels, {"m": plainly(labels)}))
