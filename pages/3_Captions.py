@@ -9,9 +9,6 @@ import streamlit as st
 
 from capbias_core.analysis.caption_filters import caption_rows, select_rows, sort_orders
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
-from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.what_if import Rescored, apply_edit, parse_edit
-from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.present.words import STYLE, legend
 from capbias_core.runs.engine import Engine
@@ -19,11 +16,12 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
-from pages.ui.base import collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.coloured import coloured_caption
 from pages.ui.encoder_view import other_encoders
 from pages.ui.running import progress, score_now
 from pages.ui.table import draw_table
+from pages.ui.what_if import what_if
 
 PAGE = 50
 NOBODY = "nobody"
@@ -176,7 +174,7 @@ def _one_image(
         if other == name:
             originals = tokenize(_written(engine, scores, place))
             other_encoders(engine, collection, runs[name], scores, place, beside, originals)
-            _what_if(engine, scores, place, largest)
+            what_if(engine, scores, place, _written(engine, scores, place), largest)
             return
 
 
@@ -200,58 +198,6 @@ def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, large
         largest,
         delta,
     )
-
-
-@st.fragment
-def _what_if(engine: Engine, scores: CaptionScores, place: int, largest: float) -> None:
-    """Edit the caption, or give an edit such as `man -> woman | person`; the original stays as it is."""
-    st.markdown("**What if**")
-    spec = scores.run.spec
-    if not attacker_entry(spec.attacker).rescores:
-        note("Choose the ngram attacker to rescore an edited caption at once.")
-        return
-    original = _written(engine, scores, place)
-    edited = st.text_input(
-        "Edit the caption, or write an edit such as: umbrella -> bat | dog",
-        original,
-        key=f"what_if_{scores.run.run_id}_{place}",
-    )
-    if not edited.strip():
-        note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
-        return
-    models = cached.attackers(engine.folder, scores.run.run_id, int(scores.table.at[place, "caption_index"]))
-    fold = int(scores.table.at[place, "fold"])
-    before = models.score(original, scores.attribute, fold, spec.merge_masks)
-    try:
-        for variant in _variants(original, edited):
-            after = models.score(variant, scores.attribute, fold, spec.merge_masks)
-            _rescored(after, before, scores.attribute, variant, largest)
-            if variant != original and after.tokens == before.tokens:
-                note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
-    except CapbiasError as error:
-        show_error(error)
-
-
-def _variants(original: str, edited: str) -> list[str]:
-    if "->" not in edited:
-        return [edited]
-    word, replacements = parse_edit(edited)
-    variants = [apply_edit(original, word, replacement) for replacement in replacements]
-    if None in variants:
-        raise CapbiasError(f"the word {word!r}", "a word of this caption", "Name a word that the caption has.")
-    return variants
-
-
-def _rescored(after: Rescored, before: Rescored, attribute: Attribute, text: str, largest: float) -> None:
-    predicted = int(after.probabilities.argmax())
-    change = after.probabilities[predicted] - before.probabilities[predicted]
-    column = 0 if len(after.logit) == 1 else predicted
-    extra = (
-        f" · {change:+.2f} against the original; logit {after.logit[column]:+.3f} = intercept "
-        f"{after.baseline[column]:+.3f} + words"
-    )
-    share = after.probabilities[predicted]
-    coloured_caption("edited", after.tokens, after.words, attribute, predicted, share, tokenize(text), largest, extra)
 
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:

@@ -14,7 +14,10 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare import mask_tokens, tokenize
 from capbias_core.types import Attribute
 
-EDIT = re.compile(r"^\s*(\S+)\s*->\s*(.+?)\s*$")
+ARROWS = ("->", "→")
+EDIT = re.compile(r"^\s*(\S+?)\s*(?:->|→)\s*(.+?)\s*$")
+# What `an` stands before: most words that begin with a vowel, and some with an h that is not heard.
+AN = re.compile(r"[ai]|e(?!u)|o(?!ne\b|nce\b)|u(?!ni[tvcfoqs]|s[aeu]|ten|kulele)|hour|honest|hono|heir", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,13 @@ class StoredAttackers:
         return Rescored(tokens, words, baseline, logit, probabilities(logit[None])[0])
 
 
+def is_edit(text: str) -> bool:
+    """Whether a text has the form of an edit, such as `man -> woman`, and not of a caption."""
+    return any(arrow in text for arrow in ARROWS)
+
+
 def parse_edit(edit: str) -> tuple[str, list[str]]:
-    """`man -> woman | person` to ('man', ['woman', 'person']). Raises CapbiasError for another form."""
+    """`man -> woman | person`, or with →, to ('man', ['woman', 'person']). Raises CapbiasError for another form."""
     match = EDIT.match(edit)
     replacements = [part.strip() for part in match[2].split("|")] if match else []
     if not match or not all(replacements):
@@ -72,8 +80,21 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
 
 
 def apply_edit(caption: str, word: str, replacement: str) -> str | None:
-    """The caption with every occurrence of a whole word replaced; None where it does not occur."""
+    """The caption with every occurrence of a whole word replaced, and `a` or `an` before it as the new word has it;
+    None where the word does not occur."""
     before, after = (r"\b" if edge.isalnum() else "" for edge in (word[0], word[-1]))
-    pattern = before + re.escape(word) + after
-    edited, count = re.subn(pattern, lambda _: replacement, caption, flags=re.IGNORECASE)
+    pattern = r"(?:\b(an?)(\s+))?" + before + re.escape(word) + after
+
+    def replaced(match: re.Match) -> str:
+        article, space = match[1], match[2]
+        return replacement if article is None else f"{_article(article, replacement)}{space}{replacement}"
+
+    edited, count = re.subn(pattern, replaced, caption, flags=re.IGNORECASE)
     return edited if count else None
+
+
+def _article(written: str, word: str) -> str:
+    """`a` or `an` before a word, in the case in which it was written."""
+    if not word[:1].isalpha():
+        return written
+    return written[0] + ("n" if AN.match(word) else "")

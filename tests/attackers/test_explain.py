@@ -91,6 +91,8 @@ def test_a_caption_of_no_known_word_has_the_intercept(caption):
         ("man -> woman", ("man", ["woman"])),
         (" Man->woman|person ", ("man", ["woman", "person"])),
         ("woman's -> man's | their own", ("woman's", ["man's", "their own"])),
+        ("umbrella → bat", ("umbrella", ["bat"])),
+        ("umbrella→bat|dog", ("umbrella", ["bat", "dog"])),
     ],
 )
 def test_edits_are_read(edit, parsed):
@@ -116,6 +118,24 @@ def test_other_edits_are_refused(edit):
 )
 def test_whole_words_are_replaced_everywhere(caption, edited):
     assert apply_edit(caption, "man", "woman") == edited
+
+
+@pytest.mark.parametrize(
+    ("caption", "word", "new", "edited"),
+    [
+        ("A man with an umbrella", "umbrella", "bat", "A man with a bat"),
+        ("An umbrella", "umbrella", "bat", "A bat"),
+        ("a bat and the bat", "bat", "umbrella", "an umbrella and the umbrella"),
+        ("an orange", "orange", "unicorn", "a unicorn"),
+        ("a horse", "horse", "honest horse", "an honest horse"),
+        ("an egg", "egg", "one", "a one"),
+        ("a bat", "bat", "onion", "an onion"),
+        ("a man", "man", "", "a "),
+        ("pizza umbrella", "umbrella", "bat", "pizza bat"),
+    ],
+)
+def test_the_article_is_that_of_the_new_word(caption, word, new, edited):
+    assert apply_edit(caption, word, new) == edited
 
 
 def test_special_characters_stand_for_themselves():

@@ -223,3 +223,20 @@ def test_metrics_without_any_value_have_no_chart(tmp_path, monkeypatch):
     page.query_params["metrics"] = "ratio"
     page = page.switch_page("pages/2_Scores.py").run()
     assert not page.exception and len(page.dataframe)
+
+
+def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window, address, home):
+    """The captions with the word are counted here by hand; the text of another image is not kept."""
+    workspace = Workspace(home)
+    written = workspace.frame(workspace.item("captions", "first", "scored").hash)["caption"]
+    number = sum("f1" in caption.split() for caption in written)
+    open_page(window, f"{address}/Captions?collection=scored&captioner=first&word=f1&edit=f1+%E2%86%92+f2+|+unheard")
+    window.get_by_text(f"f1 → f2 in {number} captions of first: mean probability of Female").wait_for()
+    window.get_by_text("No attacker has seen unheard: only the loss of f1 counts.").wait_for()
+    window.reload()
+    window.get_by_text(f"f1 → f2 in {number} captions of first").wait_for()
+    assert query_of(window)["edit"] == ["f1 → f2 | unheard"]
+    window.get_by_test_id("stSidebar").get_by_role("textbox", name="Image shown below").fill("7")
+    window.keyboard.press("Enter")
+    seventh = str(written[7])
+    expect(window.get_by_role("textbox", name="Edit the caption")).to_have_value(seventh)

@@ -1,0 +1,105 @@
+"""What if a caption read otherwise: an edit, its score beside the original's, and the same edit in every caption."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.edits import edit_effect
+from capbias_core.analysis.read import CaptionScores
+from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit, is_edit, parse_edit
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare import tokenize
+from capbias_core.runs.engine import Engine
+from capbias_core.types import Attribute, counted
+from pages.ui import cached, view
+from pages.ui.base import note, show_error
+from pages.ui.coloured import coloured_caption
+
+
+@st.fragment
+def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, largest: float) -> None:
+    """Edit the caption at a row of the scores, or give an edit such as `man -> woman | person`; the original, which
+    stays as it was written, stands beside it. largest: what the strongest colour stands for."""
+    st.markdown("**What if**")
+    spec = scores.run.spec
+    if not attacker_entry(spec.attacker).rescores:
+        note("Choose the ngram attacker to rescore an edited caption at once.")
+        return
+    _edit_of(f"{scores.run.run_id}_{place}")
+    label = "Edit the caption, or write an edit such as: umbrella -> bat | dog"
+    edited = view.text(st, label, key="edit", default=original)
+    if not edited.strip():
+        note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
+        return
+    models = cached.attackers(engine.folder, scores.run.run_id, int(scores.table.at[place, "caption_index"]))
+    fold = int(scores.table.at[place, "fold"])
+    before = models.score(original, scores.attribute, fold, spec.merge_masks)
+    try:
+        for number, variant in enumerate(_variants(original, edited)):
+            after = models.score(variant, scores.attribute, fold, spec.merge_masks)
+            left, right = st.container(key=f"stacks_what_if_{number}").columns(2, gap="large")
+            with left:
+                _rescored("original", before, None, scores.attribute, original, largest)
+            with right:
+                _rescored("edited", after, before, scores.attribute, variant, largest)
+            if variant != original and after.tokens == before.tokens:
+                note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
+            if not is_edit(edited):
+                _unseen(after.tokens, models, scores.attribute)
+        if is_edit(edited):
+            _everywhere(engine, scores, models, edited)
+    except CapbiasError as error:
+        show_error(error)
+
+
+def _edit_of(caption: str) -> None:
+    """An edit is of one caption: that of another begins with its own text."""
+    if st.session_state.get("edit_of", caption) != caption:
+        view.forget(["edit"])
+    st.session_state["edit_of"] = caption
+
+
+def _variants(original: str, edited: str) -> list[str]:
+    if not is_edit(edited):
+        return [edited]
+    word, replacements = parse_edit(edited)
+    variants = [apply_edit(original, word, replacement) for replacement in replacements]
+    if None in variants:
+        raise CapbiasError(f"the word {word!r}", "a word of this caption", "Name a word that the caption has.")
+    return variants
+
+
+def _unseen(tokens: list[str], models: StoredAttackers, attribute: Attribute) -> None:
+    unseen = [token for token in dict.fromkeys(tokens) if token not in models.columns and token != attribute.mask_token]
+    if unseen:
+        note(f"⚠ No attacker has seen {', '.join(unseen)}: only what it replaces counts.")
+
+
+def _everywhere(engine: Engine, scores: CaptionScores, models: StoredAttackers, edit: str) -> None:
+    """What the same edit does in every caption that has the word."""
+    written = cached.captions(engine.folder, scores.run.spec.captions)["caption"]
+    by_row = pd.Series(written.iloc[scores.table["kept_at"]].to_numpy(), index=scores.table.index)
+    word, replacements = parse_edit(edit)
+    for replacement in replacements:
+        found = edit_effect(scores, by_row, models, word, replacement)
+        shares = ", ".join(
+            f"{value} {found['probability_before'][value]:.3f} → {found['probability_after'][value]:.3f}"
+            for value in scores.attribute.values
+        )
+        note(
+            f"{word} → {replacement} in {counted(found['captions_with_the_word'], 'caption')} of "
+            f"{scores.run.spec.model}: mean probability of {shares}. {found['note']}"
+        )
+
+
+def _rescored(
+    name: str, own: Rescored, before: Rescored | None, attribute: Attribute, text: str, largest: float
+) -> None:
+    predicted = int(own.probabilities.argmax())
+    column = 0 if len(own.logit) == 1 else predicted
+    share = own.probabilities[predicted]
+    change = f" · {share - before.probabilities[predicted]:+.2f} against the original" if before else ""
+    extra = f"{change}; logit {own.logit[column]:+.3f} = intercept {own.baseline[column]:+.3f} + words"
+    coloured_caption(name, own.tokens, own.words, attribute, predicted, share, tokenize(text), largest, extra)
