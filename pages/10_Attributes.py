@@ -103,7 +103,7 @@ def _checked(engine: Engine, text: str, place) -> None:
 
 def _tried(engine: Engine, attribute: Attribute) -> None:
     """The words of the attribute in every kept caption set."""
-    st.subheader("Its words in the kept captions")
+    st.header("Its words in the kept captions")
     items = [item for item in engine.workspace.items() if item.kind in ("captions", "references")][::-1]
     if not attribute.masked_words:
         note("It has no words, so no caption is masked.")

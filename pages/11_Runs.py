@@ -29,7 +29,7 @@ def main() -> None:
         st.fragment(_under_way, run_every=EVERY)(engine)
     else:
         note("No run is under way.")
-    st.subheader("All runs")
+    st.header("All runs")
     _repeat_all(engine)
     _all_runs(engine)
 

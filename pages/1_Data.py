@@ -62,7 +62,7 @@ def main() -> None:
 
 def _load(engine: Engine) -> str:
     """What is to be read, and the collection that it goes into."""
-    st.subheader("1 · Choose files")
+    st.header("1 · Choose files")
     left, right = st.container(key="stacks_load").columns([1, 2], gap="large")
     with left:
         names = list(dict.fromkeys([*engine.workspace.collections(), DEFAULT_COLLECTION]))
@@ -167,7 +167,7 @@ def _derive(engine: Engine) -> None:
     if not human:
         return
     st.divider()
-    st.subheader("Labels from human captions")
+    st.header("Labels from human captions")
     rules = {name: own for name, own in own_attributes.known(engine.workspace).items() if own.derived}
     left, right = st.columns(2, gap="large")
     place = left.selectbox(
@@ -205,7 +205,7 @@ def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
 
 
 def _kept(engine: Engine) -> None:
-    st.subheader("Your data")
+    st.header("Your data")
     items = engine.workspace.items()[::-1]  # what was just kept comes first
     if not items:
         note("Nothing yet.")

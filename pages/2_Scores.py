@@ -218,7 +218,7 @@ def _gaps(rows: pd.DataFrame) -> None:
     table = gap_table(rows)
     if table.empty:
         return
-    st.subheader("Caption quality by group")
+    st.header("Caption quality by group")
     draw_table(table, alt="Caption quality of each group, and the difference")
     note(
         "Higher is better; a difference of 0 means that captions of both groups' images resemble the human ones alike. "

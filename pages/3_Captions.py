@@ -145,7 +145,7 @@ def _one_image(
 
     beside: the images of the page, which another encoder reads at the same time.
     """
-    st.subheader(f"Image {image}" if image.isalnum() else "The image")
+    st.header(f"Image {image}" if image.isalnum() else "The image")
     picture = picture_path(engine.workspace, collection, image)
     left, right = st.container(key="stacks").columns([1, 2], gap="large") if picture else (None, st.container())
     if picture:
@@ -202,7 +202,7 @@ def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, large
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
     """The corpus table; a click lists the captions with the word."""
-    st.subheader("Most revealing words")
+    st.header("Most revealing words")
     attribute = own.attribute
     table = cached.words(engine.folder, run.run_id)
     smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")

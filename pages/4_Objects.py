@@ -148,7 +148,7 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     if event.selection.rows:
         name = str(table["object"].iloc[event.selection.rows[0]])
         found = _captions(engine.folder, spec, name)
-        st.subheader(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
+        st.header(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
         draw_table(
             found.rename(columns={"image_id": "image"}),
             height=280,
@@ -175,7 +175,7 @@ def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
 
 def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, attribute: Attribute) -> None:
     """Gender Score and Gender Object Distance: what was measured, and the form that starts a run."""
-    st.subheader("Gender Score")
+    st.header("Gender Score")
     note(
         "A caption is written with the words of each value (a man, a woman, a person). Gender Object Distance is how "
         "close each version is in meaning to the object; the Gender Score also reads how likely a language model finds "

@@ -105,7 +105,7 @@ def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: lis
 
 
 def _known(engine: Engine) -> None:
-    st.subheader("Which metrics see a bias that is in the language alone?")
+    st.header("Which metrics see a bias that is in the language alone?")
     note(
         "Four sets made for the purpose (C1 to C4 of the DBAC paper, 100 times as large): women and men, and objects, "
         "are balanced and independent; only the verbs go with one or the other, in 60, 70, 80 and 90% of the captions. "

@@ -77,7 +77,7 @@ def main() -> None:
         progress(engine)
         _encoders(engine, measured, attribute, _values(tables, attribute))
     st.divider()
-    st.subheader("Sweep over encoders")
+    st.header("Sweep over encoders")
     with errors():
         if attribute:
             _sweep(engine, collection, tables, attribute)
@@ -181,7 +181,7 @@ def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Series
 def _scores(
     shown: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, said: Sensitivity, looks: dict[str, Look]
 ) -> None:
-    st.subheader(f"{named(key)} by encoder and captioner")
+    st.header(f"{named(key)} by encoder and captioner")
     figure = scores_by_encoder(shown, grey, key, values, looks)
     st.plotly_chart(figure, key="scores", config=NO_BAR, alt=f"{named(key)} of each captioner by each encoder")
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
@@ -197,7 +197,7 @@ def _scores(
 
 def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]) -> None:
     """CVs of LIC beside those of DBAC."""
-    st.subheader("How far each metric depends on the encoder: CV of LIC beside DBAC")
+    st.header("How far each metric depends on the encoder: CV of LIC beside DBAC")
     keys = answering(rows)
     parts = [variation(rows_of(rows, key)) for key in keys]
     found = pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
@@ -233,7 +233,7 @@ def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.D
 
 
 def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look]) -> None:
-    st.subheader(f"Ranks by {name}, encoder by encoder")
+    st.header(f"Ranks by {name}, encoder by encoder")
     figure = rank_chart(shown, said, looks)
     if figure is None:
         note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
@@ -244,7 +244,7 @@ def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, L
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     """Pairs of encoders, and people where their scores are given."""
-    st.subheader(f"Do two encoders agree about {name}?")
+    st.header(f"Do two encoders agree about {name}?")
     table = judges_table(agreement(shown))
     if table.empty:
         note("That takes two encoders.")

@@ -56,7 +56,7 @@ def main() -> None:
         if whole:
             rows = _answers(engine, collection, captioner, attributes, attacker, chosen)
     if whole:
-        st.subheader("A whole set against the condition")
+        st.header("A whole set against the condition")
         with errors():
             plans = _run(engine, collection, captioner, attributes, attacker, seeds, chosen)
             for line in taken_of_several(engine.workspace, collection, captioner, chosen):
@@ -64,14 +64,14 @@ def main() -> None:
             _chart(rows, attributes, captioner)
             for name, found in plans.items():
                 _missing_values(engine, name, found, own, rows)
-    st.subheader("One photograph")
+    st.header("One photograph")
     with errors():
         photo_inspector(engine, collection, own, attributes[0] if attributes else "", seeds)
     with errors():
         artifact_tabs(engine, collection, own, attributes[0] if attributes else "")
         upload(engine, collection)
     if not whole:
-        st.subheader("A whole set against the condition")
+        st.header("A whole set against the condition")
         note(_missing(collection, len(own) > 1))
     with errors():
         _which_is_which(engine, collection)

@@ -164,7 +164,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
 
 def _both(engine: Engine, collection: str, request: Request) -> None:
     """Metrics of the human captions under both alignments, printed values in grey."""
-    st.subheader("Constant and contextual alignment, side by side")
+    st.header("Constant and contextual alignment, side by side")
     measured, printed = measured_rows(engine.workspace, collection), published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():

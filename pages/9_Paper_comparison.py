@@ -66,7 +66,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
 
 def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     """The LIC paper's Figure 3 with measured points."""
-    st.subheader("LIC against vocabulary size and BLEU-4")
+    st.header("LIC against vocabulary size and BLEU-4")
     points = printed_points(printed), measured_points(measured)
     for place, against in zip(st.container(key="stacks").columns(2, gap="large"), AGAINST, strict=True):
         with place:
@@ -83,7 +83,7 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
 
 
 def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
-    st.subheader("The papers' claims")
+    st.header("The papers' claims")
     note(
         "Each claim is checked row by row: printed values as they stand, measured ones of the same encoder by their "
         "95% interval. A verdict is about these captions and labels, never about people, and no low number shows that "

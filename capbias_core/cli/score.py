@@ -37,7 +37,7 @@ app = command(
     "score",
     """\
   capbias score nic.json sat.json attributes.csv captions.json --attribute gender --output scores.csv
-  capbias score --captions nic.json --labels attributes.csv --attribute gender --references captions.json --metric lic
+  capbias score --captions nic.json --labels a.csv --attribute gender --references captions.json
   capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
@@ -86,9 +86,7 @@ NO_FURTHER, NO_CHOICES = FurtherInputs(), Choices()
 
 @app.default
 def score(
-    *files: Annotated[
-        str, flag("files of any kind, .gz and .zip too: what each is, is found by its content", "FILE", INPUTS)
-    ],
+    *files: Annotated[str, flag("files, .gz and .zip too: what each is, is found by content", "FILE", INPUTS)],
     flags: Annotated[InputFlags, Flags],
     metric: Annotated[
         list[str] | None,

@@ -8,11 +8,11 @@ MEASURED = "#3B82D0"
 ORANGE_MARK = "#D9701F"
 BLUE_MARK = "#3B82D0"
 
-WHITE_FROM = 0.6
+MOST = 0.65  # opacity at full strength: the text on it keeps a contrast of 4.5 in both themes
 
 
-def ramp(value: float, largest: float) -> tuple[str, float]:
-    """A signed value to a CSS colour and its strength (0 to 1): orange below 0, blue above, clear at 0."""
+def ramp(value: float, largest: float) -> str:
+    """A signed value to a CSS colour: orange below 0, blue above, clear at 0, strongest at the largest value."""
     strength = min(1.0, abs(value) / largest) if largest > 0 else 0.0
     red, green, blue = ORANGE if value < 0 else BLUE
-    return f"rgba({red},{green},{blue},{strength:.2f})", strength
+    return f"rgba({red},{green},{blue},{MOST * strength:.2f})"

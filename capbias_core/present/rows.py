@@ -31,7 +31,7 @@ STYLE = f"""<style>
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
-.cb-axis {{position: relative; height: 1.2rem; color: {GREY}; font-size: .85rem; white-space: nowrap}}
+.cb-axis {{position: relative; height: 1.2rem; opacity: .75; font-size: .85rem; white-space: nowrap}}
 .cb-axis span {{position: absolute; transform: translateX(-50%)}}
 </style>"""
 PADDING = 0.06

@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from capbias_core.present.colour import WHITE_FROM, ramp
+from capbias_core.present.colour import ramp
 from capbias_core.types import Attribute
 
 STYLE = """<style>
@@ -14,8 +14,8 @@ STYLE = """<style>
 .cb-w {border-radius: 4px; padding: 2px 5px; margin: 0 1px}
 .cb-first {border-bottom: 2px dotted #D9701F}
 .cb-second {border-bottom: 2px solid #3B82D0}
-.cb-masked {border: 1px dashed #8A94A3; color: #8A94A3}
-.cb-legend {font-size: .85rem; opacity: .85}
+.cb-masked {border: 1px dashed #8A94A3; opacity: .75}
+.cb-legend {font-size: .85rem}
 </style>"""
 
 
@@ -36,13 +36,11 @@ def _word(token: str, value: float, attribute: Attribute, original: str, largest
     if token == attribute.mask_token:
         title = f"masked: the attacker reads {token} ({value:+.3f})"
         return f'<span class="cb-w cb-masked" title="{escape(title)}">{escape(original)}</span>'
-    colour, strength = ramp(value, largest)
     toward = attribute.values[0] if value < 0 else attribute.values[1]
     side = "cb-first" if value < 0 else "cb-second"
-    text = "#FFFFFF" if strength > WHITE_FROM else "inherit"
     title = f"{value:+.3f} toward {toward}"
     return (
-        f'<span class="cb-w {side}" style="background:{colour};color:{text}" title="{escape(title)}">'
+        f'<span class="cb-w {side}" style="background:{ramp(value, largest)}" title="{escape(title)}">'
         f"{escape(token)}</span>"
     )
 
@@ -50,7 +48,7 @@ def _word(token: str, value: float, attribute: Attribute, original: str, largest
 def legend(attribute: Attribute) -> str:
     """HTML that names both ends of the ramp."""
     ends = "".join(
-        f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)[0]};color:#FFFFFF">{escape(value)}</span>'
+        f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)}">{escape(value)}</span>'
         + (" or " if sign < 0 else "")
         for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
     )

@@ -84,7 +84,7 @@ def _no_answer(engine: Engine, collection: str) -> None:
         if not score_now(engine, collection):
             view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
     if len(workspace.collections()) > 1:
-        st.subheader("What is loaded")
+        st.header("What is loaded")
         st.html(collection_rows(_collections(engine), collection))
 
 
@@ -111,7 +111,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     pairs = cached.ranking(engine.folder, chosen.run_ids, chosen.metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
-        st.subheader(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
+        st.header(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
         bands = baselines(rows) if chosen.metric == "LIC" else {}
         st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands))
         note(f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}")
@@ -133,7 +133,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
 
 
 def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:
-    st.subheader(f"Which words reveal the {chosen.attribute.name}")
+    st.header(f"Which words reveal the {chosen.attribute.name}")
     run = caption_runs(engine.workspace, collection, chosen.attribute.name, chosen.attacker).get(model)
     if run is None:
         note(f"No words yet for {model} with {chosen.attacker}. Score them on the Scores page, with words.")
@@ -148,7 +148,7 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
 def _loaded(engine: Engine, collection: str) -> None:
     """Every collection and what it has; what to do next."""
     buttons = st.container(horizontal=True)
-    st.subheader("What is loaded")
+    st.header("What is loaded")
     st.html(collection_rows(_collections(engine), collection))
     if buttons.button("Load captions", icon=":material/upload:"):
         view.go("pages/1_Data.py")

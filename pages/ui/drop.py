@@ -46,7 +46,7 @@ PREVIEWS = "previews"  # what was read of the files that lie on disk, so that a 
 def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     """A row a file: what it is, its name, its report; and the button that keeps them all. What was kept, as a sentence;
     '' as long as nothing was."""
-    st.subheader("2 · What they are")
+    st.header("2 · What they are")
     pictures = [path for path in paths if path.suffix.lower() in PICTURES]
     if pictures:
         note(f"{counted(len(pictures), 'photograph')}, named by image id.")
@@ -283,7 +283,7 @@ def _pressed(
     engine: Engine, collection: str, offers: list[Offer], choices: dict[Path, Choices], unknown: list[str]
 ) -> bool:
     """What is asked of all files together, into their choices, and whether Keep was pressed."""
-    st.subheader("3 · Keep")
+    st.header("3 · Keep")
     human = any(own.kind == HUMAN for own in offers) or engine.workspace.items("references", collection)
     left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
     if human and any(own.kind == GENERATED for own in offers):

@@ -42,7 +42,7 @@ def navigation() -> tuple[tuple[str, str, str], ...]:
 CSS = """<style>
 .block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
 h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
-h3 {font-size: 1.3rem !important}
+h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
   [data-testid="stSidebar"][data-collapsed="false"] {width: 15rem !important}
 }
@@ -57,6 +57,8 @@ h3 {font-size: 1.3rem !important}
   overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
 .cb-note {font-size: .88rem; opacity: .8; max-width: 90ch; margin: .2rem 0}
+[data-testid="stButtonGroup"] [role="radio"] {color: inherit !important}
+[data-testid="stSidebar"] [data-testid="stCaptionContainer"] {color: inherit; opacity: .85}
 [data-testid="stDataFrame"] {font-variant-numeric: tabular-nums}
 </style>"""
 
