@@ -75,7 +75,7 @@ def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     assert module.write(module.figure(found), tmp_path / "other.png") == tmp_path / "other.html"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_captioners_of_a_paper_on_the_real_captions(coco_bias, tmp_path):
     pytest.importorskip("plotly")
     names = ("nic", "sat", "fc", "att2in", "oscar")

@@ -131,7 +131,7 @@ def test_quotas_are_the_design(sets):
         assert Counter((label, activity(caption)) for label, caption in captions) == designed(name), name
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_without_quotas_the_design_is_met_on_average():
     counts, females = Counter(), []
     for seed in range(20):
