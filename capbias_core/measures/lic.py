@@ -221,9 +221,9 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
     if own is not None:
         yield (
             f"Plainness, captioner and human captions: type-token ratio {own.type_token:.4f} and "
-            f"{own.human_type_token:.4f}; word pairs {own.variety:.1f} and {own.human_variety:.1f} bits; captions that "
-            f"another image has too {own.repeated:.1%} and {own.human_repeated:.1%}. {own.unknown:.1%} of the human "
-            "words are ones that the captioner never uses."
+            f"{own.human_type_token:.4f}; captions that another image has too {own.repeated:.1%} and "
+            f"{own.human_repeated:.1%}; word pairs {own.variety:.1f} and, as the attacker reads them, "
+            f"{own.human_variety:.1f} bits. {own.unknown:.1%} of the human words are unknown to the captioner."
         )
         if own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
@@ -263,7 +263,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=2,
+    version=3,
     cost=_cost,
     run=run,
     estimates=estimates,

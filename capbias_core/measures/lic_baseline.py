@@ -20,7 +20,7 @@ from capbias_core.aggregate.verdict import NOT_SHOWN, verdict
 from capbias_core.measures.held_out import confidence_where_right, held_out_arrays, held_out_bytes, held_out_from
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.metrics.evidence import HeldOut, Ratio
-from capbias_core.prepare import vocabulary
+from capbias_core.prepare import align_captions, vocabulary
 from capbias_core.prepare.retell import retell, told, variety
 from capbias_core.types import Split
 from capbias_core.workspace.store import RunRow, Workspace
@@ -33,7 +33,8 @@ class Plainness:
     """How a captioner's captions compare with the human captions of the same images.
 
     told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). variety: bits
-    (prepare.retell.variety). type_token: different words over words. repeated: share of captions that another image
+    (prepare.retell.variety), of people's captions as the attacker reads them: with <unk> for words that the captioner
+    never uses. type_token: different words over words. repeated: share of captions that another image
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
     human captions of an image.
     """
@@ -57,7 +58,7 @@ class Plainness:
 
     @property
     def more_varied(self) -> bool:
-        """Whether the captions are more varied than the human ones, which alone makes them hard to learn from."""
+        """Whether the captions are more varied than the human ones are read, which alone makes them hard to learn."""
         return self.variety > self.human_variety
 
 
@@ -190,10 +191,11 @@ def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: floa
     texts, people = ([own.masked for own in side] for side in (model, human))
     known = vocabulary(text for own in texts for text in own)
     words = [word for own in people for text in own for word in text.split()]
+    aligned = [align_captions(own, known) for own in people]
     return Plainness(
         told_by,
         retold,
-        *(_mean(variety, side) for side in (texts, people)),
+        *(_mean(variety, side) for side in (texts, aligned)),
         *(_mean(_type_token, side) for side in (texts, people)),
         *(_mean(_repeated, side) for side in (texts, people)),
         unknown=sum(word not in known for word in words) / max(1, len(words)),

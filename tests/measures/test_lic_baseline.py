@@ -19,8 +19,10 @@ from capbias_core.measures.lic_baseline import (
     _told_alike,
     baseline_estimates,
     fits,
+    retold_lists,
     verdict_of,
 )
+from capbias_core.measures.training import CaptionList
 from capbias_core.metrics.evidence import HeldOut
 
 PLAIN = Plainness(
@@ -107,6 +109,16 @@ def test_captions_that_tell_nothing_have_no_baseline():
 
 def test_fits_count_the_retelling_only_with_enough_human_captions():
     assert [fits(1, human) for human in (0, 1, 2, 5)] == [1, 2, 4, 7]
+
+
+def test_variety_of_people_is_that_which_the_attacker_reads():
+    """Pairs of words by hand: a-b twice, a-c once on either side, once x and y are <unk>; as written, three pairs."""
+    every = np.arange(3)
+    model, human = (CaptionList(every, own, every) for own in (["a b", "a b", "a c"], ["a x", "a y", "a b"]))
+    _, plain = retold_lists([model], [human])
+    entropy = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
+    assert (plain.variety, plain.human_variety) == pytest.approx((entropy, entropy)) and not plain.more_varied
+    assert plain.unknown == pytest.approx(2 / 6) and plain.human_type_token == pytest.approx(4 / 6)
 
 
 @pytest.mark.long
