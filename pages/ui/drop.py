@@ -27,7 +27,7 @@ from capbias_core.workspace.offers import Choices, Offer, in_common, keep_offers
 from capbias_core.workspace.store import checked_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
-from pages.ui.uploads import discard
+from pages.ui.uploads import discard, place_of
 
 KINDS = {
     GENERATED: "Captions of a model",
@@ -88,7 +88,7 @@ def _place(key: str):
 
 def _key(path: Path, what: str) -> str:
     """A name of its own for a control of a file; the same if the upload is written to disk anew."""
-    return f"{what}_{'/'.join(path.parts[-3:])}"
+    return f"{what}_{place_of(path)}"
 
 
 def _said(path: Path, what: str, otherwise):
@@ -123,12 +123,13 @@ def _offered(engine: Engine, path: Path, collection: str) -> Offer:
     """What the file is, read as what was chosen; read once for each choice."""
     kind, columns = _said(path, "kind", ""), _said(path, "columns", {})
     held = tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
-    asked = (path, kind, collection, tuple(sorted(columns.items())), held)
+    asked = (path, collection, tuple(sorted(columns.items())), held)
     previews = st.session_state.setdefault(PREVIEWS, {})
-    if asked not in previews:
+    if (kind, *asked) not in previews:
         with st.spinner(f"Reading {path.name}"):
-            previews[asked] = offer(engine.workspace, path, collection, kind, columns)
-    return previews[asked]
+            found = offer(engine.workspace, path, collection, kind, columns)
+        previews[kind, *asked] = previews[found.kind, *asked] = found
+    return previews[kind, *asked]
 
 
 def _about(found: Offer) -> str:

@@ -45,6 +45,12 @@ def held_paths(folder: str, uploads) -> list[Path]:
     return paths
 
 
+def place_of(path: Path) -> str:
+    """A file by its place among the uploads, which stays if they are written anew; any other by its path."""
+    held = st.session_state.get(STATE)
+    return str(path.relative_to(held["folder"]) if held and path.is_relative_to(held["folder"]) else path)
+
+
 def uploaded_paths(folder: str, uploads) -> list[Path]:
     """Where several uploads lie on disk, in a folder of their own; of equal names the last."""
     home = Path(folder) / "uploads"

@@ -96,3 +96,19 @@ def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(wi
         keep.click()
         window.get_by_text("Kept labels in the collection my captions. 1 file left out.").wait_for()
     assert [item.name for item in Workspace(tmp_path / "home").items()] == ["labels"]
+
+
+def test_a_file_alone_whose_columns_are_not_known_can_be_mended(window, tmp_path):
+    """Nothing of it stays on disk while it cannot be read, and what is chosen for it stays all the same."""
+    (tmp_path / "odd.csv").write_text("who,number\n" + "".join(f"{('Male', 'Female')[n % 2]},{n}\n" for n in range(9)))
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, tmp_path / "odd.csv")
+        window.get_by_text("Nothing was kept.").wait_for()
+        assert not list((tmp_path / "home" / "uploads").iterdir())
+        choose(window, "Column of image ids", "number")
+        window.get_by_text("9 images kept; dropped: none.").wait_for()
+        window.get_by_role("button", name="Keep", exact=True).click()
+        window.get_by_text("Kept odd in the collection my captions.").wait_for()
+    (item,) = Workspace(tmp_path / "home").items("attributes")
+    assert item.details["attributes"]["who"]["attribute"]["values"] == ["Female", "Male"]
