@@ -209,7 +209,7 @@ def _kept(engine: Engine) -> None:
     items = engine.workspace.items()[::-1]  # what was just kept comes first
     if not items:
         note("Nothing yet.")
-        demo_button(st.columns(3)[0], engine)
+        demo_button(st.columns(2)[0], engine)
         return
     uses = [len(engine.workspace.using(item)) for item in items]
     table = pd.DataFrame(
