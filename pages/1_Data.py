@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.photographs import PICTURES
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
@@ -28,7 +29,7 @@ from pages.ui.base import demo_button, errors, note, page, plain, show_error
 from pages.ui.drop import KINDS, drop_zone, forget
 from pages.ui.running import score_now, start_cheap
 from pages.ui.table import draw_table
-from pages.ui.uploads import held_paths, server_path
+from pages.ui.uploads import held_from, held_paths, server_path
 
 KEPT = {
     "captions": "captions",
@@ -95,18 +96,28 @@ def _load(engine: Engine) -> str:
         )
         return collection
     try:
-        paths = held_paths(engine.folder, uploads) if uploads else [server_path(typed)]
+        paths = held_paths(engine.folder, uploads) if uploads else held_from(engine.folder, _typed(typed))
         if said := drop_zone(engine, collection, paths):
             view.choose("collection", collection)
-            start_cheap(engine, collection)
             st.session_state["round"] += 1  # an empty drop zone
             st.session_state["said"] = f"{said}{_next_step(engine, collection)}"
+            start_cheap(engine, collection)
             st.rerun()
     except CapbiasError as error:
         forget()
         show_error(error)
         note("Nothing was kept.")
     return collection
+
+
+def _typed(text: str) -> Path:
+    """The file at a path on the server. Raises CapbiasError for a photograph, which is not to be moved from there."""
+    path = server_path(text)
+    if path.suffix.lower() in PICTURES:
+        raise CapbiasError(
+            f"{path.name}, a photograph", "captions, labels or objects", "Name its folder below, under Photographs."
+        )
+    return path
 
 
 def _photographs(engine: Engine, collection: str) -> None:

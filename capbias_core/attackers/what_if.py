@@ -20,6 +20,9 @@ EDIT = re.compile(r"^\s*(\S+?)\s*(?:->|→)\s*(.+?)\s*$")
 AN = re.compile(r"[ai]|e(?!u)|o(?!ne\b|nce\b)|u(?!ni[tvcfoqs]|s[aeu]|ten|kulele)|hour|honest|hono|heir", re.IGNORECASE)
 
 
+ARTICLE = re.compile(r"(an?|the)\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Rescored:
     """A caption as the attackers read it, with its score.
@@ -87,7 +90,9 @@ def apply_edit(caption: str, word: str, replacement: str) -> str | None:
 
     def replaced(match: re.Match) -> str:
         article, space = match[1], match[2]
-        return replacement if article is None else f"{_article(article, replacement)}{space}{replacement}"
+        if article is None or ARTICLE.match(replacement):
+            return replacement
+        return f"{_article(article, replacement)}{space}{replacement}"
 
     edited, count = re.subn(pattern, replaced, caption, flags=re.IGNORECASE)
     return edited if count else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import shutil
 import zipfile
 import zlib
@@ -28,7 +29,7 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return _from_zip(path, folder) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]
-    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = str(error).split("\n")[0][:200].rstrip(".")
         raise CapbiasError(

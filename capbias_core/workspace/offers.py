@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from capbias_core.attributes import holds_labels, plain_attribute, suggest_mapping
+from capbias_core.attributes import holds_labels
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, likely_kind, looks_human
-from capbias_core.load.report import MOST_LABELS
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
     SEGMENTS,
@@ -20,8 +20,7 @@ from capbias_core.workspace.ingest import (
     keep_segments,
     preview_import,
 )
-from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.store import Item, Workspace, suggested_name
+from capbias_core.workspace.store import ACTIVE, Item, Workspace, suggested_name
 
 # Whose images a kind of file should know.
 BESIDE = {GENERATED: (LABELS,), HUMAN: (GENERATED, LABELS), LABELS: (GENERATED, HUMAN), OBJECTS: (GENERATED, LABELS)}
@@ -95,30 +94,6 @@ def _kept_images(workspace: Workspace, collection: str, kind: str) -> set[str]:
     }
 
 
-def suggested_attributes(own: Offer, known: Mapping[str, Attribute]) -> dict:
-    """The protected attributes of a table of labels: the known ones among its columns; without any, each column of two
-    to twenty labels as an attribute of its own."""
-    assert own.preview is not None
-    frame = own.preview.frame
-    counts = {name: frame[name].value_counts() for name in frame.columns if name != "image_id"}
-    counts = {name: own for name, own in counts.items() if 2 <= len(own) <= MOST_LABELS}
-    found = {}
-    for column, labels in counts.items():
-        attribute = known_column(known.values(), column, labels.index)
-        if attribute:
-            mapping = suggest_mapping(attribute, labels.index)
-            try:
-                found[attribute.name] = mapping_details(attribute, column, mapping)
-            except CapbiasError:
-                continue  # none of its labels is one of the attribute's values
-    if not found:
-        for column, labels in counts.items():
-            attribute = plain_attribute(column, tuple(sorted(label for label in labels.index if label)))
-            if len(attribute.values) > 1:
-                found[attribute.name] = mapping_details(attribute, column, suggest_mapping(attribute, labels.index))
-    return found
-
-
 def known_column(known: Iterable[Attribute], column: str, labels: Iterable[str]) -> Attribute | None:
     """The attribute that a column holds, by its name; of one whose labels can be derived, also by a label."""
     for attribute in known:
@@ -131,12 +106,31 @@ def known_column(known: Iterable[Attribute], column: str, labels: Iterable[str])
 def keep_offers(
     workspace: Workspace, collection: str, offers: Sequence[Offer], choices: Mapping[Path, Choices]
 ) -> list[Item]:
-    """Keep files that could be read, labels first."""
+    """Keep files that could be read, labels first.
+
+    Raises CapbiasError, and keeps none of them, where two would have one name, or a run reads what one would replace.
+    """
+    read = [own for own in offers if own.preview is not None]
+    if twice := same_names(read):
+        raise CapbiasError(
+            f"several files that would be called {', '.join(twice)}", "a name each", "Rename all but one."
+        )
+    for own in read:
+        for item in workspace.items(own.kind, collection):
+            if item.name == own.name and any(run.status in ACTIVE for run in workspace.using(item)):
+                raise CapbiasError(
+                    f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run, or wait for it."
+                )
     return [
         _keep(workspace, collection, own, choices.get(own.path, Choices()))
-        for own in sorted(offers, key=lambda own: ORDER.index(own.kind))
-        if own.preview is not None
+        for own in sorted(read, key=lambda own: ORDER.index(own.kind))
     ]
+
+
+def same_names(offers: Sequence[Offer]) -> list[str]:
+    """Names that several files of one kind would have, so that the last would replace the others."""
+    counts = Counter((own.kind, own.name) for own in offers)
+    return [name for (_, name), count in counts.items() if count > 1]
 
 
 def _keep(workspace: Workspace, collection: str, own: Offer, said: Choices) -> Item:

@@ -62,7 +62,10 @@ def answer_page() -> None:
         _no_answer(engine, collection)
         return
     ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
-    chosen = ways[view.selectbox(st.sidebar, "Measured with", list(ways)[::-1], key="measured_with")]
+    shown = list(ways)[::-1]
+    chosen = ways[
+        view.selectbox(st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True)
+    ]
     _answer(engine, collection, chosen, found)
     _loaded(engine, collection)
 
@@ -89,9 +92,9 @@ def _no_answer(engine: Engine, collection: str) -> None:
 
 
 def _describe(comparison: Comparison) -> str:
-    sets, seeds = counted(len(comparison.runs), "captioner"), counted(comparison.seeds, "seed")
+    seeds = counted(comparison.seeds, "seed")
     alignment = f", {comparison.alignment}" if comparison.alignment not in ("", CONSTANT) else ""
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}, {sets}{alignment}"
+    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}"
 
 
 def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
@@ -100,7 +103,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
-    model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner")
+    model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
     if collection == DEMO:

@@ -23,7 +23,7 @@ from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import SEGMENTS, dropped_labels
 from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.offers import Choices, Offer, in_common, keep_offers, known_column, offer
+from capbias_core.workspace.offers import Choices, Offer, in_common, keep_offers, known_column, offer, same_names
 from capbias_core.workspace.store import checked_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
@@ -40,6 +40,7 @@ TRAINED = {"yes": True, "no": False, "not known": None}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 A_ROW = 3  # boxes side by side; more are cut where the window is narrow
+COLUMNS = "columns_said"  # by place of a file, the columns that were chosen where they cannot be guessed
 PREVIEWS = "previews"  # what was read of the files that lie on disk, so that a click does not read them again
 
 
@@ -121,7 +122,7 @@ def _row(own: Offer, number: int) -> Offer | None:
 
 def _offered(engine: Engine, path: Path, collection: str) -> Offer:
     """What the file is, read as what was chosen; read once for each choice."""
-    kind, columns = _said(path, "kind", ""), _said(path, "columns", {})
+    kind, columns = _said(path, "kind", ""), st.session_state.get(COLUMNS, {}).get(place_of(path), {})
     held = tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
     asked = (path, collection, tuple(sorted(columns.items())), held)
     previews = st.session_state.setdefault(PREVIEWS, {})
@@ -176,8 +177,9 @@ def _columns(own: Offer) -> None:
         index = options.index(guess) if guess in options else None
         key = _key(own.path, f"column_{role}")
         chosen[role] = box.selectbox(title, options, index=index, placeholder="Choose a column", key=key)
-    if all(chosen.values()) and chosen != _said(own.path, "columns", {}):
-        st.session_state[_key(own.path, "columns")] = chosen
+    said = st.session_state.setdefault(COLUMNS, {})
+    if all(chosen.values()) and chosen != said.get(place_of(own.path)):
+        said[place_of(own.path)] = chosen
         st.rerun()
 
 
@@ -302,6 +304,9 @@ def _pressed(
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
         sure = st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
+    if twice := same_names(offers):
+        note(f"⚠ Several files would be called {', '.join(twice)}. Give each a name of its own.")
+        sure = False
     unmapped = [own.path.name for own in offers if own.kind == LABELS and not choices[own.path].attributes]
     return right.button("Keep", type="primary", width="stretch", key="keep", disabled=not sure or bool(unmapped))
 
@@ -309,4 +314,5 @@ def _pressed(
 def forget() -> None:
     """The files are kept or gone."""
     discard()
-    st.session_state.pop(PREVIEWS, None)
+    for own in (PREVIEWS, COLUMNS):
+        st.session_state.pop(own, None)

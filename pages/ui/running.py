@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import streamlit as st
 
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text
@@ -54,7 +55,10 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
 def first_runs(engine: Engine, collection: str) -> list[RunSpec]:
     """What a first answer of a collection still needs; nothing where it is there, under way or cannot be had."""
     request = first_request(engine.workspace, collection)
-    specs = plan(engine.workspace, request) if request else []
+    try:
+        specs = plan(engine.workspace, request) if request else []
+    except CapbiasError:
+        return []  # such as captions and human captions of other images; Scores says it
     known = engine.workspace.runs_of([spec.run_id for spec in specs])
     return [spec for spec in specs if not under_way(known.get(spec.run_id))]
 

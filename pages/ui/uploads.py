@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import streamlit as st
@@ -26,22 +27,35 @@ def held_paths(folder: str, uploads) -> list[Path]:
 
     Raises CapbiasError for an archive that cannot be unpacked.
     """
-    held, ids = st.session_state.get(STATE), [upload.file_id for upload in uploads]
-    if held and held["ids"] == ids and held["folder"].exists():
+
+    def written(own: Path) -> Iterator[Path]:
+        for upload in uploads:
+            place = own / upload.file_id  # files of one name all stay, and an upload keeps its place beside others
+            place.mkdir(parents=True)
+            path = place / (Path(upload.name).name or "file")
+            with path.open("wb") as target:
+                shutil.copyfileobj(upload, target)
+            yield from unpacked(path, place / "unpacked")
+
+    return _held(folder, [upload.file_id for upload in uploads], written)
+
+
+def held_from(folder: str, path: Path) -> list[Path]:
+    """A file on the server, where it is; what is in an archive, unpacked among the uploads."""
+    stamp = [str(path), path.stat().st_mtime_ns]
+    return _held(folder, stamp, lambda own: unpacked(path, own / "unpacked"))
+
+
+def _held(folder: str, ids: list, written: Callable[[Path], Iterable[Path]]) -> list[Path]:
+    held = st.session_state.get(STATE)
+    if held and held["ids"] == ids and all(path.exists() for path in held["paths"]):
         return held["paths"]
     discard()
     home = Path(folder) / "uploads"
     _forget_old(home)
     own = home / uuid.uuid4().hex
-    paths = []
-    st.session_state[STATE] = {"ids": ids, "folder": own, "paths": paths}
-    for number, upload in enumerate(uploads):
-        place = own / str(number)  # files of one name all stay
-        place.mkdir(parents=True)
-        path = place / (Path(upload.name).name or "file")
-        with path.open("wb") as target:
-            shutil.copyfileobj(upload, target)
-        paths += unpacked(path, place / "unpacked")
+    st.session_state[STATE] = {"ids": ids, "folder": own, "paths": []}
+    st.session_state[STATE]["paths"] = paths = list(written(own))
     return paths
 
 

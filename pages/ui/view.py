@@ -97,11 +97,13 @@ def selectbox(
     default: Any = None,
     missing: str = "",
     draw: str = "selectbox",
+    follows: bool = False,
     **more,
 ) -> Any:
     """One of some options; None where there are none. missing: what to call an option of the link that is not here.
 
-    default: the first option unless given. draw: another of Streamlit's controls that choose one option.
+    default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
+    option that nobody chose gives way to a default that is another one now, as results arrive.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
@@ -117,7 +119,8 @@ def selectbox(
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
 
     control = getattr(place, draw)
-    return _drawn(key, default, read, fits, lambda: control(label, options, key=key, **more), missing, _text_of(more))
+    text = _text_of(more)
+    return _drawn(key, default, read, fits, lambda: control(label, options, key=key, **more), missing, text, follows)
 
 
 def multiselect(
@@ -210,23 +213,28 @@ def _drawn(
     draw: Callable[[], Any],
     missing: str = "",
     write: Callable[[Any], str] = str,
+    follows: bool = False,
 ) -> Any:
     """A control at the value that it should have, and its choice written into the address."""
     given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
     gone, lost = st.session_state.setdefault(_GONE, {}), []
-    defaults = st.session_state.setdefault(_DEFAULTS, {})
+    defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose
     if given != written.get(key, []):  # the address changed from outside: a link, or the back button
         st.session_state.pop(key, None)
         value, lost = read(given) if given else (UNFIT, [])
+        defaults.pop(key, None)
         if fits(value):
             st.session_state[key] = value
-    elif st.session_state.get(key, UNFIT) == defaults.get(key):  # results came, and another option is best now
+    elif follows and key in defaults and st.session_state.get(key) == defaults[key]:
         st.session_state[key] = default
-    defaults[key] = default
     if key not in st.session_state and fits(_shared().get(key, UNFIT)):
         st.session_state[key] = _shared()[key]
     if key not in st.session_state or not fits(st.session_state[key]):
-        st.session_state[key] = default
+        st.session_state[key] = defaults[key] = default
+    elif st.session_state[key] == default and key in defaults:
+        defaults[key] = default
+    else:
+        defaults.pop(key, None)  # chosen, or named by the address
     if lost and missing:
         gone[key] = lost, st.session_state[key]
     if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since

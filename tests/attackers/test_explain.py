@@ -132,6 +132,7 @@ def test_whole_words_are_replaced_everywhere(caption, edited):
         ("a bat", "bat", "onion", "an onion"),
         ("a man", "man", "", "a "),
         ("pizza umbrella", "umbrella", "bat", "pizza bat"),
+        ("near a man", "man", "an elephant", "near an elephant"),
     ],
 )
 def test_the_article_is_that_of_the_new_word(caption, word, new, edited):

@@ -2,10 +2,11 @@
 
 import pytest
 
-from capbias_core.attributes import known_attributes
+from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
-from capbias_core.runs.plan import first_request
-from capbias_core.workspace.offers import Choices, in_common, keep_offers, offer, suggested_attributes
+from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.offers import Choices, in_common, keep_offers, offer
 from capbias_core.workspace.store import Workspace
 
 
@@ -44,8 +45,7 @@ def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
     workspace = Workspace(tmp_path / "home")
     assert first_request(workspace, "c") is None
     offers = [offer(workspace, path, "c") for path in files]
-    mapped = suggested_attributes(offers[2], known_attributes())
-    assert set(mapped) == {"gender"} and mapped["gender"]["mapping"] == {"Male": "Male", "Female": "Female"}
+    mapped = {"gender": suggested_details("gender", offers[2].preview.frame)}
     said = {files[0]: Choices(trained=True), files[2]: Choices(attributes=mapped)}
     kept = keep_offers(workspace, "c", offers, said)
     assert [(item.kind, item.name) for item in kept] == [
@@ -61,7 +61,21 @@ def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
     assert in_common(workspace, "c", [offer(workspace, files[0], "c")]) == {files[0]: 3}
 
 
-def test_columns_of_one_own_are_attributes_where_none_is_known(tmp_path):
-    (tmp_path / "l.csv").write_text("image_id,mood,who\n1,glad,a\n2,sad,b\n3,sad,c\n")
-    found = suggested_attributes(offer(Workspace(tmp_path / "home"), tmp_path / "l.csv", "c"), known_attributes())
-    assert found["mood"]["attribute"]["values"] == ("glad", "sad") and set(found) == {"mood", "who"}
+def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
+    """Nothing is kept then, labels neither."""
+    workspace = Workspace(tmp_path / "home")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sat.csv").write_text("image_id,caption\n2,a cat\n")
+    labels, sat = offer(workspace, files[2], "c"), offer(workspace, files[0], "c")
+    said = {labels.path: Choices(attributes={"gender": suggested_details("gender", labels.preview.frame)})}
+    with pytest.raises(CapbiasError, match="called sat"):
+        keep_offers(workspace, "c", [labels, sat, offer(workspace, tmp_path / "other" / "sat.csv", "c")], said)
+    assert not workspace.items()
+
+    keep_offers(workspace, "c", [labels, sat], said)
+    (spec,) = plan(workspace, Request("c", ("sat",), "labels", "gender", ("ratio",)))
+    assert workspace.enqueue(spec, "c", "t")
+    human = offer(workspace, files[1], "c")
+    with pytest.raises(CapbiasError, match="sat, which a run is reading"):
+        keep_offers(workspace, "c", [human, offer(workspace, tmp_path / "other" / "sat.csv", "c")], {})
+    assert not workspace.items("references")

@@ -1,0 +1,89 @@
+"""What a control starts at: the address, what was chosen on another page, the default; what the address then holds."""
+
+from __future__ import annotations
+
+import pytest
+
+testing = pytest.importorskip("streamlit.testing.v1")
+
+
+def script() -> None:
+    import streamlit as st
+
+    from pages.ui import view
+
+    view.enter(st.session_state.get("title", "One"))
+    first = st.session_state.get("first", "a")
+    options = [first, *(own for own in "abc" if own != first)]
+    for key, follows in (("captioner", False), ("way", True)):
+        view.selectbox(st, key, options, key=key, missing="the option", follows=follows)
+    view.multiselect(st, "some", ["a", "b"], default=["a"], key="some", missing="the part")
+    view.number(st, "number", 1, 50, 10, key="number")
+    view.text(st, "word", key="word")
+    view.checkbox(st, "yes", default=True, key="yes")
+
+
+def opened(**query):
+    page = testing.AppTest.from_function(script)
+    for key, value in query.items():
+        page.query_params[key] = value
+    return page.run()
+
+
+def shown(page) -> dict[str, list[str]]:
+    return {key: list(value) if isinstance(value, list) else [value] for key, value in page.query_params.items()}
+
+
+def test_defaults_stand_in_the_address():
+    page = opened()
+    assert not page.exception
+    assert {key: value[-1] for key, value in shown(page).items()} == {
+        "captioner": "a",
+        "way": "a",
+        "some": "a",
+        "number": "10",
+        "word": "",
+        "yes": "1",
+    }
+
+
+def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
+    page = opened(captioner="c", some=["b", "zebra"], number="99", word="dog", yes="0")
+    assert page.selectbox(key="captioner").value == "c" and page.text_input(key="word").value == "dog"
+    assert page.multiselect(key="some").value == ["b"] and page.number_input(key="number").value == 10
+    assert page.checkbox(key="yes").value is False
+    assert any("the part" in own.value and "zebra" in own.value for own in page.html)
+    page.multiselect(key="some").set_value(["a"]).run()
+    assert not any("zebra" in own.value for own in page.html), "another was chosen since"
+
+
+def test_a_former_name_of_a_key_is_read():
+    assert opened(set="b").selectbox(key="captioner").value == "b"
+    assert "set" not in opened(set="b").query_params
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen", "way"),
+    [({}, "", "b"), ({"way": "a"}, "", "a"), ({}, "c", "c"), ({"captioner": "a"}, "", "b")],
+    ids=["nobody chose", "a link names it", "the user chose", "a link to another"],
+)
+def test_a_default_that_moves_is_followed_only_where_nobody_chose(query, chosen, way):
+    page = opened(**query)
+    if chosen:
+        page.selectbox(key="way").set_value(chosen).run()
+    page.session_state["first"] = "b"
+    page.run()
+    assert page.selectbox(key="way").value == way
+    assert page.selectbox(key="captioner").value == "a", "this one does not follow"
+
+
+def test_what_is_shared_goes_along_and_the_rest_does_not():
+    page = opened()
+    for key in ("captioner", "way"):
+        page.selectbox(key=key).set_value("c")
+    page.run()
+    page.session_state["title"] = "Two"
+    for key in list(page.query_params):
+        del page.query_params[key]
+    page.run()
+    assert page.selectbox(key="captioner").value == "c" and page.selectbox(key="way").value == "a"
