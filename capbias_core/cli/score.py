@@ -36,14 +36,12 @@ SEEDS = 10
 app = command(
     "score",
     """\
-  capbias score nic.json sat.json attributes.csv captions.json --attribute gender --output scores.csv
-  capbias score --captions nic.json --labels a.csv --attribute gender --references captions.json
+  capbias score nic.json sat.json attributes.csv captions.json --attribute gender --output out.csv
   capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
-named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the numbers of
-the others are written and the exit code is 1. Models are folders or names in the local cache of Hugging Face; nothing
-is fetched.""",
+named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the others' are
+written, with exit code 1.""",
 )
 
 

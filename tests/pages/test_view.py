@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 testing = pytest.importorskip("streamlit.testing.v1")
 
 
-def script() -> None:
-    import streamlit as st
-
-    from pages.ui import view
-
-    view.enter(st.session_state.get("title", "One"))
-    first = st.session_state.get("first", "a")
-    options = [first, *(own for own in "abc" if own != first)]
-    for key, follows in (("captioner", False), ("way", True)):
-        view.selectbox(st, key, options, key=key, missing="the option", follows=follows)
-    view.multiselect(st, "some", ["a", "b"], default=["a"], key="some", missing="the part")
-    view.number(st, "number", 1, 50, 10, key="number")
-    view.text(st, "word", key="word")
-    view.checkbox(st, "yes", default=True, key="yes")
+PAGE = Path(__file__).with_name("view_page.py")
 
 
 def opened(**query):
-    page = testing.AppTest.from_function(script)
+    page = testing.AppTest.from_file(str(PAGE))
     for key, value in query.items():
         page.query_params[key] = value
     return page.run()

@@ -11,6 +11,7 @@ import pytest
 from capbias_core.analysis.encoder_view import plan_encoder_view
 from capbias_core.attackers import ATTACKERS, Seconds
 from capbias_core.measures.cost import START, TRAINED
+from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text
 from capbias_core.runs.cost import expected
 from capbias_core.runs.plan import Request, plan
@@ -133,7 +134,10 @@ def test_runs_of_another_kind_correct_nothing(workspace, measured):
 
 def test_models_of_another_name_are_of_another_kind(workspace):
     (spec,) = specs(workspace, attacker="ngram")
-    judged = replace(spec, measure="imagecaptioner2", options={"seeds": 1, "judge": {"name": "small", "digest": "1"}})
+    judge = MEASURES["imagecaptioner2"]
+    judged = replace(
+        spec, measure=judge.name, version=judge.version, options={"seeds": 1, "judge": {"name": "small", "digest": "1"}}
+    )
     finish(workspace, judged, 1e6)
     assert expected(workspace, [chosen(judged, seeds=2)]).earlier
     assert not expected(workspace, [chosen(judged, judge={"name": "large", "digest": "2"})]).earlier

@@ -1,0 +1,23 @@
+"""A page of test_view.py: one control of each kind."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui import view
+
+
+def main() -> None:
+    view.enter(st.session_state.get("title", "One"))
+    first = st.session_state.get("first", "a")
+    options = [first, *(own for own in "abc" if own != first)]
+    for key, follows in (("captioner", False), ("way", True)):
+        view.selectbox(st, key, options, key=key, missing="the option", follows=follows)
+    view.multiselect(st, "some", ["a", "b"], default=["a"], key="some", missing="the part")
+    view.number(st, "number", 1, 50, 10, key="number")
+    view.text(st, "word", key="word")
+    view.checkbox(st, "yes", default=True, key="yes")
+
+
+if __name__ == "__main__":  # processes that start import the page, and must not draw it
+    main()
