@@ -40,8 +40,8 @@ app = command(
   capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
-named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the others' are
-written, with exit code 1.""",
+named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the
+others' are written, with exit code 1.""",
 )
 
 
