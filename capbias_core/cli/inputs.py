@@ -14,7 +14,7 @@ from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import read_captions
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, likely_kind, looks_human
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, kind_of_captions, likely
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.inputs import (
     Inputs,
@@ -109,9 +109,9 @@ def sorted_files(
     found: dict[str, list[str]] = {kind: [] for kind in TITLES}
     for number, file in enumerate(files):
         for path in unpacked(checked_path(file), folder / str(number)):
-            kind = likely_kind(path)
-            if kind == GENERATED and looks_human(read_captions(path).frame["image_id"].to_list()):
-                kind = HUMAN
+            kind = likely(path).kind
+            if kind == GENERATED:
+                kind = kind_of_captions(kind, read_captions(path).frame["image_id"].to_list())
             found[kind].append(str(path))
             tell(f"{path.name}: {TITLES[kind]}")
     for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):

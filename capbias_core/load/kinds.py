@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from capbias_core.load.boxes import is_boxes
 from capbias_core.load.coco import CAPTIONS
+from capbias_core.load.files import encoding_of, read_head
 from capbias_core.load.objects import USUAL_COLUMNS
 from capbias_core.load.rows import guess_columns
 from capbias_core.load.sniff import reader_of
@@ -18,19 +21,37 @@ HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|groun
 SEVERAL = 1.5  # captions per image, from which they are people's
 
 
-def likely_kind(path: Path) -> str:
-    """`captions`, `references`, `attributes` or `objects`. Raises CapbiasError for a file in no format that is known.
+@dataclass(frozen=True)
+class Likely:
+    """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown."""
+
+    kind: str
+    title: str
+
+
+def likely(path: Path) -> Likely:
+    """What a file is by its content and name. Raises CapbiasError for one in no format that is known.
 
     A file without a column of captions is a table of labels, unless it holds objects or boxes alone. Captions are a
     model's, unless they are in COCO's format of human captions or the name says so; how many an image has is known
-    when they are read (`looks_human`).
+    when they are read (`kind_of_captions`).
     """
     path = Path(path)
     reader = reader_of(path)
-    columns = reader.columns(path)
+    if reader.name == CAPTIONS:  # columns would take a whole reading, which of instances is long
+        return Likely(OBJECTS, "COCO instances (JSON)") if _has_categories(path) else Likely(HUMAN, reader.title)
+    return Likely(_kind_of_table(path, reader.columns(path)), reader.title)
+
+
+def _has_categories(path: Path) -> bool:
+    """Whether an annotation of a COCO file names a category, which captions have not."""
+    key = '"category_id"'.encode(encoding_of(read_head(path))[1])
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        return content.find(key) >= 0
+
+
+def _kind_of_table(path: Path, columns: tuple[str, ...]) -> str:
     names = {name.strip().lower() for name in columns}
-    if reader.name == CAPTIONS:
-        return OBJECTS if "category_id" in names else HUMAN
     guess = guess_columns(columns)
     if guess["caption"] is not None:
         return HUMAN if HUMAN_NAME.search(path.stem) else GENERATED
@@ -38,6 +59,6 @@ def likely_kind(path: Path) -> str:
     return OBJECTS if is_boxes(columns) or (others and others <= set(USUAL_COLUMNS)) else LABELS
 
 
-def looks_human(images: Sequence[str]) -> bool:
-    """Whether captions with these image ids, one a caption, are likely people's: most images have several."""
-    return len(images) >= SEVERAL * len(set(images))
+def kind_of_captions(kind: str, images: Sequence[str]) -> str:
+    """A likely kind now that the image ids are known, one a caption: where most images have several, people's."""
+    return HUMAN if kind == GENERATED and len(images) >= SEVERAL * len(set(images)) else kind

@@ -45,7 +45,8 @@ class ImportPreview:
     report: ImportReport
 
 
-def _ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
+def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
+    """The image ids of all items of a kind, None where there is no item."""
     items = workspace.items(kind, collection)
     return {image for item in items for image in workspace.frame(item.hash)["image_id"]} if items else None
 
@@ -61,26 +62,28 @@ def preview_import(
     path = Path(path)
     if kind == "attributes":
         table = read_attributes(path, (columns or {}).get("image_id"))
-        report = report_attributes(table, path.name, _ids(workspace, "captions", collection))
+        report = report_attributes(table, path.name, image_ids(workspace, "captions", collection))
         return ImportPreview(kind, table.frame, report)
     if kind == "objects":
         objects = read_objects(path, (columns or {}).get("image_id"))
-        report = report_objects(objects, path.name, _ids(workspace, "attributes", collection))
+        report = report_objects(objects, path.name, image_ids(workspace, "attributes", collection))
         return ImportPreview(kind, objects.frame, report)
     if kind == SEGMENTS:
         return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
     table = read_captions(path, columns, written_by)
-    references = _ids(workspace, "references", collection) if kind == "captions" else None
-    report = report_captions(table, path.name, _ids(workspace, "attributes", collection), references, written_by)
+    references = image_ids(workspace, "references", collection) if kind == "captions" else None
+    report = report_captions(table, path.name, image_ids(workspace, "attributes", collection), references, written_by)
     return ImportPreview(kind, table.frame, report)
 
 
 def _offer_segments(workspace: Workspace, path: Path, collection: str) -> ImportPreview:
     from capbias_core.load.segments import segment_table  # with what draws outlines, which most pages never need
 
-    photographs = _ids(workspace, KIND, collection)
-    wanted = photographs or _ids(workspace, "attributes", collection) or _ids(workspace, "captions", collection)
+    photographs = image_ids(workspace, KIND, collection)
+    wanted = (
+        photographs or image_ids(workspace, "attributes", collection) or image_ids(workspace, "captions", collection)
+    )
     large = path.is_file() and path.stat().st_size > LARGE_FILE
     table = segment_table(path, wanted if large else None)
     return ImportPreview(SEGMENTS, table.frame, report_segments(table, path.name, photographs))

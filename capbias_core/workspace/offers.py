@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from capbias_core.attributes import holds_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, likely_kind, looks_human
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
     SEGMENTS,
     ImportPreview,
+    image_ids,
     keep_attributes,
     keep_captions,
     keep_objects,
     keep_segments,
     preview_import,
 )
-from capbias_core.workspace.store import ACTIVE, Item, Workspace, suggested_name
+from capbias_core.workspace.store import Item, Workspace, suggested_name
 
 # Whose images a kind of file should know.
 BESIDE = {GENERATED: (LABELS,), HUMAN: (GENERATED, LABELS), LABELS: (GENERATED, HUMAN), OBJECTS: (GENERATED, LABELS)}
@@ -30,20 +31,17 @@ ORDER = (LABELS, HUMAN, OBJECTS, SEGMENTS, GENERATED)
 
 @dataclass(frozen=True)
 class Offer:
-    """One file that may be kept. likely: the kind that its content suggests. preview: None where it cannot be read as
-    `kind`, for which `error` is the reason. name: what it would be called."""
+    """One file that may be kept. likely: the kind that its content suggests. title: its format. name: what it would be
+    called. preview: None where it cannot be read as `kind`, for which `error` is the reason. images: its image ids."""
 
     path: Path
     kind: str
     likely: str
+    title: str
     name: str
     preview: ImportPreview | None
     error: CapbiasError | None = None
-
-    @property
-    def images(self) -> set[str]:
-        """The image ids of the file."""
-        return set(self.preview.frame["image_id"]) if self.preview else set()
+    images: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -61,37 +59,37 @@ class Choices:
 
 def offer(workspace: Workspace, path: Path, collection: str, kind: str = "", columns: dict | None = None) -> Offer:
     """Read a file as a kind, by default the likely one; a file that cannot be read so has the error in it."""
-    path, likely = Path(path), kind
+    path, own = Path(path), Likely(kind, "")
     name = suggested_name(path.stem)
     try:
-        likely = likely_kind(path)
-        read = preview_import(workspace, path, kind or likely, collection, columns)
-        several = read.kind in (GENERATED, HUMAN) and looks_human(read.frame["image_id"].to_list())
-        if several and likely == GENERATED:
-            likely = HUMAN
-            read = read if kind else preview_import(workspace, path, likely, collection, columns)
-        return Offer(path, read.kind, likely, name, read)
+        own = likely(path)
+        read = preview_import(workspace, path, kind or own.kind, collection, columns)
+        if read.kind in (GENERATED, HUMAN):
+            own = replace(own, kind=kind_of_captions(own.kind, read.frame["image_id"].to_list()))
+        if read.kind != (kind or own.kind):
+            read = preview_import(workspace, path, own.kind, collection, columns)
+        images = frozenset(read.frame["image_id"])
+        return Offer(path, read.kind, own.kind, own.title, name, read, images=images)
     except CapbiasError as error:
-        return Offer(path, kind or likely, likely, name, None, error)
+        return Offer(path, kind or own.kind, own.kind, own.title, name, None, error)
 
 
-def in_common(workspace: Workspace, collection: str, offers: Sequence[Offer]) -> dict[Path, int | None]:
+def kept_images(workspace: Workspace, collection: str) -> dict[str, set[str]]:
+    """The image ids that a collection holds, by kind; kinds without any are left out."""
+    found = {kind: image_ids(workspace, kind, collection) for kind in (GENERATED, HUMAN, LABELS)}
+    return {kind: images for kind, images in found.items() if images}
+
+
+def in_common(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> dict[Path, int | None]:
     """How many images of each file the files beside it, or those of the collection, know; None where there is nothing
-    to compare with."""
-    kept = {kind: _kept_images(workspace, collection, kind) for kind in (GENERATED, HUMAN, LABELS)}
+    to compare with. kept: as `kept_images` has it."""
     found = {}
     for own in offers:
         beside = BESIDE.get(own.kind, ())
-        known = [other.images for other in offers if other is not own and other.kind in beside and other.preview]
-        known += [kept[kind] for kind in beside if kept.get(kind)]
-        found[own.path] = len(own.images & set().union(*known)) if known and own.preview else None
+        known = [other.images for other in offers if other is not own and other.kind in beside and other.images]
+        known += [kept[kind] for kind in beside if kind in kept]
+        found[own.path] = len(own.images.intersection(set().union(*known))) if known and own.images else None
     return found
-
-
-def _kept_images(workspace: Workspace, collection: str, kind: str) -> set[str]:
-    return {
-        image for item in workspace.items(kind, collection) for image in workspace.frame(item.hash)["image_id"].unique()
-    }
 
 
 def known_column(known: Iterable[Attribute], column: str, labels: Iterable[str]) -> Attribute | None:
@@ -116,11 +114,7 @@ def keep_offers(
             f"several files that would be called {', '.join(twice)}", "a name each", "Rename all but one."
         )
     for own in read:
-        for item in workspace.items(own.kind, collection):
-            if item.name == own.name and any(run.status in ACTIVE for run in workspace.using(item)):
-                raise CapbiasError(
-                    f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run, or wait for it."
-                )
+        workspace.check_replaceable(own.kind, own.name, own.preview.frame, collection)
     return [
         _keep(workspace, collection, own, choices.get(own.path, Choices()))
         for own in sorted(read, key=lambda own: ORDER.index(own.kind))

@@ -206,9 +206,8 @@ class Workspace:
         """
         name, collection = checked_name(name), checked_name(collection)
         excerpt, digest = bool(digest), digest or content_hash(frame)
-        for earlier in self.items(kind, collection):
-            if earlier.name == name and earlier.hash != digest:
-                self.delete(earlier, spared=(details or {}).get("folder", ""))
+        for earlier in self._replaced(kind, name, collection, digest):
+            self.delete(earlier, spared=(details or {}).get("folder", ""))
         data = frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         item = Item(collection, kind, name, digest, len(frame), images, len(data), source, time.time(), details or {})
@@ -221,6 +220,15 @@ class Workspace:
             self._write(self._path(digest), data, excerpt)
             db.execute(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", values)
         return item
+
+    def _replaced(self, kind: str, name: str, collection: str, digest: str) -> list[Item]:
+        """What goes when content of this hash is kept under this name."""
+        return [own for own in self.items(kind, collection) if own.name == name and own.hash != digest]
+
+    def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
+        """Raises CapbiasError where `keep` would, since a run reads what it replaces."""
+        for earlier in self._replaced(kind, name, collection, content_hash(frame)):
+            self._runs_gone_with(earlier)
 
     def _write(self, path: Path, data: bytes, replace: bool) -> None:
         if replace or not path.exists():
@@ -279,6 +287,20 @@ class Workspace:
         """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
         return [run for run in self.runs() if item.hash in run.spec.inputs()]
 
+    def _runs_gone_with(self, item: Item) -> tuple[list[Item], list[RunRow]]:
+        """The other items, and the runs that go with an item: all that read its content, if it is the last that has it.
+
+        Raises CapbiasError where one of them is under way.
+        """
+        place = (item.collection, item.kind, item.name)
+        others = [own for own in self.items() if (own.collection, own.kind, own.name) != place]
+        runs = [] if any(own.hash == item.hash for own in others) else self.using(item)
+        if any(run.status in ACTIVE for run in runs):
+            raise CapbiasError(
+                f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
+            )
+        return others, runs
+
     def delete(self, item: Item, spared: str = "") -> int:
         """Forget an item; with the last item of its content go its file, its runs and their results.
 
@@ -288,13 +310,7 @@ class Workspace:
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")  # from here on nobody else queues a run or keeps the same content
             place = (item.collection, item.kind, item.name)
-            others = [own for own in self.items() if (own.collection, own.kind, own.name) != place]
-            shared = any(own.hash == item.hash for own in others)
-            runs = [] if shared else self.using(item)
-            if any(run.status in ACTIVE for run in runs):
-                raise CapbiasError(
-                    f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
-                )
+            others, runs = self._runs_gone_with(item)
             for run in runs:
                 self._forget(db, run.run_id)
             db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)

@@ -12,7 +12,7 @@ import streamlit as st
 from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.attributes import plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
-from capbias_core.load import FORMATS, detect
+from capbias_core.load import detect
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.report import MOST_LABELS
@@ -23,7 +23,16 @@ from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import SEGMENTS, dropped_labels
 from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.offers import Choices, Offer, in_common, keep_offers, known_column, offer, same_names
+from capbias_core.workspace.offers import (
+    Choices,
+    Offer,
+    in_common,
+    keep_offers,
+    kept_images,
+    known_column,
+    offer,
+    same_names,
+)
 from capbias_core.workspace.store import checked_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
@@ -52,7 +61,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     if pictures:
         note(f"{counted(len(pictures), 'photograph')}, named by image id.")
     found = [_offered(engine, path, collection) for path in paths if path not in pictures]
-    common = in_common(engine.workspace, collection, [own for own in found if _said(own.path, "wanted", True)])
+    common = in_common([own for own in found if _said(own.path, "wanted", True)], _kept_images(engine, collection))
     offers, choices = [], {}
     for number, own in enumerate(found, start=1):
         with st.container(border=True):
@@ -123,8 +132,7 @@ def _row(own: Offer, number: int) -> Offer | None:
 def _offered(engine: Engine, path: Path, collection: str) -> Offer:
     """What the file is, read as what was chosen; read once for each choice."""
     kind, columns = _said(path, "kind", ""), st.session_state.get(COLUMNS, {}).get(place_of(path), {})
-    held = tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
-    asked = (path, collection, tuple(sorted(columns.items())), held)
+    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection))
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
         with st.spinner(f"Reading {path.name}"):
@@ -133,18 +141,24 @@ def _offered(engine: Engine, path: Path, collection: str) -> Offer:
     return previews[kind, *asked]
 
 
+def _held(engine: Engine, collection: str) -> tuple:
+    """What a collection holds, as far as a report on a file depends on it."""
+    return tuple((item.kind, item.hash) for item in engine.workspace.items(collection=collection))
+
+
+def _kept_images(engine: Engine, collection: str) -> dict[str, set[str]]:
+    asked, previews = ("images", collection, _held(engine, collection)), st.session_state.setdefault(PREVIEWS, {})
+    if asked not in previews:
+        previews[asked] = kept_images(engine.workspace, collection)
+    return previews[asked]
+
+
 def _about(found: Offer) -> str:
     if found.preview is None:
         return "This file cannot be read so."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
-    return f"{_format(found)}: {', '.join(counted(count, what) for what, count in counts.items())}"
-
-
-def _format(found: Offer) -> str:
-    if found.kind == SEGMENTS or (found.kind == OBJECTS and found.path.suffix.lower() == ".json"):
-        return "COCO instances (JSON)"
-    return FORMATS[detect(found.path).format].title
+    return f"{found.title}: {', '.join(counted(count, what) for what, count in counts.items())}"
 
 
 def _hint(own: Offer) -> None:

@@ -10,7 +10,7 @@ import pytest
 from capbias_core.errors import CapbiasError
 from capbias_core.load import archives
 from capbias_core.load.archives import unpacked
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, likely_kind, looks_human
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 
 COCO = {"images": [{"id": 1}], "annotations": [{"id": 1, "image_id": 1, "caption": "a man"}]}
 INSTANCES = {"images": [], "categories": [{"id": 3, "name": "dog"}], "annotations": [{"image_id": 1, "category_id": 3}]}
@@ -35,11 +35,21 @@ RESULTS = [{"image_id": 1, "caption": "a man"}]
 )
 def test_kinds_by_content_and_name(tmp_path, name, text, kind):
     (tmp_path / name).write_text(text)
-    assert likely_kind(tmp_path / name) == kind
+    assert likely(tmp_path / name).kind == kind
 
 
 def test_several_captions_an_image_are_peoples():
-    assert looks_human(["1", "1", "2", "2", "2"]) and not looks_human(["1", "2", "3", "3"])
+    assert kind_of_captions(GENERATED, ["1", "1", "2", "2", "2"]) == HUMAN
+    assert kind_of_captions(GENERATED, ["1", "2", "3", "3"]) == GENERATED
+    assert kind_of_captions(LABELS, ["1", "1"]) == LABELS
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_instances_are_told_from_captions_in_any_encoding(tmp_path, encoding):
+    (tmp_path / "a.json").write_text(json.dumps(INSTANCES), encoding=encoding)
+    (tmp_path / "b.json").write_text(json.dumps(COCO | {"info": 'no \\"category_id\\" here'}), encoding=encoding)
+    assert likely(tmp_path / "a.json") == Likely(OBJECTS, "COCO instances (JSON)")
+    assert likely(tmp_path / "b.json") == Likely(HUMAN, "COCO captions (JSON)")
 
 
 def test_the_files_of_a_zip_by_their_names_alone(tmp_path):
@@ -79,7 +89,7 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
 
 def test_tables_of_a_known_format(tmp_path):
     pd.DataFrame({"image_id": ["1"], "caption": ["a man"]}).to_parquet(tmp_path / "sat.parquet")
-    assert likely_kind(tmp_path / "sat.parquet") == GENERATED
+    assert likely(tmp_path / "sat.parquet") == Likely(GENERATED, "Parquet")
     (tmp_path / "prose.txt").write_text("Dear reader,\nnothing here.\n")
     with pytest.raises(CapbiasError):
-        likely_kind(tmp_path / "prose.txt")
+        likely(tmp_path / "prose.txt")

@@ -6,7 +6,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
 from capbias_core.runs.plan import Request, first_request, plan
 from capbias_core.workspace.labels import suggested_details
-from capbias_core.workspace.offers import Choices, in_common, keep_offers, offer
+from capbias_core.workspace.offers import Choices, in_common, keep_offers, kept_images, offer
 from capbias_core.workspace.store import Workspace
 
 
@@ -28,9 +28,9 @@ def test_what_files_are_and_have_in_common(files, tmp_path):
     workspace = Workspace(tmp_path / "home")
     offers = [offer(workspace, path, "c") for path in files]
     assert [own.kind for own in offers] == [GENERATED, HUMAN, LABELS, OBJECTS]
-    common = in_common(workspace, "c", offers)
+    common = in_common(offers, kept_images(workspace, "c"))
     assert [common[path] for path in files] == [3, 2, 3, 0]
-    assert in_common(workspace, "c", offers[:1]) == {files[0]: None}
+    assert in_common(offers[:1], kept_images(workspace, "c")) == {files[0]: None}
 
 
 def test_a_wrong_kind_is_read_as_asked_and_said(files, tmp_path):
@@ -58,7 +58,7 @@ def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
     request = first_request(workspace, "c")
     assert (request.captions, request.attribute, request.references, request.words) == (("sat",), "gender", "all", True)
     # What is kept counts for the next file.
-    assert in_common(workspace, "c", [offer(workspace, files[0], "c")]) == {files[0]: 3}
+    assert in_common([offer(workspace, files[0], "c")], kept_images(workspace, "c")) == {files[0]: 3}
 
 
 def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
@@ -79,3 +79,5 @@ def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
     with pytest.raises(CapbiasError, match="sat, which a run is reading"):
         keep_offers(workspace, "c", [human, offer(workspace, tmp_path / "other" / "sat.csv", "c")], {})
     assert not workspace.items("references")
+    # The same content again is no replacement, whatever reads it.
+    assert [item.name for item in keep_offers(workspace, "c", [human, sat], {})] == ["all", "sat"]
