@@ -114,6 +114,7 @@ def keep_offers(
             f"several files that would be called {', '.join(twice)}", "a name each", "Rename all but one."
         )
     for own in read:
+        assert own.preview is not None
         workspace.check_replaceable(own.kind, own.name, own.preview.frame, collection)
     return [
         _keep(workspace, collection, own, choices.get(own.path, Choices()))

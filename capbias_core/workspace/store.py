@@ -206,8 +206,9 @@ class Workspace:
         """
         name, collection = checked_name(name), checked_name(collection)
         excerpt, digest = bool(digest), digest or content_hash(frame)
-        for earlier in self._replaced(kind, name, collection, digest):
-            self.delete(earlier, spared=(details or {}).get("folder", ""))
+        for earlier in self._called(kind, name, collection):
+            if earlier.hash != digest:
+                self.delete(earlier, spared=(details or {}).get("folder", ""))
         data = frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         item = Item(collection, kind, name, digest, len(frame), images, len(data), source, time.time(), details or {})
@@ -221,14 +222,14 @@ class Workspace:
             db.execute(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", values)
         return item
 
-    def _replaced(self, kind: str, name: str, collection: str, digest: str) -> list[Item]:
-        """What goes when content of this hash is kept under this name."""
-        return [own for own in self.items(kind, collection) if own.name == name and own.hash != digest]
+    def _called(self, kind: str, name: str, collection: str) -> list[Item]:
+        return [own for own in self.items(kind, collection) if own.name == name]
 
     def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
         """Raises CapbiasError where `keep` would, since a run reads what it replaces."""
-        for earlier in self._replaced(kind, name, collection, content_hash(frame)):
-            self._runs_gone_with(earlier)
+        for earlier in self._called(kind, name, collection):
+            if earlier.hash != content_hash(frame):
+                self._runs_gone_with(earlier)
 
     def _write(self, path: Path, data: bytes, replace: bool) -> None:
         if replace or not path.exists():
