@@ -14,7 +14,7 @@ from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, measure_of
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import interval_chart
@@ -40,10 +40,9 @@ from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached, view
 from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.options import option_controls
-from pages.ui.running import cost, progress
+from pages.ui.running import cost, progress, to_do
 from pages.ui.table import draw_table
 
-BY_DEFAULT = [name for name, group in GROUPS.items() if group.default]
 NO_REFERENCES = "none"
 MOST_BUTTONS = 8
 
@@ -102,7 +101,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         "Metrics",
         known,
-        default=BY_DEFAULT,
+        default=DEFAULT_GROUPS,
         format_func=lambda name: GROUPS[name].title,
         key="metrics",
         missing="the metric",
@@ -154,11 +153,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
 
 def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     """What it will cost, and the button; while runs are under way, their progress."""
-    rows = engine.workspace.runs_of([spec.run_id for spec in specs])
+    rows, todo = to_do(engine, specs)
     done = sum(1 for row in rows.values() if row.status == "finished")
     active = sum(1 for row in rows.values() if row.status in ACTIVE)
-    known = {run_id for run_id, row in rows.items() if row.status in ("finished", *ACTIVE)}
-    todo = [spec for spec in specs if spec.run_id not in known]
     left, right = st.columns([4, 1])
     takes = f"; {cost(engine, todo)}" if todo else ""
     with left:

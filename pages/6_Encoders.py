@@ -55,7 +55,7 @@ from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
-from pages.ui.running import cost, progress, state_of, under_way
+from pages.ui.running import cost, progress, state_of, to_do
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
@@ -315,8 +315,7 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
         return
     for name, error in sweep.refused.items():
         note(f"⚠ {name} is left out: {error}")
-    known = engine.workspace.runs_of([spec.run_id for spec in sweep.specs])
-    todo = [spec for spec in sweep.specs if not under_way(known.get(spec.run_id))]
+    known, todo = to_do(engine, sweep.specs)
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
         note(state_of(known, len(sweep.specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))

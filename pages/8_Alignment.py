@@ -22,7 +22,7 @@ from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
 from pages.ui.base import collection_picker, empty_state, errors, note, page
-from pages.ui.running import progress
+from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
 
 WHAT = (
@@ -115,8 +115,7 @@ def _leakage(request: Request, options: dict) -> Request:
 
 
 def _button(engine: Engine, place, collection: str, specs: list[RunSpec], text: str) -> None:
-    rows = engine.workspace.runs_of([spec.run_id for spec in specs])
-    todo = [spec for spec in specs if spec.run_id not in rows or rows[spec.run_id].status not in ("finished", *ACTIVE)]
+    rows, todo = to_do(engine, specs)
     active = any(row.status in ACTIVE for row in rows.values())
     takes = " (under way)" if active else " (measured)"
     if todo:

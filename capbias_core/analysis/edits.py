@@ -132,7 +132,7 @@ def _edit_note(attribute: Attribute, word: str, new: str, count: int, differ: in
         )
     if not differ:
         return "Nothing changes: the attacker reads the same captions."
-    unseen = [token for token in tokens if token not in attackers.columns and token not in words]
+    unseen = attackers.unseen(tokens, attribute)
     return f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts." if unseen else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,10 @@ from capbias_core.prepare import mask_tokens, tokenize
 from capbias_core.types import Attribute
 
 ARROWS = ("->", "→")
-EDIT = re.compile(r"^\s*(\S+?)\s*(?:->|→)\s*(.+?)\s*$")
+EDIT = re.compile(rf"^\s*(\S+)\s*(?:{'|'.join(ARROWS)})\s*(.+?)\s*$")
+ARTICLE = re.compile(r"(an?|the)\b", re.IGNORECASE)
 # What `an` stands before: most words that begin with a vowel, and some with an h that is not heard.
 AN = re.compile(r"[ai]|e(?!u)|o(?!ne\b|nce\b)|u(?!ni[tvcfoqs]|s[aeu]|ten|kulele)|hour|honest|hono|heir", re.IGNORECASE)
-
-
-ARTICLE = re.compile(r"(an?|the)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,11 @@ class StoredAttackers:
         words = word_contributions(tokens, self.columns, weights)
         logit = baseline + words.sum(axis=0)
         return Rescored(tokens, words, baseline, logit, probabilities(logit[None])[0])
+
+    def unseen(self, tokens: Iterable[str], attribute: Attribute) -> list[str]:
+        """Tokens that no attacker has seen, each once; words of the attribute are seen as its mask."""
+        known = {*attribute.masked_words, attribute.mask_token}
+        return [token for token in dict.fromkeys(tokens) if token not in self.columns and token not in known]
 
 
 def is_edit(text: str) -> bool:

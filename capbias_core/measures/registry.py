@@ -48,6 +48,7 @@ MEASURES: dict[str, Measure] = _found()
 METRICS: dict[str, Metric] = {row.name: row for own in MEASURES.values() for row in own.metrics}
 # What a user asks for by one name.
 GROUPS: dict[str, Group] = {group.name: group for own in MEASURES.values() for group in own.groups}
+DEFAULT_GROUPS = tuple(name for name, group in GROUPS.items() if group.default)
 _MEASURE_OF = {row.name: own for own in MEASURES.values() for row in own.metrics}
 
 

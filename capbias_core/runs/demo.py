@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capbias_core.measures.registry import DEFAULT_GROUPS
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
@@ -19,7 +20,7 @@ def demo_request() -> Request:
         captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
         table="labels",
         attribute="gender",
-        metrics=("lic", "leakage", "ratio", "error"),
+        metrics=DEFAULT_GROUPS,
         references="human",
         words=True,
     )

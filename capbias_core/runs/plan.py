@@ -11,7 +11,14 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packag
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.measures.registry import (
+    DEFAULT_GROUPS,
+    MEASURES,
+    METRICS,
+    expand_metrics,
+    measure_of,
+    needs_references,
+)
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, labels_for
@@ -71,8 +78,7 @@ def first_request(workspace: Workspace, collection: str) -> Request | None:
         return None
     table = [own.name for own in tables if attribute in own.details["attributes"]][-1]
     human = [own.name for own in workspace.items("references", collection)]
-    metrics = tuple(name for name, group in GROUPS.items() if group.default)
-    return Request(collection, tuple(captions), table, attribute, metrics, human[0] if human else "", words=True)
+    return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:

@@ -67,6 +67,11 @@ def answer_page() -> None:
         view.selectbox(st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True)
     ]
     _answer(engine, collection, chosen, found)
+    buttons = st.container(horizontal=True)
+    if buttons.button("Load captions", icon=":material/upload:"):
+        view.go("pages/1_Data.py")
+    if buttons.button("Try a caption", icon=":material/edit:"):
+        view.go("pages/3_Captions.py")
     _loaded(engine, collection)
 
 
@@ -86,9 +91,7 @@ def _no_answer(engine: Engine, collection: str) -> None:
         empty_state(engine, f"Captions are loaded, but nothing is scored. {said}Score them here, or see the demo.")
         if not score_now(engine, collection):
             view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
-    if len(workspace.collections()) > 1:
-        st.header("What is loaded")
-        st.html(collection_rows(_collections(engine), collection))
+    _loaded(engine, collection)
 
 
 def _describe(comparison: Comparison) -> str:
@@ -149,14 +152,9 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
 
 
 def _loaded(engine: Engine, collection: str) -> None:
-    """Every collection and what it has; what to do next."""
-    buttons = st.container(horizontal=True)
+    """Every collection and what it has."""
     st.header("What is loaded")
     st.html(collection_rows(_collections(engine), collection))
-    if buttons.button("Load captions", icon=":material/upload:"):
-        view.go("pages/1_Data.py")
-    if buttons.button("Try a caption", icon=":material/edit:"):
-        view.go("pages/3_Captions.py")
 
 
 def _collections(engine: Engine) -> pd.DataFrame:

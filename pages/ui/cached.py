@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
+from capbias_core.analysis import edits, read
 from capbias_core.analysis import encoder_view as views
-from capbias_core.analysis import read
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
@@ -43,6 +43,15 @@ def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
     """The linear attackers of one run for captions of this index, for rescoring."""
     workspace = Workspace(folder)
     return read.stored_attackers(workspace, workspace.run(run_id), index)
+
+
+@st.cache_data(show_spinner="Rescoring", max_entries=256)
+def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
+    """What replacing a word does over the captions of one run."""
+    own = scores(folder, run_id)
+    written = captions(folder, own.run.spec.captions)["caption"]
+    by_row = pd.Series(written.iloc[own.table["kept_at"]].to_numpy(), index=own.table.index)
+    return edits.edit_effect(own, by_row, attackers(folder, run_id, 0), word, replacement)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

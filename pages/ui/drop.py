@@ -73,7 +73,12 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
         note("Nothing was kept.")
         return ""
     unknown = [own.path.name for own in offers if common.get(own.path) == 0]
-    if not _pressed(engine, collection, offers, choices, unknown):
+    st.header("3 · Keep")
+    left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
+    trained = _trained(engine, collection, offers, left)
+    choices = {path: replace(own, trained=trained) for path, own in choices.items()}
+    ready = _ready(offers, choices, unknown)
+    if not right.button("Keep", type="primary", width="stretch", key="keep", disabled=not ready):
         return ""
     with errors():
         kept = [item.name for item in keep_offers(engine.workspace, collection, offers, choices)]
@@ -296,33 +301,32 @@ def _labels(column: str, counts: pd.Series, attribute: Attribute, key: str) -> d
     return mapping
 
 
-def _pressed(
-    engine: Engine, collection: str, offers: list[Offer], choices: dict[Path, Choices], unknown: list[str]
-) -> bool:
-    """What is asked of all files together, into their choices, and whether Keep was pressed."""
-    st.header("3 · Keep")
+def _trained(engine: Engine, collection: str, offers: list[Offer], place) -> bool | None:
+    """Whether the models learned from the human captions, asked where both are there; None for not known."""
     human = any(own.kind == HUMAN for own in offers) or engine.workspace.items("references", collection)
-    left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
-    if human and any(own.kind == GENERATED for own in offers):
-        said = left.segmented_control(
-            "Were the models trained on these human captions?",
-            list(TRAINED),
-            default="not known",
-            required=True,
-            help="Only a model that learned from the references can be said to amplify their bias; for others the page "
-            "says that it differs from the human captions.",
-        )
-        for path, own in choices.items():
-            choices[path] = replace(own, trained=TRAINED[said])
-    sure = True
+    if not human or not any(own.kind == GENERATED for own in offers):
+        return None
+    said = place.segmented_control(
+        "Were the models trained on these human captions?",
+        list(TRAINED),
+        default="not known",
+        required=True,
+        help="Only a model that learned from the references can be said to amplify their bias; for others the page "
+        "says that it differs from the human captions.",
+    )
+    return TRAINED[said]
+
+
+def _ready(offers: list[Offer], choices: Mapping[Path, Choices], unknown: list[str]) -> bool:
+    """Whether the files can be kept as they stand; what is in the way is said."""
+    ready = all(own.kind != LABELS or choices[own.path].attributes for own in offers)
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
-        sure = st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
+        ready &= st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
     if twice := same_names(offers):
         note(f"⚠ Several files would be called {', '.join(twice)}. Give each a name of its own.")
-        sure = False
-    unmapped = [own.path.name for own in offers if own.kind == LABELS and not choices[own.path].attributes]
-    return right.button("Keep", type="primary", width="stretch", key="keep", disabled=not sure or bool(unmapped))
+        ready = False
+    return ready
 
 
 def forget() -> None:

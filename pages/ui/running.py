@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
@@ -39,8 +39,7 @@ def progress(engine: Engine, collection: str | None = None, each: bool = False) 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
     """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
-    known = engine.workspace.runs_of([spec.run_id for spec in specs])
-    todo = [spec for spec in specs if not under_way(known.get(spec.run_id))]
+    known, todo = to_do(engine, specs)
     for run in known.values():
         if run.status in ("failed", "died"):
             note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
@@ -59,8 +58,7 @@ def first_runs(engine: Engine, collection: str) -> list[RunSpec]:
         specs = plan(engine.workspace, request) if request else []
     except CapbiasError:
         return []  # such as captions and human captions of other images; Scores says it
-    known = engine.workspace.runs_of([spec.run_id for spec in specs])
-    return [spec for spec in specs if not under_way(known.get(spec.run_id))]
+    return to_do(engine, specs)[1]
 
 
 def start_cheap(engine: Engine, collection: str) -> None:
@@ -95,9 +93,11 @@ def cost(engine: Engine, specs: Iterable[RunSpec]) -> str:
     return cost_text(found.seconds, found.earlier)
 
 
-def under_way(run: RunRow | None) -> bool:
-    """Whether a run is finished, queued or running, so that it is not to be started."""
-    return run is not None and run.status in ("finished", *ACTIVE)
+def to_do(engine: Engine, specs: Sequence[RunSpec]) -> tuple[dict[str, RunRow], list[RunSpec]]:
+    """Those of some runs that exist, by id, and those to start: neither finished nor queued nor running."""
+    known = engine.workspace.runs_of([spec.run_id for spec in specs])
+    going = {run_id for run_id, run in known.items() if run.status in ("finished", *ACTIVE)}
+    return known, [spec for spec in specs if spec.run_id not in going]
 
 
 def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:

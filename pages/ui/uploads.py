@@ -31,11 +31,7 @@ def held_paths(folder: str, uploads) -> list[Path]:
     def written(own: Path) -> Iterator[Path]:
         for upload in uploads:
             place = own / upload.file_id  # files of one name all stay, and an upload keeps its place beside others
-            place.mkdir(parents=True)
-            path = place / (Path(upload.name).name or "file")
-            with path.open("wb") as target:
-                shutil.copyfileobj(upload, target)
-            yield from unpacked(path, place / "unpacked")
+            yield from unpacked(_written(upload, place), place / "unpacked")
 
     return _held(folder, [upload.file_id for upload in uploads], written)
 
@@ -51,9 +47,7 @@ def _held(folder: str, ids: list, written: Callable[[Path], Iterable[Path]]) -> 
     if held and held["ids"] == ids and all(path.exists() for path in held["paths"]):
         return held["paths"]
     discard()
-    home = Path(folder) / "uploads"
-    _forget_old(home)
-    own = home / uuid.uuid4().hex
+    own = _new_folder(folder)
     st.session_state[STATE] = {"ids": ids, "folder": own, "paths": []}
     st.session_state[STATE]["paths"] = paths = list(written(own))
     return paths
@@ -67,14 +61,26 @@ def place_of(path: Path) -> str:
 
 def uploaded_paths(folder: str, uploads) -> list[Path]:
     """Where several uploads lie on disk, in a folder of their own; of equal names the last."""
+    own = _new_folder(folder)
+    return sorted({_written(upload, own) for upload in uploads})
+
+
+def _new_folder(folder: str) -> Path:
+    """A folder of uploads that is not there yet; those that were forgotten go."""
     home = Path(folder) / "uploads"
-    _forget_old(home)
-    own = home / uuid.uuid4().hex
-    own.mkdir(parents=True)
-    for upload in uploads:
-        with (own / (Path(upload.name).name or "file")).open("wb") as target:
-            shutil.copyfileobj(upload, target)
-    return sorted(own.iterdir())
+    for own in home.glob("*"):
+        if time.time() - own.stat().st_mtime > FORGOTTEN:
+            shutil.rmtree(own, ignore_errors=True)
+    return home / uuid.uuid4().hex
+
+
+def _written(upload, folder: Path) -> Path:
+    """An upload as a file of its name in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (Path(upload.name).name or "file")
+    with path.open("wb") as target:
+        shutil.copyfileobj(upload, target)
+    return path
 
 
 def discard() -> None:
@@ -82,12 +88,6 @@ def discard() -> None:
     held = st.session_state.pop(STATE, None)
     if held:
         shutil.rmtree(held["folder"], ignore_errors=True)
-
-
-def _forget_old(home: Path) -> None:
-    for own in home.glob("*"):
-        if time.time() - own.stat().st_mtime > FORGOTTEN:
-            shutil.rmtree(own, ignore_errors=True)
 
 
 def server_path(text: str) -> Path:

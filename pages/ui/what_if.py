@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.edits import edit_effect
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit, is_edit, parse_edit
+from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.runs.engine import Engine
@@ -46,10 +44,10 @@ def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, la
                 _rescored("edited", after, before, scores.attribute, variant, largest)
             if variant != original and after.tokens == before.tokens:
                 note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
-            if not is_edit(edited):
-                _unseen(after.tokens, models, scores.attribute)
+            if not is_edit(edited) and (unseen := models.unseen(after.tokens, scores.attribute)):
+                note(f"⚠ No attacker has seen {', '.join(unseen)}: only what it replaces counts.")
         if is_edit(edited):
-            _everywhere(engine, scores, models, edited)
+            _everywhere(engine, scores, edited)
     except CapbiasError as error:
         show_error(error)
 
@@ -71,26 +69,21 @@ def _variants(original: str, edited: str) -> list[str]:
     return variants
 
 
-def _unseen(tokens: list[str], models: StoredAttackers, attribute: Attribute) -> None:
-    unseen = [token for token in dict.fromkeys(tokens) if token not in models.columns and token != attribute.mask_token]
-    if unseen:
-        note(f"⚠ No attacker has seen {', '.join(unseen)}: only what it replaces counts.")
-
-
-def _everywhere(engine: Engine, scores: CaptionScores, models: StoredAttackers, edit: str) -> None:
-    """What the same edit does in every caption that has the word."""
-    written = cached.captions(engine.folder, scores.run.spec.captions)["caption"]
-    by_row = pd.Series(written.iloc[scores.table["kept_at"]].to_numpy(), index=scores.table.index)
+def _everywhere(engine: Engine, scores: CaptionScores, edit: str) -> None:
+    """What the same edit does in every caption that has the word; of several captions an image, in the first."""
     word, replacements = parse_edit(edit)
+    first = ", the first of each image" if scores.table["caption_index"].any() else ""
     for replacement in replacements:
-        found = edit_effect(scores, by_row, models, word, replacement)
+        found = cached.edit_effect(engine.folder, scores.run.run_id, word, replacement)
+        count, values = found["captions_with_the_word"], scores.attribute.values
         shares = ", ".join(
             f"{value} {found['probability_before'][value]:.3f} → {found['probability_after'][value]:.3f}"
-            for value in scores.attribute.values
+            for value in (values if count else ())
         )
+        mean = f": mean probability of {shares}" if shares else ""
         note(
-            f"{word} → {replacement} in {counted(found['captions_with_the_word'], 'caption')} of "
-            f"{scores.run.spec.model}: mean probability of {shares}. {found['note']}"
+            f"{word} → {replacement} in {counted(count, 'caption')} of {scores.run.spec.model}{first}{mean}. "
+            f"{found['note']}"
         )
 
 
