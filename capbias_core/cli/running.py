@@ -13,15 +13,13 @@ from rich.table import Column
 from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
 from capbias_core.present.sentence import cost_text, duration, named_notes
-from capbias_core.runs.cost import expected
+from capbias_core.runs.cost import expected, time_left
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
-# Before so much is done, what is expected says more of the time left than what has passed.
-SURE_SHARE = 0.1
 
 
 def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
@@ -81,9 +79,7 @@ class Shown:
     def state(self, rows: Sequence[RunRow], passed: float) -> tuple[float, str]:
         """The share that is done, and `Running: 3 of 9 done, about 12 s left`."""
         own = [row for row in rows if row.run_id in self.seconds]
-        total = sum(self.seconds.values()) or 1.0
-        done = sum(self.seconds[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in own) / total
-        left = passed / done * (1 - done) if done > SURE_SHARE else total * (1 - done)
+        done, left = time_left(own, self.seconds, passed)
         over = sum(row.status not in ACTIVE for row in own)
         running = next((f": {row.spec.model}, {row.message}" for row in own if row.status == "running"), "")
         text = f"Running: {over} of {len(own)} done, about {duration(left)} left{running}"

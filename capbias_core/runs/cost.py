@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
@@ -19,10 +19,12 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import is_current
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
 
 # The newest runs of a kind that correct what is expected.
 EARLIER = 5
+# Before so much is done, what is expected says more of the time left than what has passed.
+SURE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,16 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Cost:
             paces[kind] = _pace(workspace, spec, items)
         total += uncorrected(workspace, spec, items) * (1.0 if math.isnan(paces[kind]) else paces[kind])
     return Cost(total, not any(map(math.isnan, paces.values())))
+
+
+def time_left(rows: Sequence[RunRow], seconds: Mapping[str, float], passed: float) -> tuple[float, float]:
+    """The share of some runs that is done, 0 to 1, and the seconds that the rest takes.
+
+    seconds: what each is expected to take, by id. passed: since the first of them began.
+    """
+    total = sum(seconds[row.run_id] for row in rows) or 1.0
+    done = sum(seconds[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in rows) / total
+    return done, passed / done * (1 - done) if done > SURE_SHARE else total * (1 - done)
 
 
 def _kind(spec: RunSpec) -> str:

@@ -49,7 +49,7 @@ def answer_page() -> None:
     engine = workspace_engine()
     workspace = engine.workspace
     collection = collection_picker(workspace)
-    progress(engine, each=True)
+    progress(engine)
     if collection is None:
         empty_state(
             engine,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 import streamlit as st
@@ -9,8 +10,8 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
-from capbias_core.present.sentence import cost_text
-from capbias_core.runs.cost import expected
+from capbias_core.present.sentence import cost_text, duration
+from capbias_core.runs.cost import expected, time_left
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
@@ -28,13 +29,12 @@ def active_runs(engine: Engine, collection: str | None = None) -> list[RunRow]:
     return [run for run in engine.workspace.runs(collection) if run.status in ACTIVE]
 
 
-def progress(engine: Engine, collection: str | None = None, each: bool = False) -> None:
-    """A progress bar over the runs under way; the page is drawn anew when the last one ends.
-
-    each: when any of them ends, so that results appear as they arrive.
-    """
+def progress(engine: Engine, collection: str | None = None) -> None:
+    """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
+    that results appear as they arrive."""
     if active := active_runs(engine, collection):
-        _poll(engine, collection, len(active) if each else 1)
+        seconds = {run.run_id: expected(engine.workspace, [run.spec]).seconds for run in active}
+        _poll(engine, collection, seconds)
 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:
@@ -109,15 +109,21 @@ def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
 
 
 @st.fragment(run_every=EVERY)
-def _poll(engine: Engine, collection: str | None, least: int) -> None:
+def _poll(engine: Engine, collection: str | None, seconds: dict[str, float]) -> None:
+    """seconds: what each run is expected to take that was under way when the page was drawn."""
     active = active_runs(engine, collection)
-    if len(active) < least:
+    if seconds.keys() != {run.run_id for run in active}:
         st.rerun()
     running = [run for run in active if run.status == "running"] or active
+    began = min((run.started for run in running if run.started), default=time.time())
+    share, left = time_left(active, seconds, time.time() - began)
     first = running[-1]
-    share = sum(run.progress for run in active) / len(active)
-    waiting = f", {len(active) - len(running)} waiting" if len(active) > len(running) else ""
-    st.progress(share, text=plain(f"{len(running)} running{waiting} · {first.spec.model}: {first.message}"))
+    st.progress(
+        share,
+        text=plain(
+            f"{counted(len(active), 'run')} to come, about {duration(left)} left · {first.spec.model}: {first.message}"
+        ),
+    )
 
 
 def label(run: RunRow) -> str:

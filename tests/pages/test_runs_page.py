@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from pages.ui import running
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("a", "b", "c")
@@ -72,3 +74,18 @@ def test_one_run_has_its_own_button_alone(workspace):
     page = runs_page()
     assert f"cancel_{first.run_id}" in {button.key for button in page.button}
     assert "cancel_all" not in {button.key for button in page.button} and "(2 failed)" in notes(page)
+
+
+@pytest.mark.long
+def test_a_page_says_what_is_to_come_and_is_drawn_anew_when_a_run_ends(workspace, monkeypatch):
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    (bar,) = page.get("progress")
+    assert re.match(r"3 runs to come, about \d+ s left · ", bar.proto.text.replace("\\", ""))
+    first, *_ = workspace.runs()
+    workspace.end(first.run_id, "failed", "broken")
+    drawn = []
+    monkeypatch.setattr(running.st, "rerun", lambda: drawn.append("anew"))
+    monkeypatch.setattr(running.st, "progress", lambda *_args, **_more: None)
+    engine, seconds = engine_for(str(workspace.folder)), {run.run_id: 1.0 for run in workspace.runs()}
+    running._poll.__wrapped__(engine, None, seconds)
+    assert drawn == ["anew"], "one of three runs ended"
