@@ -21,7 +21,7 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attribute_of, labels_for
+from capbias_core.workspace.labels import attribute_of, labels_for, table_with
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.person_regions import resolve_person_regions
@@ -76,9 +76,15 @@ def first_request(workspace: Workspace, collection: str) -> Request | None:
     attribute = next((name for table in tables for name in table.details["attributes"]), None)
     if not captions or attribute is None:
         return None
-    table = [own.name for own in tables if attribute in own.details["attributes"]][-1]
+    table = table_with(tables, attribute).name
     human = [own.name for own in workspace.items("references", collection)]
     return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)
+
+
+def words_request(workspace: Workspace, collection: str, model: str, attribute: str, attacker: str) -> Request:
+    """The scores and words of each caption of one captioner, which has been scored for the attribute."""
+    table = table_with(workspace.items("attributes", collection), attribute).name
+    return Request(collection, (model,), table, attribute, (), attacker=attacker, words=True)
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
@@ -94,7 +100,8 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     _check_known(request.options)
     table = workspace.item("attributes", request.table, request.collection)
     attribute, where = attribute_of(table, request.attribute)
-    names = {measure_of(name).name for name in expand_metrics(request.metrics)}
+    metrics = expand_metrics(request.metrics) if request.metrics or not request.words else ()
+    names = {measure_of(name).name for name in metrics}
     chosen = {name: _options(workspace, request, MEASURES[name], attribute) for name in MEASURES if name in names}
     references = workspace.item("references", request.references, request.collection) if request.references else None
     items = [workspace.item("captions", name, request.collection) for name in request.captions]

@@ -47,6 +47,11 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
     }
 
 
+def table_with(tables: Iterable[Item], attribute: str) -> Item:
+    """The newest of some tables of labels, oldest first, that has an attribute; one of them has."""
+    return [own for own in tables if attribute in own.details["attributes"]][-1]
+
+
 def find_attribute(
     name: str, columns, raw: Mapping[str, Iterable[str]], column: str | None = None, folder: Path | None = None
 ) -> tuple[Attribute, str]:

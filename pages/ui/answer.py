@@ -23,13 +23,14 @@ from capbias_core.present.sentence import (
     with_attacker,
 )
 from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import plan, words_request
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, view
 from pages.ui.base import attribute_names, collection_picker, empty_state, lacking, note, workspace_engine
-from pages.ui.running import active_runs, progress, score_now
+from pages.ui.running import active_runs, progress, score_now, start_button
 
 WORDS_A_SIDE = 6
 # Kinds of data that an answer rests on.
@@ -142,7 +143,9 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
     st.header(f"Which words reveal the {chosen.attribute.name}")
     run = caption_runs(engine.workspace, collection, chosen.attribute.name, chosen.attacker).get(model)
     if run is None:
-        note(f"No words yet for {model} with {chosen.attacker}. Score them on the Scores page, with words.")
+        asked = words_request(engine.workspace, collection, model, chosen.attribute.name, chosen.attacker)
+        note(f"No words yet for {model} with {chosen.attacker}.")
+        start_button(engine, collection, plan(engine.workspace, asked), "Find the words", "words_now")
         return
     table = cached.words(engine.folder, run.run_id)
     top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)

@@ -1,4 +1,5 @@
-"""The Runs page: all runs are cancelled, and all that did not finish repeated, with a click each."""
+"""The Runs page: all runs are cancelled, and all that did not finish repeated, with a click each; runs that other pages
+show and start."""
 
 from __future__ import annotations
 
@@ -89,3 +90,18 @@ def test_a_page_says_what_is_to_come_and_is_drawn_anew_when_a_run_ends(workspace
     engine, seconds = engine_for(str(workspace.folder)), {run.run_id: 1.0 for run in workspace.runs()}
     running._poll.__wrapped__(engine, None, seconds)
     assert drawn == ["anew"], "one of three runs ended"
+
+
+@pytest.mark.long
+def test_the_front_page_finds_the_words_that_it_lacks_with_a_click(workspace):
+    engine = engine_for(str(workspace.folder))
+    engine.cancel_all()
+    engine.repeat_all()
+    engine.wait([run.run_id for run in workspace.runs()])
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    assert not page.exception and "No words yet for" in notes(page)
+    assert "1 run: 0 done, 1 to do; about" in notes(page)
+    page.button(key="words_now").click().run()
+    engine.wait([run.run_id for run in workspace.runs()])
+    page.run()
+    assert not page.exception and "Click a word to read the captions with it" in notes(page)
