@@ -15,8 +15,12 @@ from typing import Any
 import numpy as np
 
 from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
+from capbias_core.attackers.logistic import fit_labels
 from capbias_core.prepare.ngrams import NOTHING, ngram_matrix
 from capbias_core.types import Contributions, Progress
+
+# Task words that are learned at once: more take more memory and are no quicker.
+TOGETHER = 40
 
 
 @dataclass(frozen=True)
@@ -80,30 +84,43 @@ class NgramAttacker:
         return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], columns)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
-        from sklearn.linear_model import LogisticRegression
         from threadpoolctl import threadpool_limits
 
         train = corpus.matrix[rows]
         counts = np.asarray(train.sum(axis=0)).ravel()
         kept = np.union1d(np.flatnonzero(counts >= self.smallest_count), corpus.columns[NOTHING])
-        guesses = [labels] if np.ndim(labels) == 1 else list(np.asarray(labels).T)
-        fits = []
         # The optimiser's vectors are short: more than one BLAS thread costs three times the processor time.
         with threadpool_limits(1, user_api="blas"):
-            for done, own in enumerate(guesses, start=1):
-                fits.append(self._fit(LogisticRegression, train[:, kept], own))
-                tick(done / len(guesses), "")
-        weights = np.zeros((corpus.matrix.shape[1], sum(len(intercept) for _, intercept in fits)))
-        weights[kept] = np.concatenate([own for own, _ in fits]).T
-        return LinearModel(weights, np.concatenate([intercept for _, intercept in fits]).astype(float))
+            of_kept, intercept = (self._values if np.ndim(labels) == 1 else self._tasks)(train[:, kept], labels, tick)
+        weights = np.zeros((corpus.matrix.shape[1], len(intercept)))
+        weights[kept] = of_kept
+        tick(1.0, "")
+        return LinearModel(weights, intercept)
 
-    def _fit(self, regression, features, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (C, V) and intercepts (C,); of labels that are all alike, weights of 0 and a smoothed intercept."""
+    def _values(self, features, labels: np.ndarray, _tick: Progress) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (V, C) and intercepts (C,) for one label of two or more values."""
+        from sklearn.linear_model import LogisticRegression
+
         if labels.min() == labels.max():
-            present = labels.sum() + 0.5
-            return np.zeros((1, features.shape[1])), np.array([np.log(present / (len(labels) + 1 - present))])
-        model = regression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(features, labels)
-        return model.coef_, model.intercept_
+            return np.zeros((features.shape[1], 1)), _alike(labels[:, None])
+        model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(features, labels)
+        return model.coef_.T, model.intercept_.astype(float)
+
+    def _tasks(self, features, labels: np.ndarray, tick: Progress) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (V, L) and intercepts (L,) for L task words, some at a time."""
+        weights, intercepts = np.zeros((features.shape[1], labels.shape[1])), _alike(labels)
+        both = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
+        for start in range(0, len(both), TOGETHER):
+            tick(start / len(both), "")
+            own = both[start : start + TOGETHER]
+            weights[:, own], intercepts[own] = fit_labels(features, labels[:, own], self.inverse_penalty)
+        return weights, intercepts
+
+
+def _alike(labels: np.ndarray) -> np.ndarray:
+    """(L,) intercepts of labels (n, L) that are all alike, smoothed: nothing can be learned of them."""
+    present = labels.sum(axis=0) + 0.5
+    return np.log(present / (len(labels) + 1 - present))
 
 
 def _linear(setup: Setup) -> NgramAttacker:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -29,8 +27,8 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, view
-from pages.ui.base import attribute_names, collection_picker, empty_state, lacking, note, workspace_engine
-from pages.ui.running import active_runs, progress, score_now, start_button
+from pages.ui.base import attribute_names, box, collection_picker, empty_state, lacking, note, workspace_engine
+from pages.ui.running import active_runs, answer_box, progress, score_now, start_button
 
 WORDS_A_SIDE = 6
 # Kinds of data that an answer rests on.
@@ -80,10 +78,7 @@ def _no_answer(engine: Engine, collection: str) -> None:
     """Why a collection has none yet, what to do, and which others have one."""
     workspace = engine.workspace
     if active_runs(engine, collection):
-        st.html(
-            '<div class="cb-answer"><b>Running.</b><p>The answer appears here by itself when the runs above are '
-            "done.</p></div>"
-        )
+        box("Running.", "The answer appears here by itself, as soon as the first of the runs above is done.")
     elif not workspace.items("captions", collection):
         lacking(engine, collection, "captions of a model")
     else:
@@ -109,7 +104,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     names = list(of_metric["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    answer_box(engine, collection, text.headline, text.support)
     if collection == DEMO:
         note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
     said = sensitivity_alike(workspace, found, chosen)

@@ -66,6 +66,12 @@ def show_error(error: CapbiasError) -> None:
     )
 
 
+def box(headline: str, *paragraphs: str) -> None:
+    """What a page says first, as text."""
+    below = "".join(f"<p>{escape(text)}</p>" for text in paragraphs if text)
+    st.html(f'<div class="cb-answer"><b>{escape(headline)}</b>{below}</div>')
+
+
 def note(text: str) -> None:
     """Small print, as text."""
     st.html(f'<div class="cb-note">{escape(text)}</div>')
@@ -121,7 +127,7 @@ def lacking(engine: Engine, collection: str, what: str) -> None:
 
 def empty_state(engine: Engine, text: str) -> None:
     """What to do next where there is nothing to show, and the demo in one click."""
-    st.html(f'<div class="cb-answer"><b>Nothing to show yet.</b><p>{escape(text)}</p></div>')
+    box("Nothing to show yet.", text)
     buttons = st.container(horizontal=True)
     demo_button(buttons, engine)
     if buttons.button("Load my captions"):

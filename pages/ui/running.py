@@ -18,7 +18,7 @@ from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import view
-from pages.ui.base import note, plain
+from pages.ui.base import box, note, plain
 
 EVERY = 1.0
 A_MOMENT = 120  # seconds that a first answer may take to be started by itself
@@ -35,6 +35,13 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     if active := active_runs(engine, collection):
         seconds = {run.run_id: expected(engine.workspace, [run.spec]).seconds for run in active}
         _poll(engine, collection, seconds)
+
+
+def answer_box(engine: Engine, collection: str, headline: str, support: str) -> None:
+    """The answer of a page, and how much of it is still to come."""
+    waiting = len(active_runs(engine, collection))
+    coming = f"{counted(waiting, 'run')} of this collection still to come: this is what is known so far."
+    box(headline, support, coming if waiting else "")
 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.base import probabilities, task_probabilities
+from capbias_core.attackers.logistic import fit_labels
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.types import silent
@@ -158,6 +159,25 @@ def test_it_is_logistic_regression_on_binary_1_and_2_grams():
     corpus = attacker.corpus(captions)
     fitted = attacker.fit(corpus, train, labels[train], 2, 0, silent)
     assert fitted.logits(corpus, test)[:, 0] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("inverse_penalty", [0.05, 1000.0])
+def test_many_labels_at_once_are_logistic_regressions_each(inverse_penalty):
+    """Rare, frequent and even labels, one that a single feature decides and one that no feature does."""
+    from scipy.sparse import csr_array
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(2)
+    features = csr_array((rng.random((400, 60)) < np.linspace(0.6, 0.01, 60)).astype(float))
+    dense = features.toarray().astype(bool)
+    chance = rng.random(400) < np.array([[0.02], [0.98], [0.5]])
+    labels = np.column_stack([dense[:, 0], dense[:, 0] ^ chance[0], dense[:, 3] | chance[1], *chance])
+    weights, intercepts = fit_labels(features, labels, inverse_penalty)
+    for column, own in enumerate(labels.T):
+        model = LogisticRegression(C=inverse_penalty, tol=1e-10, max_iter=10_000).fit(features, own)
+        expected = model.decision_function(features)
+        found = features @ weights[:, column] + intercepts[column]
+        assert probabilities(found[:, None]) == pytest.approx(probabilities(expected[:, None]), abs=2e-3)
 
 
 def grams(caption: str) -> list[str]:
