@@ -37,7 +37,7 @@ def fit_labels(features: Any, labels: np.ndarray, inverse_penalty: float) -> tup
             go_on = ~over
             left, loss = left[go_on], loss[go_on]
             point, gradient = point[:, go_on], gradient[:, go_on]
-            history = [tuple(own[..., go_on] for own in last) for last in history]
+            history = [(step[:, go_on], turn[:, go_on], product[go_on]) for step, turn, product in history]
         if not len(left):
             break
         next_point, next_loss, next_gradient = _step(problem, left, point, loss, gradient, _downhill(gradient, history))

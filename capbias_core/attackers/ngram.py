@@ -80,7 +80,7 @@ class NgramAttacker:
         captions = list(captions)
         # Seeds and folds repeat most captions.
         distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        matrix, columns = ngram_matrix(list(distinct), 2)
+        matrix, columns = ngram_matrix(list(distinct), pairs=True)
         return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], columns)
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:

@@ -68,7 +68,7 @@ def caption_lists(
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
-        lists.append(CaptionList(row_of_image, mask(part["caption"]), part.index.to_numpy()))
+        lists.append(CaptionList(row_of_image, mask(part["caption"].tolist()), part.index.to_numpy()))
     return lists
 
 

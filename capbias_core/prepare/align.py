@@ -20,7 +20,7 @@ ROWS = 4096
 
 def vocabulary(captions: Iterable[str]) -> frozenset[str]:
     """The words of masked captions (tokens joined by a space)."""
-    return frozenset(word for caption in captions for word in caption.split())
+    return frozenset(" ".join(captions).split())
 
 
 def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping[str, str] | None = None) -> list[str]:
@@ -35,7 +35,12 @@ def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping
     """
     captions, near = list(captions), near or {}
     table = {word: _aligned(word, known, near) for word in vocabulary(captions)}
-    return [" ".join([table[word] for word in caption.split()]) for caption in captions]
+    changed = {word for word, other in table.items() if other != word}
+    split = [caption.split() for caption in captions]
+    return [
+        caption if changed.isdisjoint(words) else " ".join([table[word] for word in words])
+        for caption, words in zip(captions, split, strict=True)
+    ]
 
 
 def _aligned(word: str, known: frozenset[str], near: Mapping[str, str]) -> str:

@@ -25,4 +25,6 @@ def mask_tokens(tokens: Iterable[str], attribute: Attribute, merge_runs: bool = 
 
 def masked_captions(captions: Iterable[str], attribute: Attribute, merge_runs: bool = False) -> list[str]:
     """Captions as an attacker reads them: masked tokens joined by one space."""
-    return [" ".join(mask_tokens(tokenize(caption), attribute, merge_runs)) for caption in captions]
+    captions = list(captions)
+    masked = {own: " ".join(mask_tokens(tokenize(own), attribute, merge_runs)) for own in set(captions)}
+    return [masked[caption] for caption in captions]

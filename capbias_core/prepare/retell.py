@@ -39,7 +39,7 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     texts = sorted(set(captions))
     place = {text: number for number, text in enumerate(texts)}
     which = np.array([place[caption] for caption in captions])
-    grams, columns = ngram_matrix(texts, 2)
+    grams, columns = ngram_matrix(texts, pairs=True)
     names = sorted(columns, key=columns.__getitem__)
     counts = np.asarray(grams[which].sum(axis=0)).ravel()
     kept = counts >= LEAST_COUNT
@@ -100,7 +100,7 @@ def _components(human: Sequence[str]) -> np.ndarray:
     """(n, d) what people say of each image: their commonest words, weighted by rarity, in few dimensions."""
     from sklearn.utils.extmath import randomized_svd
 
-    grams, _ = ngram_matrix(human, 1)
+    grams, _ = ngram_matrix(human, pairs=False)
     held = np.asarray((grams > 0).sum(axis=0)).ravel()
     common = np.sort(np.argsort(-held, kind="stable")[:HUMAN_WORDS])
     grams = grams[:, common[held[common] > 1]]
