@@ -18,11 +18,12 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
-from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
-from capbias_core.present.sentence import answer, interval, named_notes, told_apart
+from capbias_core.present.headline import ANSWERING, headline
+from capbias_core.present.sentence import interval, named_notes, told_apart
 from capbias_core.present.table import scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
@@ -42,8 +43,6 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 DEFAULT_METRICS = ("lic", "ratio", "error")
-# The metrics that answer, and by which captioners are ranked, the first that is there.
-ANSWERING = ("LIC", "LIC_M")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
@@ -531,15 +530,8 @@ def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
 
 def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept) -> str:
     """The answer for the captioner with the highest LIC (LIC_M without references); else its first number."""
-    answering = next((name for name in ANSWERING if name in set(frame["metric"])), None)
-    if answering is None:
-        return str(_value(table.iloc[0].to_dict())) + "."
-    highest = frame[frame["metric"] == answering].sort_values("value", kind="stable").iloc[-1]
-    own, run_id = frame[frame["run_id"] == highest["run_id"]], highest["run_id"]
-    trained = workspace.item("captions", highest["model"], kept.collection).details.get("trained_on_references")
-    attacker = attacker_entry(highest["encoder"])
-    found = answer(own, highest["model"], attribute_of_run(workspace.runs_of([run_id])[run_id]), attacker, trained)
-    return f"{found.headline} {found.support}"
+    found = headline(workspace, kept.collection, frame)
+    return f"{found.headline} {found.support}" if found else str(_value(table.iloc[0].to_dict())) + "."
 
 
 def words_of(workspace: Workspace, kept: Kept, asked: Asked, compute: Compute) -> pd.DataFrame:

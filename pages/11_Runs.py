@@ -10,13 +10,14 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.measures.registry import MEASURES
+from capbias_core.present.sentence import run_text
 from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
 from pages.ui.base import empty_state, errors, note, page
-from pages.ui.running import EVERY, active_runs, cost, label
+from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
 
@@ -44,7 +45,7 @@ def _under_way(engine: Engine) -> None:
     for run in reversed(active):
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
-            note(f"{label(run)} · {run.status}, {elapsed(run)}: {run.message}")
+            note(f"{run_text(run.spec)} · {run.status}, {elapsed(run)}: {run.message}")
             st.progress(run.progress)
         if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
@@ -90,7 +91,7 @@ def _all_runs(engine: Engine) -> None:
     runs = engine.workspace.runs()
     table = pd.DataFrame(
         {
-            "what": [label(run) for run in runs],
+            "what": [run_text(run.spec) for run in runs],
             "state": [_state(run) for run in runs],
             "took": [elapsed(run) for run in runs],
             "collection": [run.collection for run in runs],
@@ -119,7 +120,7 @@ def _details(engine: Engine, run: RunRow) -> None:
     spec = run.spec
     left, right = st.columns([5, 1])
     with left:
-        note(f"{label(run)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
+        note(f"{run_text(run.spec)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
         for line in run.notes:
             note(line)
     over = run.status not in (*ACTIVE, "finished")

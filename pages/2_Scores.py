@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from html import escape
 
 import pandas as pd
@@ -9,22 +10,21 @@ import streamlit as st
 
 from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
-from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
-from capbias_core.present.figures import interval_chart
+from capbias_core.present.figures import chart_series, interval_chart
+from capbias_core.present.headline import headline
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import (
     GREY_BAND,
-    answer,
     baselines,
     intervals_over,
-    measure,
     named_notes,
     told_apart,
     variants_warning,
@@ -184,12 +184,13 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         own = rows[rows["run_id"].isin(ids)]
         metric, letters = best.metric, cached.ranking(engine.folder, ids, best.metric).letters
-        _headline(engine, collection, own, best)
+        _headline(engine, collection, own)
         said = sensitivity_alike(engine.workspace, found, best)
         if said and (warning := encoders_warning(said, best.metric)):
             note(warning)
     groups = of_groups(rows)
-    _table(rows, rows[~groups & ~of_gaps(rows)], letters, metric, collection, said)
+    _table(rows[~groups & ~of_gaps(rows)], letters, metric, said)
+    _take_away(engine, collection, rows, letters, metric)
     gaps = "performance_gap" in request.metrics
     if gaps:
         _gaps(rows)
@@ -203,11 +204,9 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         note(warning)
 
 
-def _headline(engine: Engine, collection: str, rows: pd.DataFrame, best) -> None:
-    top = rows[rows["metric"] == best.metric].sort_values("value").iloc[-1]["model"]
-    trained = engine.workspace.item("captions", top, collection).details.get("trained_on_references")
-    text = answer(rows, top, best.attribute, attacker_entry(best.attacker), trained)
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+def _headline(engine: Engine, collection: str, rows: pd.DataFrame) -> None:
+    if text := headline(engine.workspace, collection, rows):
+        st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
 
 
 def _gaps(rows: pd.DataFrame) -> None:
@@ -223,11 +222,8 @@ def _gaps(rows: pd.DataFrame) -> None:
     )
 
 
-def _table(
-    rows: pd.DataFrame, shown: pd.DataFrame, letters: dict, metric: str, collection: str, said: Sensitivity | None
-) -> None:
-    """Captioners by metric. rows: everything, to take away. letters: by this metric. said: what other encoders say,
-    where any was run."""
+def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
+    """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
     table = scores_table(shown, letters)
     if said:
         after = 1 + list(table.columns).index("letters" if letters else "captioner")
@@ -245,38 +241,52 @@ def _table(
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
         view.go("pages/3_Captions.py", captioner=model)
-    left, right, _ = st.columns([1, 1, 4])
-    left.download_button(
-        "CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", width="stretch", key="csv"
-    )
-    right.download_button(
-        "LaTeX", to_latex(rows, letters), f"{collection}.tex", "text/x-tex", width="stretch", key="tex"
-    )
+
+
+def _take_away(engine: Engine, collection: str, rows: pd.DataFrame, letters: dict, metric: str) -> None:
+    """The numbers in view as files. A bundle is made when it is asked for."""
+    place = st.container(horizontal=True)
+    place.download_button("CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", key="csv")
+    place.download_button("LaTeX", to_latex(rows, letters), f"{collection}.tex", "text/x-tex", key="tex")
+    with place.popover("Bundle"):
+        note(
+            "A zip with all that is behind these numbers: a report that opens without a server, rows, plan, versions "
+            "and figures. “capbias reproduce” makes the same numbers from it on another machine."
+        )
+        data = view.checkbox(
+            st,
+            "With the captions and labels",
+            default=True,
+            key="bundle_data",
+            help="Off: only their content hashes, for data that may not be passed on. Whoever has the files can still "
+            "reproduce the numbers.",
+        )
+        ids = tuple(rows["run_id"].unique())
+        st.download_button(
+            "Make the bundle",
+            partial(write_bundle, engine.workspace, collection, ids, data),
+            f"{collection}.zip",
+            "application/zip",
+            type="primary",
+            on_click="ignore",
+            key="bundle",
+        )
 
 
 def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     """One metric at a time, with its neutral point; of metrics without any value none."""
-    rows = rows[rows["value"].notna()].assign(variant=variants(rows))
-    keys = dict.fromkeys(zip(rows["metric"], rows["direction"], rows["variant"], strict=True))
-    keys = [key for key in keys if METRICS[key[0]].side != "human"]
-    if not keys:
+    series = chart_series(rows)
+    if not series:
         return
-    names = {
-        f"{measure(metric, direction)} {said.replace('_', ' ')}".strip(): (metric, direction, said)
-        for metric, direction, said in keys
-    }
-    order = [*METRICS]
-    options = sorted(names, key=lambda name: (order.index(names[name][0]), name))
-    if len(options) > MOST_BUTTONS:
-        chosen = view.selectbox(st, "Chart", options, key="chart")
+    if len(series) > MOST_BUTTONS:
+        chosen = view.selectbox(st, "Chart", list(series), key="chart")
     else:
-        chosen = view.selectbox(st, "Chart", options, key="chart", draw="segmented_control", required=True)
-    metric, direction, said = names[chosen]
-    alike = (rows["metric"] == metric) & (rows["direction"] == direction) & (rows["variant"] == said)
-    shown = rows[alike]
+        chosen = view.selectbox(st, "Chart", list(series), key="chart", draw="segmented_control", required=True)
+    shown = series[chosen]
+    metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
-    bands = baselines(rows[rows["variant"] == said]) if metric == "LIC" else {}
+    bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
     figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands)
     st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
     note(f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}")

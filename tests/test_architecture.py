@@ -28,6 +28,7 @@ ROWS = (
     ("runs",),
     ("analysis",),
     ("present",),
+    ("bundle",),
     ("cli", "api", "__main__", "__init__"),
 )
 ORDER = {name: place for place, row in enumerate(ROWS) for name in row}

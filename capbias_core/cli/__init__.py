@@ -45,10 +45,13 @@ COMMANDS = {
         "mask": "hide people or objects on photographs, or list the regions to drop",
         "caption": "caption photographs with a captioner of this machine",
     },
+    "Runs": {
+        "reproduce": "make the numbers of a bundle again, and say which differ",
+    },
     "Workspace": {
         "import": "read a file, report on it, and keep it in the workspace",
         "list": "list what is kept, and the runs with their status",
-        "export": "write the results of a collection as CSV, LaTeX or JSON",
+        "export": "write the results of a collection as CSV, LaTeX, JSON or a bundle",
         "attributes": "list the known attributes, print one's file, or check a file of your own",
         "demo": "load the bundled demo, run it, and print LIC beside the known truth",
         "app": "start the dashboard",

@@ -1,4 +1,4 @@
-"""`export`: the results of a collection as CSV, LaTeX or JSON."""
+"""`export`: the results of a collection as CSV, LaTeX or JSON, or all of it as a bundle."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ from typing import Annotated
 
 from capbias_core.analysis.read import current_runs
 from capbias_core.api import ordered
-from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, OutputFlag, WorkspaceFlag, command, flag
+from capbias_core.bundle.write import write_bundle
+from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened
-from capbias_core.cli.terminal import DONE, checked_output, write_output
+from capbias_core.cli.terminal import DONE, checked_output, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.table import to_csv, to_json, to_latex
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
+BUNDLE = "bundle"
 
-app = command("export", '  capbias export --collection "my captions" --format latex --metric lic --output lic.tex')
+app = command(
+    "export",
+    """\
+  capbias export --collection "my captions" --format latex --metric lic --output lic.tex
+  capbias export --collection "my captions" --format bundle --output bundle.zip
+
+A bundle is a zip with the rows, the data, the plan, figures and a report that a browser opens without a server;
+`capbias reproduce bundle.zip` makes the same numbers from it on another machine.""",
+)
 
 
 @app.default
@@ -24,16 +34,28 @@ def export(
     collection: Annotated[str, flag("the collection", "NAME", INPUTS)],
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
-    format: Annotated[str, flag("(default: csv)", "|".join(FORMATS), ANSWER)] = "csv",
-    output: OutputFlag = None,
+    format: Annotated[str, flag("(default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
+    without_data: Annotated[
+        bool, flag("a bundle with the content hashes of the data alone, which may not be passed on", group=ANSWER)
+    ] = False,
+    output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
 ) -> int:
-    """Write the results of a collection's finished runs as CSV, LaTeX or JSON."""
-    if format not in FORMATS:
-        raise unknown_name("--format", format, FORMATS)
+    """Write the results of a collection's finished runs as CSV, LaTeX or JSON, or all of it as a bundle."""
+    if format not in (*FORMATS, BUNDLE):
+        raise unknown_name("--format", format, (*FORMATS, BUNDLE))
+    if without_data and format != BUNDLE:
+        got = f"--without-data with --format {format}"
+        raise CapbiasError(got, "--format bundle", "Leave it out: rows hold no captions.")
     wanted, path = expand_metrics(metric or METRICS), checked_output(output)
+    if format == BUNDLE and path is None:
+        raise CapbiasError("--format bundle without --output", "a file to write, such as bundle.zip", "Name it.")
     with opened(workspace) as place:
         runs = current_runs(place, known_collection(place, collection))
-        frame = place.results([run.run_id for run in runs])
+        ids = [run.run_id for run in runs]
+        if format == BUNDLE and path:
+            write_file(write_bundle(place, collection, ids, not without_data, wanted), path)
+            return DONE
+        frame = place.results(ids)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

@@ -55,22 +55,27 @@ def write_output(text: str, path: Path | None) -> None:
     if path is None:
         print(text, end="")
         return
+    write_file(text.encode("utf-8"), path)
+
+
+def write_file(data: bytes, path: Path) -> None:
+    """Results to a file."""
     try:
-        _write(text, path.resolve())
+        _write(data, path.resolve())
     except OSError as error:
         raise CapbiasError(
             f"--output {path}, which cannot be written ({error.strerror})", "a writable file", "Choose another."
         ) from None
 
 
-def _write(text: str, target: Path) -> None:
+def _write(data: bytes, target: Path) -> None:
     """A file is whole or not there; a device or pipe is written as it is."""
     if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     temporary = target.with_name(f".capbias-{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(data)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

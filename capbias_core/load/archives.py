@@ -7,8 +7,9 @@ import lzma
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from capbias_core.errors import CapbiasError
@@ -26,9 +27,27 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
     path, folder = Path(path), Path(folder)
     if path.suffix.lower() not in (".zip", ".gz"):
         return [path]
+    with _into(path, folder):
+        return _from_zip(path, folder, _numbered) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]
+
+
+def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
+    """The files of a .zip by their names in it, written into an empty folder under these names, folders too.
+
+    Raises CapbiasError as `unpacked` does, and for a name that leads out of the folder.
+    """
+    path, folder = Path(path), Path(folder)
+    with _into(path, folder):
+        found = _from_zip(path, folder, _named)
+    return {own.relative_to(folder).as_posix(): own for own in found}
+
+
+@contextmanager
+def _into(path: Path, folder: Path) -> Iterator[None]:
+    """A folder for what is unpacked; after a fault nothing of it is left."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return _from_zip(path, folder) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]
+        yield
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = str(error).split("\n")[0][:200].rstrip(".")
@@ -40,15 +59,28 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
         raise
 
 
-def _from_zip(path: Path, folder: Path) -> list[Path]:
+def _numbered(_path: Path, number: int, member: str) -> PurePosixPath:
+    """Files of one name in several folders all stay."""
+    return PurePosixPath(str(number), Path(member).name)
+
+
+def _named(path: Path, _number: int, member: str) -> PurePosixPath:
+    name = PurePosixPath(member)
+    if name.is_absolute() or ".." in name.parts or set(member) & set("\\:") or not member.isprintable():
+        got = f"{path.name} with a file called {member[:100]!r}"
+        raise CapbiasError(got, "names that stay within the archive", "Do not trust it; ask for another.")
+    return name
+
+
+def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePosixPath]) -> list[Path]:
     with zipfile.ZipFile(path) as archive:
         wanted = [own for own in archive.infolist() if not own.is_dir() and _shown(own.filename)]
         if len(wanted) > MOST_FILES:
             raise _too_much(path, f"{len(wanted):,} files")
         left, found = MOST_BYTES, []
         for number, member in enumerate(wanted):
-            target = folder / str(number) / Path(member.filename).name  # files of one name in several folders all stay
-            target.parent.mkdir()
+            target = folder / place(path, number, member.filename)
+            target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(member) as source:
                 left -= _copied(source, target, left, path)
             found.append(target)

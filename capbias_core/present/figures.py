@@ -7,6 +7,7 @@ from html import escape
 
 import pandas as pd
 
+from capbias_core.aggregate.variants import variants
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
@@ -15,6 +16,24 @@ from capbias_core.types import Attribute
 
 ROW_HEIGHT = 34
 MARGINS = 96
+
+
+def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each chart of intervals by its name, such as `DBAC A→T`, in the order of the metrics.
+
+    One row per captioner: a metric of people's captions alone has no chart, and a value that is not defined no dot.
+    Coverage and the like are in the name; so are attacker and attribute where there are several.
+    """
+    rows = rows[rows["value"].notna()]
+    rows = rows[[METRICS[name].side != "human" for name in rows["metric"]]]
+    apart = [name for name in ("encoder", "attribute") if rows.loc[rows[name] != "", name].nunique() > 1]
+    rows = rows.assign(variant=variants(rows))
+    found: dict[str, pd.DataFrame] = {}
+    for (metric, direction, said, *more), own in rows.groupby(["metric", "direction", "variant", *apart], sort=False):
+        name = " ".join(filter(None, (measure(metric, direction), said.replace("_", " "), *more)))
+        found[name] = own
+    order = [*METRICS]
+    return dict(sorted(found.items(), key=lambda pair: (order.index(pair[1]["metric"].iloc[0]), pair[0])))
 
 
 def interval_chart(

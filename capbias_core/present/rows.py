@@ -54,7 +54,7 @@ def interval_rows(
     low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
     bands = bands or {}
     drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
-    scale = _Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
+    scale = Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
     name = METRICS[metric].reference_line
     cells = [
         _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, bands)
@@ -65,11 +65,11 @@ def interval_rows(
     return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
 
 
-def _neutral_mark(scale: _Scale, neutral: float) -> str:
+def _neutral_mark(scale: Scale, neutral: float) -> str:
     return f'<i class="cb-neutral" style="left:{scale(neutral):.2f}%"></i>' if math.isfinite(neutral) else ""
 
 
-def _band(scale: _Scale, neutral: float, end: float) -> str:
+def _band(scale: Scale, neutral: float, end: float) -> str:
     if neutral == end or not math.isfinite(neutral):
         return ""
     left, right = sorted((scale(neutral), scale(end)))
@@ -85,7 +85,7 @@ def _interval_row(
     row: pd.Series,
     low: float,
     high: float,
-    scale: _Scale,
+    scale: Scale,
     neutral: float,
     letters: dict[str, str],
     answered: bool,
@@ -154,7 +154,7 @@ def collection_rows(table: pd.DataFrame, shown: str) -> str:
     return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
 
 
-class _Scale:
+class Scale:
     """A value to its place on a bar, in percent, with some room at both ends."""
 
     def __init__(self, low: float, high: float):

@@ -10,7 +10,10 @@ from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
 from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
+from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attribute, counted
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.vectors import alignment_name
 
 DBAC_VARIANTS = tuple(dbac.VARIANTS)
 
@@ -146,6 +149,18 @@ def cost_text(seconds: float, earlier: bool) -> str:
     """
     basis = ", going by earlier runs here" if earlier else " on two free cores, longer beside other work"
     return f"about {duration(seconds)}{basis}"
+
+
+def run_text(spec: RunSpec) -> str:
+    """A run in a few words: `nic: LIC and leakage for gender, ngram, 10 seeds`."""
+    measure = MEASURES.get(spec.measure)
+    title = measure.title if measure else spec.measure
+    if measure and measure.makes:
+        return f"{spec.model}: {title}, {spec.options['name']}"
+    aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
+    seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
+    parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
+    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
 
 
 GREY_BAND = "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say."

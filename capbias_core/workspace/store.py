@@ -56,6 +56,7 @@ CREATE TABLE IF NOT EXISTS arrays (
 SILENCE = 15.0
 
 ACTIVE = ("queued", "running")
+STATUSES = (*ACTIVE, "finished", "failed", "cancelled", "died")
 
 # The file in a folder of photographs that says that a run made them, and how; such a folder goes with its item.
 MADE = "masked.json"

@@ -16,7 +16,6 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
-from capbias_core.workspace.vectors import alignment_name
 from pages.ui import view
 from pages.ui.base import box, note, plain
 
@@ -131,16 +130,3 @@ def _poll(engine: Engine, collection: str | None, seconds: dict[str, float]) -> 
             f"{counted(len(active), 'run')} to come, about {duration(left)} left · {first.spec.model}: {first.message}"
         ),
     )
-
-
-def label(run: RunRow) -> str:
-    """A run in a few words."""
-    spec = run.spec
-    measure = MEASURES.get(spec.measure)
-    title = measure.title if measure else spec.measure
-    if measure and measure.makes:
-        return f"{spec.model}: {title}, {spec.options['name']}"
-    aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
-    seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
-    parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
-    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])

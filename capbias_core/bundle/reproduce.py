@@ -1,0 +1,270 @@
+"""The numbers of a bundle made again in an empty workspace, and compared one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.bundle.write import FORMAT, MANIFEST, PLAN, ROWS, versions
+from capbias_core.errors import CapbiasError
+from capbias_core.load import read_attributes, read_captions, read_objects
+from capbias_core.load.archives import unpacked_tree
+from capbias_core.runs.plan import plan
+from capbias_core.runs.plan_file import PlanFile, parse_plan
+from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.inputs import Tell
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
+
+# What tells rows apart, and what is compared of each.
+KEYS = (
+    "attribute",
+    "model",
+    "metric",
+    "encoder",
+    "direction",
+    "condition",
+    "coverage",
+    "alignment",
+    "object",
+    "group",
+    "photographs",
+    "prompt",
+)
+NUMBERS = ("value", "spread", "ci_low", "ci_high")
+WORDS = ("n", "seeds", "training", "interval", "verdict")
+# How far a number may be off on another machine, whose processor sums in another order.
+TOLERANCE = 1e-6
+MOST_CANDIDATES = 5_000
+
+Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that was read. items: as of the manifest. frames: of those that it holds, by content."""
+
+    manifest: dict[str, Any]
+    plan: PlanFile
+    rows: pd.DataFrame
+    items: list[dict[str, Any]]
+    frames: dict[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """rows: of the bundle. same: equal to the last digit. near: not the same, and within the tolerance. differ: a row
+    for each number that is off or was not made: what it is, of the bundle, here. largest: absolute difference of any
+    number that was made. reasons: why runs could not be made. versions: package -> (there, here) where they differ."""
+
+    rows: int
+    same: int
+    near: int
+    differ: pd.DataFrame
+    largest: float
+    reasons: tuple[str, ...]
+    versions: dict[str, tuple[str, str]]
+
+
+def read_bundle(path: Path, folder: Path) -> Bundle:
+    """A bundle. folder: an empty one for what is in it. Raises CapbiasError for a file that is none, or was changed."""
+    files = unpacked_tree(path, folder)
+    missing = [name for name in (MANIFEST, PLAN, ROWS) if name not in files]
+    if missing:
+        raise _no_bundle(path, f"which lacks {', '.join(missing)}")
+    try:
+        manifest = json.loads(files[MANIFEST].read_text(encoding="utf-8"))
+        rows = pd.DataFrame(json.loads(files[ROWS].read_text(encoding="utf-8")))
+        items = [dict(own) for own in manifest["items"]]
+        form = manifest["format"]
+        missing = [name for name in RESULT_COLUMNS if name not in rows]
+        described = all({"kind", "name", "file", "hash", "content", "details"} <= set(own) for own in items)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _no_bundle(path, f"whose {MANIFEST} or {ROWS} cannot be read ({type(error).__name__}: {error})") from None
+    if missing or not described:
+        raise _no_bundle(
+            path, f"whose {ROWS} lacks {', '.join(missing)}" if missing else f"whose {MANIFEST} is not one"
+        )
+    if form != FORMAT:
+        raise CapbiasError(f"{path.name} of the format {form}", f"format {FORMAT}", "Use the version that made it.")
+    written = parse_plan(files[PLAN].read_text(encoding="utf-8"), PLAN)
+    return Bundle(manifest, written, rows[list(RESULT_COLUMNS)], items, _frames(path, items, files))
+
+
+def _no_bundle(path: Path, why: str) -> CapbiasError:
+    return CapbiasError(f"{path.name}, {why}", "a bundle that capbias wrote", "Choose another file.")
+
+
+def _frames(path: Path, items: Sequence[dict[str, Any]], files: dict[str, Path]) -> dict[str, pd.DataFrame]:
+    """The tables that a bundle holds, each checked against its content hash."""
+    found = {}
+    for item in items:
+        if not item["file"]:
+            continue
+        try:
+            frame = bytes_frame(files[item["file"]].read_bytes())
+        except Exception as error:  # whatever a damaged Parquet file makes pyarrow say
+            raise _no_bundle(path, f"whose {item['file']} cannot be read ({type(error).__name__})") from None
+        if content_hash(frame) != item["content"]:
+            raise _no_bundle(path, f"whose {item['file']} was changed: its content is not that of the hash")
+        found[item["content"]] = frame
+    return found
+
+
+def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
+    """The tables that a bundle leaves out, by content: from files, or all files in folders, whatever their names."""
+    wanted = {
+        item["content"]: item for item in bundle.items if item["content"] and item["content"] not in bundle.frames
+    }
+    found: dict[str, pd.DataFrame] = {}
+    for path in _candidates(places):
+        for kind in dict.fromkeys(item["kind"] for item in wanted.values()):
+            frame = _read(path, kind)
+            digest = content_hash(frame) if frame is not None else ""
+            if frame is not None and digest in wanted:
+                item = wanted.pop(digest)
+                tell(f"{path.name}: {item['kind']} {item['name']}")
+                found[digest] = frame
+    return found
+
+
+def _candidates(places: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for place in places:
+        if not place.exists():
+            raise CapbiasError(f"{place}, which does not exist", "a file or folder of the data", "Check the path.")
+        found += sorted(own for own in place.rglob("*") if own.is_file()) if place.is_dir() else [place]
+    if len(found) > MOST_CANDIDATES:
+        raise CapbiasError(f"{len(found):,} files", f"at most {MOST_CANDIDATES:,}", "Name the files, or their folder.")
+    return found
+
+
+def _read(path: Path, kind: str) -> pd.DataFrame | None:
+    """A file as this kind of item, None if it is not one."""
+    try:
+        if kind in ("captions", "references"):
+            return read_captions(path, kind="reference" if kind == "references" else "generated").frame
+        reader = {"attributes": read_attributes, "objects": read_objects}.get(kind)
+        return reader(path).frame if reader else None
+    except CapbiasError:
+        return None
+
+
+def reproduce(
+    workspace: Workspace,
+    bundle: Bundle,
+    frames: dict[str, pd.DataFrame],
+    compute: Compute,
+    tolerance: float = TOLERANCE,
+) -> Comparison:
+    """Run the plan of a bundle in a workspace that is empty, and compare every number.
+
+    frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: by how much a
+    number may be off. Raises CapbiasError for data that are missing.
+    """
+    if workspace.items() or workspace.runs():
+        raise CapbiasError(f"the workspace {workspace.folder}, which holds something", "an empty one", "Name another.")
+    _keep(workspace, bundle, bundle.frames | frames)
+    specs: dict[str, RunSpec] = {}
+    reasons: list[str] = []
+    for request in bundle.plan.requests:
+        try:
+            specs |= {spec.run_id: spec for spec in plan(workspace, request)}
+        except CapbiasError as error:
+            reasons.append(f"{', '.join(request.metrics)}: {error}")
+    wanted = set(bundle.rows["run_id"])
+    # Runs with another id are those of a changed version, model or input; they are compared all the same.
+    chosen = [spec for run_id, spec in specs.items() if run_id in wanted] or list(specs.values())
+    if wanted - specs.keys():
+        chosen = list(specs.values())
+    rows = compute(workspace, chosen, bundle.manifest["collection"])
+    reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
+    made = workspace.results([spec.run_id for spec in chosen])
+    there, here = bundle.manifest.get("versions", {}), versions(networks=True)
+    changed = {name: (own, here.get(name, "none")) for name, own in there.items() if own != here.get(name)}
+    return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)
+
+
+def _keep(workspace: Workspace, bundle: Bundle, frames: dict[str, pd.DataFrame]) -> None:
+    missing = [item for item in bundle.items if item["content"] and item["content"] not in frames]
+    if missing:
+        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
+        raise CapbiasError(
+            f"a bundle without {named}",
+            "the files that these were read from, unchanged",
+            "Name the files, or their folder: --data.",
+        )
+    for item in bundle.items:
+        if item["content"]:
+            digest = item["hash"] if item["hash"] != item["content"] else ""
+            collection = bundle.manifest["collection"]
+            workspace.keep(
+                item["kind"], item["name"], frames[item["content"]], collection, "bundle", item["details"], digest
+            )
+
+
+def compared(
+    rows: pd.DataFrame,
+    made: pd.DataFrame,
+    tolerance: float,
+    reasons: tuple[str, ...] = (),
+    changed: dict[str, tuple[str, str]] | None = None,
+) -> Comparison:
+    """The rows of a bundle beside those made now."""
+    by_key = {_key(row): row for row in made.to_dict("records")}
+    same = near = 0
+    largest, differ = 0.0, []
+    for row in rows.to_dict("records"):
+        other = by_key.get(_key(row))
+        if other is None:
+            differ.append({"row": _named(row), "number": "value", "bundle": _shown(row["value"]), "here": "not made"})
+            continue
+        gaps = {name: _gap(row[name], other[name]) for name in NUMBERS}
+        largest = max(largest, *(gap for gap in gaps.values() if math.isfinite(gap)), 0.0)
+        off = [name for name, gap in gaps.items() if not gap <= tolerance]
+        off += [name for name in WORDS if _word(row[name]) != _word(other[name])]
+        differ += [
+            {"row": _named(row), "number": name, "bundle": _shown(row[name]), "here": _shown(other[name])}
+            for name in off
+        ]
+        if not off and not any(gaps.values()):
+            same += 1
+        elif not off:
+            near += 1
+    table = pd.DataFrame(differ, columns=["row", "number", "bundle", "here"])
+    return Comparison(len(rows), same, near, table, largest, reasons, changed or {})
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(_word(row[name]) for name in KEYS)
+
+
+def _word(value: Any) -> str:
+    return "" if _missing(value) else str(int(value)) if isinstance(value, float) else str(value)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _gap(one: Any, other: Any) -> float:
+    """The absolute difference; infinite where one of both is missing."""
+    if _missing(one) or _missing(other):
+        return 0.0 if _missing(one) and _missing(other) else math.inf
+    return abs(float(one) - float(other))
+
+
+def _shown(value: Any) -> str:
+    return "none" if _missing(value) else f"{value:.17g}" if isinstance(value, float) else str(value)
+
+
+def _named(row: dict[str, Any]) -> str:
+    """`nic LIC ngram gender`"""
+    parts = ("model", "metric", "direction", "encoder", "attribute", *KEYS[5:])
+    return " ".join(str(row[name]) for name in parts if not _missing(row[name]) and row[name] not in ("", "constant"))

@@ -1,0 +1,25 @@
+"""The answer of result rows that a workspace holds: of the captioner with the highest LIC."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from capbias_core.analysis.read import attribute_of_run
+from capbias_core.attackers import attacker_entry
+from capbias_core.present.sentence import Answer, answer
+from capbias_core.workspace.store import Workspace
+
+# The metrics that answer, and by which captioners are ranked, the first that is there.
+ANSWERING = ("LIC", "LIC_M")
+
+
+def headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answer | None:
+    """The answer for the captioner with the highest LIC (LIC_M without references); None without either."""
+    metric = next((name for name in ANSWERING if name in set(rows["metric"])), None)
+    if metric is None:
+        return None
+    highest = rows[rows["metric"] == metric].sort_values("value", kind="stable").iloc[-1]
+    own, run_id = rows[rows["run_id"] == highest["run_id"]], highest["run_id"]
+    trained = workspace.item("captions", highest["model"], collection).details.get("trained_on_references")
+    attribute = attribute_of_run(workspace.runs_of([run_id])[run_id])
+    return answer(own, highest["model"], attribute, attacker_entry(highest["encoder"]), trained)

@@ -1,0 +1,99 @@
+"""Results as one HTML file that opens without a server and without a network, in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import pandas as pd
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b2733; --ground: #fff; --soft: #4d5a68; --line: #d5dbe2; --box: #f3f6f9 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6ebf0; --ground: #10161d; --soft: #aab5c1; --line: #33404d; --box: #18212b } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 2rem auto;
+  max-width: 62rem; padding: 0 1rem }
+h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2.2rem } h3 { font-size: 1rem; margin-bottom: .3rem }
+.answer { background: var(--box); border-left: 4px solid #3B82D0; padding: .8rem 1rem }
+.answer b { font-size: 1.15rem } .answer p { margin: .4rem 0 0 }
+.wide { overflow-x: auto } svg { max-width: 100%; height: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); white-space: nowrap }
+.long td { white-space: normal; overflow-wrap: anywhere }
+.small { color: var(--soft); font-size: .9rem } pre { background: var(--box); padding: .8rem; overflow-x: auto }
+li { margin: .3rem 0 }
+"""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a report. svg: from `present.svg`. note: what is said under it."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """What a report shows. Texts are plain and are escaped here. answer: headline and what it rests on, ('', '') for
+    none. about: what was measured, label to text. sections: further tables, title to frame."""
+
+    title: str
+    answer: tuple[str, str]
+    table: pd.DataFrame
+    table_note: str
+    charts: Sequence[Chart] = ()
+    notes: Sequence[str] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    reproduce: str = ""
+    plan: str = ""
+
+
+def report_html(parts: ReportParts) -> str:
+    """The report as one file."""
+    headline, support = parts.answer
+    said = f'<div class="answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>' if headline else ""
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            f"<title>{escape(parts.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+            f"<h1>{escape(parts.title)}</h1>",
+            said,
+            "<h2>Scores</h2>",
+            _table(parts.table),
+            _small(parts.table_note),
+            "<h2>Charts</h2>" if parts.charts else "",
+            *(f"<h3>{escape(own.title)}</h3>{own.svg}{_small(own.note)}" for own in parts.charts),
+            *(["<h2>What to know</h2>", _list(parts.notes)] if parts.notes else []),
+            "<h2>How it was measured</h2>",
+            _table(pd.DataFrame(parts.about.items(), columns=["what", "value"]), "long"),
+            *(f"<h3>{escape(title)}</h3>{_table(frame)}" for title, frame in parts.sections.items()),
+            "<h2>How to reproduce it</h2>",
+            f"<p>{escape(parts.reproduce)}</p>",
+            "<pre>pip install capbias\ncapbias reproduce THIS_BUNDLE.zip</pre>",
+            f'<h3>The plan</h3>\n<pre tabindex="0">{escape(parts.plan)}</pre>',
+            "</main>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def _small(text: str) -> str:
+    return f'<p class="small">{escape(text)}</p>' if text else ""
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+
+
+def _table(frame: pd.DataFrame, kind: str = "wide") -> str:
+    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in frame.columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in frame.itertuples(index=False)
+    )
+    # A region that scrolls is reached with the keyboard.
+    return f'<div class="{kind}" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -1,0 +1,401 @@
+"""A plan as a TOML file: which files, and what is measured of them. People write it, a bundle holds one.
+
+    collection = "coco"
+    labels = "attributes.csv"
+    references = "captions.json"
+    captions = ["nic.json", "sat.json"]
+
+    [[measure]]
+    attribute = "gender"
+    metrics = ["lic", "ratio"]
+    attacker = "ngram"
+    seeds = 10
+
+Files are named relative to the plan. Without files a plan names what its collection holds.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
+from capbias_core.runs.plan import Request
+from capbias_core.types import Attribute
+from capbias_core.workspace import ingest
+from capbias_core.workspace.inputs import Tell, by_stem, checked_path, dropped_line, mapped, warn
+from capbias_core.workspace.objects import object_sources
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash
+
+# Sections of files: what a plan calls them -> the kind of item that they become.
+KINDS = {"labels": "attributes", "references": "references", "captions": "captions", "objects": "objects"}
+TRAINED = "trained_on_references"
+# What a measure of a plan may say -> of which type.
+OF_MEASURE = {
+    "attribute": str,
+    "metrics": list,
+    "captions": list,
+    "references": str,
+    "labels": str,
+    "objects": str,
+    "attacker": str,
+    "seeds": int,
+    "merge_masks": bool,
+    "options": dict,
+}
+OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict}
+# The plan itself makes these of a run's options, or a request has a field for them.
+NOT_ASKED = ("attacker", "seeds", "merge_masks", "encoder")
+# Said even if they are the defaults, which may change.
+SAID = {"attacker", "seeds"}
+MOST_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Where the labels of an attribute are. file: its TOML, '' for a known attribute or a column. labels: the table, ''
+    for the only one. column: '' to find it. mapping: raw label to value, others are dropped; None to suggest one."""
+
+    file: str = ""
+    labels: str = ""
+    column: str = ""
+    mapping: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan. files: section to name to path, relative to the plan. trained: captioners to whether they were trained on
+    the references. requests: captions () for all, references None for the only ones, table '' for the only one."""
+
+    collection: str
+    files: Mapping[str, Mapping[str, str]]
+    requests: tuple[Request, ...]
+    attributes: Mapping[str, LabelColumn] = field(default_factory=dict)
+    trained: Mapping[str, bool] = field(default_factory=dict)
+
+
+# a plan from a file
+
+
+def read_plan(path: Path) -> PlanFile:
+    """The plan in a TOML file. Raises CapbiasError for a file that is none, naming what is wrong in it."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise CapbiasError(f"{path.name} of more than {MOST_BYTES / 1e6:g} MB", "a plan", "Name the right file.")
+        return parse_plan(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path.name, getattr(error, "strerror", None) or error) from None
+
+
+def parse_plan(text: str, name: str) -> PlanFile:
+    """The plan in a text. name: what the text is called in errors."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(name, error) from None
+    known = ("collection", *KINDS, "attributes", "measure")
+    for key in data:
+        if key not in known:
+            raise unknown_name(f"{name} with the key", key, known)
+    files = {section: _files(data.get(section, {}), f"{name}: {section}") for section in KINDS}
+    measures = data.get("measure", [])
+    if not isinstance(measures, list) or not measures:
+        raise CapbiasError(f"{name} without [[measure]]", "one [[measure]] or more, with an attribute", "Add one.")
+    collection = checked_name(_typed(data.get("collection", ingest.DEFAULT_COLLECTION), str, f"{name}: collection"))
+    entries = _typed(data.get("attributes", {}), dict, f"{name}: attributes")
+    return PlanFile(
+        collection,
+        {section: {own: file for own, (file, _) in found.items()} for section, found in files.items()},
+        tuple(_request(collection, own, f"{name}: measure {place}") for place, own in enumerate(measures, start=1)),
+        {own: LabelColumn(**_checked(entry, OF_ATTRIBUTE, f"{name}: {own}")) for own, entry in entries.items()},
+        {own: said for own, (_, said) in files["captions"].items() if said is not None},
+    )
+
+
+def _unreadable(name: str, error: object) -> CapbiasError:
+    remedy = "A bundle holds an example: plan.toml."
+    return CapbiasError(f"{name}, which cannot be read ({error})", "a plan in TOML", remedy)
+
+
+def _typed(value: Any, kind: type, where: str) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        names = {str: "a text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
+        raise CapbiasError(f"{where} = {value!r}", names[kind], "Write it so.")
+    return value
+
+
+def _checked(given: Any, known: Mapping[str, type], where: str) -> dict[str, Any]:
+    """A table whose keys are known and of their type."""
+    for key in _typed(given, dict, where):
+        if key not in known:
+            raise unknown_name(f"{where} with the key", key, known)
+    return {key: _typed(value, known[key], f"{where}: {key}") for key, value in given.items()}
+
+
+def _files(given: Any, where: str) -> dict[str, tuple[str, bool | None]]:
+    """Files by name, with what is said of a captioner's training: of a path, of a list, or of a table."""
+    if isinstance(given, str | list):
+        paths = [_typed(own, str, where) for own in ([given] if isinstance(given, str) else given)]
+        return {name: (path, None) for name, path in by_stem(paths).items()}
+    found = {}
+    for name, own in _typed(given, dict, where).items():
+        entry = {"file": own} if isinstance(own, str) else own
+        entry = _checked(entry, {"file": str, TRAINED: bool}, f"{where}: {name}")
+        if "file" not in entry:
+            raise CapbiasError(f"{where}: {name} without a file", 'file = "..."', "Name it.")
+        found[checked_name(name)] = entry["file"], entry.get(TRAINED)
+    return found
+
+
+def _request(collection: str, given: Any, where: str) -> Request:
+    own = _checked(given, OF_MEASURE, where)
+    if "attribute" not in own:
+        raise CapbiasError(f"{where} without an attribute", 'attribute = "gender" or another', "Name it.")
+    lists = {name: tuple(_typed(each, str, where) for each in own.pop(name, ())) for name in ("captions", "metrics")}
+    metrics = lists["metrics"] or DEFAULT_GROUPS
+    more: dict[str, Any] = {"references": ONLY} | own
+    return Request(collection, lists["captions"], more.pop("labels", ""), metrics=metrics, **more)
+
+
+# In place of the name of the human captions: the only ones, none where there are none.
+ONLY = "*"
+
+
+# a plan as a file
+
+
+def plan_text(plan: PlanFile) -> str:
+    """A plan as TOML, which `parse_plan` reads back as the same."""
+    lines = ["# What was measured. Edit it and run it: capbias run plan.toml", f"collection = {_toml(plan.collection)}"]
+    for section, files in plan.files.items():
+        lines += ["", f"[{section}]"] if files else []
+        for name, file in files.items():
+            said = section == "captions" and name in plan.trained
+            lines.append(f"{_key(name)} = {_toml({'file': file, TRAINED: plan.trained[name]} if said else file)}")
+    for name, entry in plan.attributes.items():
+        lines += ["", f"[attributes.{_key(name)}]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in vars(entry).items() if value]
+    for request in plan.requests:
+        lines += ["", "[[measure]]", *(f"{key} = {_toml(value)}" for key, value in _measure(request).items())]
+    return "\n".join(lines) + "\n"
+
+
+def _measure(request: Request) -> dict[str, Any]:
+    """What a measure says, without the choices that it does not know."""
+    found = {
+        "attribute": request.attribute,
+        "metrics": _words(request.metrics),
+        "captions": list(request.captions),
+        "references": request.references,
+        "labels": request.table,
+    }
+    more = {name: getattr(request, name) for name in ("objects", "attacker", "seeds", "merge_masks", "options")}
+    known = _known(request) | {"objects", "options"}
+    return found | {name: own for name, own in more.items() if own and name in known}
+
+
+def _words(metrics: Sequence[str]) -> list[str]:
+    """Metrics by the groups that they fill, the others by their names."""
+    asked, words = set(expand_metrics(metrics)), []
+    left = dict.fromkeys(expand_metrics(metrics))
+    for name, group in GROUPS.items():
+        if asked.issuperset(group.metrics) and any(own in left for own in group.metrics):
+            words.append(name)
+            left = {own: None for own in left if own not in group.metrics}
+    return [*words, *left]
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML on one line; what is None is left out."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_toml(own)}" for key, own in value.items() if own is not None) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else _toml(name)
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute as a TOML file, which `read_attribute` reads back as the same, without how labels are derived."""
+    aliases = {value: [own for own, to in attribute.aliases.items() if to == value] for value in attribute.values}
+    head = {name: getattr(attribute, name) for name in ("name", "title", "values", "mask_token", "columns", "note")}
+    lines = [f"{name} = {_toml(value)}" for name, value in head.items()]
+    for title, table in (("words", attribute.words), ("aliases", aliases)):
+        lines += ["", f"[{title}]", *(f"{_key(value)} = {_toml(own)}" for value, own in table.items() if own)]
+    return "\n".join(lines) + "\n"
+
+
+# what runs were asked for
+
+
+def requests_of(
+    workspace: Workspace, collection: str, specs: Sequence[RunSpec], metrics: Iterable[str]
+) -> list[Request]:
+    """The requests that runs of a collection answer, as few as can be. metrics: which count."""
+    counted = set(metrics)
+    asked = [own for spec in specs if (own := _asked(workspace, collection, spec, counted))]
+    found = _merged(_merged(asked, "captions"), "metrics")
+    # A run on all images beside one on those with references comes with that one.
+    whole = [own for own in found if own.references]
+    return [own for own in found if own.references or not any(_covers(other, own) for other in whole)]
+
+
+def _merged(requests: list[Request], alike: str) -> list[Request]:
+    """Requests with those joined that are alike in one field."""
+    found: list[Request] = []
+    for request in requests:
+        same = (own for own in enumerate(found) if set(getattr(own[1], alike)) == set(getattr(request, alike)))
+        place = next((place for place, own in same if _joins(own, request)), None)
+        if place is None:
+            found.append(request)
+        else:
+            found[place] = _joined(found[place], request)
+    return found
+
+
+def _asked(workspace: Workspace, collection: str, spec: RunSpec, counted: set[str]) -> Request | None:
+    own = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in counted)
+    if not own or spec.shared_with:
+        return None
+    by_hash = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
+    table = by_hash["attributes", spec.labels["table"]]
+    sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
+    options = {name: value for name, value in spec.options.items() if name not in NOT_ASKED and value is not None}
+    said = {name: spec.options[name] for name in ("attacker", "seeds", "merge_masks") if name in spec.options}
+    return Request(
+        collection,
+        (spec.model,),
+        table.name,
+        spec.attribute["name"],
+        own,
+        by_hash["references", spec.references].name if spec.references else "",
+        objects=sources.get(spec.objects.get("table", ""), ""),
+        options=options,
+        **said,
+    )
+
+
+def _joins(one: Request, other: Request) -> bool:
+    """Whether two requests can be one: of the same inputs, and no choice that both know differs."""
+    if any(getattr(one, name) != getattr(other, name) for name in ("table", "attribute", "references")):
+        return False
+    if one.objects and other.objects and one.objects != other.objects:
+        return False
+    return all(one.choices.get(name) == other.choices.get(name) for name in _known(one) & _known(other))
+
+
+def _known(request: Request) -> set[str]:
+    metrics = expand_metrics(request.metrics)
+    return {name for metric in metrics for name in measure_of(metric).options.about()} - {"encoder"}
+
+
+def _joined(one: Request, other: Request) -> Request:
+    # The attacker and seeds of whichever has some.
+    first, second = (one, other) if len(SAID & _known(one)) >= len(SAID & _known(other)) else (other, one)
+    metrics = {*one.metrics, *other.metrics}
+    return replace(
+        first,
+        captions=tuple(dict.fromkeys((*one.captions, *other.captions))),
+        metrics=tuple(name for name in METRICS if name in metrics),
+        objects=one.objects or other.objects,
+        options=second.options | first.options,
+    )
+
+
+def _covers(other: Request, own: Request) -> bool:
+    bare = replace(own, references=other.references)
+    return _joins(other, bare) and {*own.captions} <= {*other.captions} and {*own.metrics} <= {*other.metrics}
+
+
+# the files of a plan, kept
+
+
+def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
+    """Keep the files of a plan in its collection, and return what it asks for by the names that they have there.
+
+    folder: that of the plan. A file with the content that the collection has under its name already stays as it is.
+    Raises CapbiasError for whatever cannot be read, and for names that the collection does not hold.
+    """
+    reports = []
+    for section, kind in KINDS.items():
+        for name, file in plan.files.get(section, {}).items():
+            found = ingest.preview_import(workspace, _path(folder, file), kind, plan.collection)
+            reports.append(found.report)
+            if kind == "attributes":
+                _keep_labels(workspace, plan, folder, name, found, tell)
+            elif kind == "captions":
+                trained = plan.trained.get(name)
+                if not _held(workspace, kind, name, plan.collection, found.frame) or trained is not None:
+                    ingest.keep_captions(workspace, found, name, plan.collection, Path(file).name, trained)
+            elif not _held(workspace, kind, name, plan.collection, found.frame):
+                workspace.keep(kind, name, found.frame, plan.collection, Path(file).name)
+    warn(reports, tell)
+    return [_named(workspace, plan.collection, own) for own in plan.requests]
+
+
+def _path(folder: Path, file: str) -> Path:
+    return folder / checked_path(file).expanduser()
+
+
+def _held(workspace: Workspace, kind: str, name: str, collection: str, frame) -> Item | None:
+    items = {item.name: item for item in workspace.items(kind, collection)}
+    return items[name] if name in items and items[name].hash == content_hash(frame) else None
+
+
+def _keep_labels(
+    workspace: Workspace, plan: PlanFile, folder: Path, name: str, found: ingest.ImportPreview, tell: Tell
+) -> None:
+    held = _held(workspace, "attributes", name, plan.collection, found.frame)
+    mine = dict(held.details["attributes"]) if held else {}
+    asked = {own.attribute for own in plan.requests if own.table in ("", name)} | {
+        own for own, entry in plan.attributes.items() if entry.labels in ("", name)
+    }
+    for attribute in sorted(asked):
+        entry = plan.attributes.get(attribute, LabelColumn())
+        if entry.labels not in ("", name):
+            continue
+        word = str(_path(folder, entry.file)) if entry.file else attribute
+        own, details = mapped(found.frame, word, entry.column, folder=None)
+        if entry.mapping is not None:
+            labels = dict.fromkeys(found.frame[details["column"]])
+            overrides = {own: {label: entry.mapping.get(label) for label in labels} | entry.mapping}
+            own, details = mapped(found.frame, word, entry.column, overrides=overrides)
+        mine[own] = details
+        tell(dropped_line(found.frame, details))
+    ingest.keep_attributes(workspace, found.frame, name, plan.collection, Path(plan.files["labels"][name]).name, mine)
+
+
+def _named(workspace: Workspace, collection: str, request: Request) -> Request:
+    """A request with the names that it leaves out."""
+    items = workspace.items(collection=collection)
+    human = [item.name for item in items if item.kind == "references"]
+    tables = [
+        item.name for item in items if item.kind == "attributes" and request.attribute in item.details["attributes"]
+    ]
+    references = request.references
+    if references == ONLY:
+        references = _only(human, "set of human captions", "references") if human else ""
+    return replace(
+        request,
+        captions=request.captions or tuple(item.name for item in items if item.kind == "captions"),
+        table=request.table or _only(tables, f"table of labels with {request.attribute}", "labels"),
+        references=references,
+    )
+
+
+def _only(found: list[str], what: str, key: str) -> str:
+    if len(found) != 1:
+        got = f"{len(found)} of a {what} ({', '.join(found) or 'none'})"
+        raise CapbiasError(got, "one of them", f'Name it in the measure: {key} = "...".')
+    return found[0]

@@ -1,0 +1,267 @@
+"""A bundle: what is in it, the same numbers from it in an empty workspace, and what is said of one that was changed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.api import run_here
+from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.bundle.reproduce import compared, find_data, read_bundle, reproduce
+from capbias_core.bundle.write import write_bundle
+from capbias_core.errors import CapbiasError
+from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan_file import attribute_text
+from capbias_core.types import Result
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace
+from tests.cli.test_cli import write_files
+
+SMALL = ("strong", "weak")
+METRICS = ("lic", "ratio", "error")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return write_files(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
+    """A workspace with results of two captioners, and their runs."""
+    folder = tmp_path_factory.mktemp("made")
+    place = ["--collection", "small", "--workspace", str(folder)]
+    files = [("attributes.csv", "attributes", ["--attribute", "gender"]), ("human.json", "references", [])]
+    files += [(f"{name}.json", "captions", ["--trained-on-references", "yes"]) for name in SMALL]
+    for file, kind, more in files:
+        assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
+    workspace = Workspace(folder)
+    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", METRICS, "human", seeds=2))
+    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    return workspace, [spec.run_id for spec in specs]
+
+
+@pytest.fixture(scope="module")
+def bundle(measured, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "bundle.zip"
+    path.write_bytes(write_bundle(measured[0], "small", measured[1]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def bare(measured, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("bare") / "bare.zip"
+    path.write_bytes(write_bundle(measured[0], "small", measured[1], data=False))
+    return path
+
+
+def changed(path: Path, target: Path, name: str, edit) -> Path:
+    """A copy of a zip in which one file is another."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for own in old.namelist():
+            new.writestr(own, edit(old.read(own)) if own == name else old.read(own))
+    return target
+
+
+@pytest.mark.long
+def test_a_bundle_gives_the_same_numbers_in_an_empty_workspace(bundle, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["reproduce", str(bundle)]) == 0
+    printed = capsys.readouterr().out
+    rows = json.loads(zipfile.ZipFile(bundle).read("rows.json"))
+    assert re.search(rf"rows equal +{len(rows)}\n +to the last digit", printed) and "rows differ  0" in printed
+    assert {row["metric"] for row in rows} >= {"LIC", "LIC_M", "ratio", "error"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsys):
+    def edit(data: bytes) -> bytes:
+        rows = json.loads(data)
+        first = next(row for row in rows if (row["model"], row["metric"]) == ("weak", "error"))
+        first["value"] = first["value"] + 1.5
+        rows.append(dict(first, model="nobody"))
+        return json.dumps(rows).encode()
+
+    path = changed(bundle, tmp_path / "changed.zip", "rows.json", edit)
+    assert cli.main(["reproduce", str(path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    differing = next(line for line in lines if line.startswith("weak error"))
+    there, here = (float(cell) for cell in differing.split()[-2:])
+    assert there == pytest.approx(here + 1.5)
+    assert any(line.startswith("nobody error") and line.endswith("not made") for line in lines)
+    assert "rows differ  2" in lines and any(line.startswith("largest difference 1.5") for line in lines)
+
+
+@pytest.mark.long
+def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys):
+    names = zipfile.ZipFile(bare).namelist()
+    assert not [name for name in names if name.startswith("data/")]
+    text = b"".join(zipfile.ZipFile(bare).read(name) for name in names)
+    assert b"umbrella" not in text, "a word of the captions"
+    assert cli.main(["reproduce", str(bare)]) == 2
+    assert "--data" in capsys.readouterr().err
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for number, name in enumerate(("human.json", "strong.json", "weak.json", "attributes.csv", "broken.json")):
+        (elsewhere / f"{number}{Path(name).suffix}").write_bytes((data / name).read_bytes())
+    assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 0
+    printed = capsys.readouterr()
+    assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
+
+
+def test_of_a_bundle_without_data_only_what_is_the_same_is_taken(bare, data, tmp_path):
+    read = read_bundle(bare, tmp_path / "bundle")
+    (tmp_path / "strong.json").write_text((data / "strong.json").read_text().replace("umbrella", "umbrellas"))
+    assert find_data(read, [tmp_path / "strong.json"], print) == {}
+    with pytest.raises(CapbiasError, match="nowhere, which does not exist"):
+        find_data(read, [tmp_path / "nowhere"], print)
+
+
+def test_the_report_needs_no_server_and_no_network(bundle):
+    text = zipfile.ZipFile(bundle).read("report.html").decode()
+
+    class Addresses(HTMLParser):
+        found: list[str] = []
+
+        def handle_starttag(self, tag, attrs):
+            self.found += [value for name, value in attrs if name in ("src", "href") and value]
+            assert tag not in ("script", "link", "iframe", "img")
+
+    Addresses().feed(text)
+    assert Addresses.found == [] and "url(" not in text and "@import" not in text
+    assert "prefers-color-scheme: dark" in text and "capbias reproduce" in text
+    assert "strong" in text and "<svg" in text and "labelled, binary" in text
+
+
+def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
+    archive = zipfile.ZipFile(bundle)
+    manifest = json.loads(archive.read("manifest.json"))
+    assert {item["kind"] for item in manifest["items"]} == {"captions", "references", "attributes"}
+    for item in manifest["items"]:
+        frame = pd.read_parquet(io.BytesIO(archive.read(item["file"])))
+        pd.testing.assert_frame_equal(frame, measured[0].frame(item["hash"]))
+    assert manifest["versions"]["numpy"] and manifest["measures"]["lic"] and manifest["not_in_plan"] == []
+    csv = pd.read_csv(io.BytesIO(archive.read("rows.csv")), float_precision="round_trip")
+    own = measured[0].results(measured[1])
+    assert csv["value"].tolist() == own["value"].tolist() and len(csv) == manifest["rows"]
+    assert "figures/LIC.svg" in archive.namelist()
+    with pytest.raises(CapbiasError, match="no result"):
+        write_bundle(measured[0], "small", [])
+
+
+def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
+    """A captioner's name is checked, but a note of an attribute or a method may be anything."""
+    from capbias_core.present.report import Chart, ReportParts, report_html
+
+    bad = "<script>alert(1)</script>"
+    table = pd.DataFrame({bad: [bad]})
+    text = report_html(ReportParts(bad, (bad, bad), table, bad, [Chart(bad, "", bad)], [bad], {bad: bad}, {bad: table}))
+    assert "<script" not in text
+
+
+BAD = {
+    "no zip": (lambda path: path.write_bytes(b"PK nothing"), "cannot be unpacked"),
+    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "which lacks manifest.json, plan.toml, rows.json"),
+    "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "names that stay within"),
+    "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "names that stay within"),
+    "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "names that stay within"),
+    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "plan.toml": "", "rows.json": "[]"}), "manifest"),
+}
+
+
+def _zip(path: Path, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+
+
+@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
+def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_path):
+    make(tmp_path / "bad.zip")
+    with pytest.raises(CapbiasError, match=message):
+        read_bundle(tmp_path / "bad.zip", tmp_path / "inside" / "here")
+    assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
+
+
+def test_a_bomb_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("capbias_core.load.archives.MOST_BYTES", 1000)
+    _zip(tmp_path / "bomb.zip", {"a": "0" * 2000})
+    with pytest.raises(CapbiasError, match="GB"):
+        read_bundle(tmp_path / "bomb.zip", tmp_path / "inside")
+    assert not (tmp_path / "inside").exists()
+
+
+def test_data_that_were_changed_are_refused(bundle, tmp_path):
+    name = next(own for own in zipfile.ZipFile(bundle).namelist() if own.startswith("data/captions-strong"))
+
+    def edit(data: bytes) -> bytes:
+        frame = pd.read_parquet(io.BytesIO(data))
+        frame.loc[0, "caption"] = "a dog"
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer)
+        return buffer.getvalue()
+
+    with pytest.raises(CapbiasError, match="was changed"):
+        read_bundle(changed(bundle, tmp_path / "a.zip", name, edit), tmp_path / "a")
+    with pytest.raises(CapbiasError, match="cannot be read"):
+        read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
+
+
+def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
+    with pytest.raises(CapbiasError, match="holds something"):
+        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
+
+
+def row(value: float, **more) -> dict:
+    return Result("gender", "sat", "LIC", value, "ngram", ci_low=more.pop("low", 1.0), n=9, **more).row()
+
+
+def test_rows_are_compared_number_by_number():
+    """By hand: one equal, one off by less than the tolerance, one whose interval is off, one without its other."""
+    there = pd.DataFrame([row(1.0), row(2.0, direction="A->T"), row(3.0, direction="T->A"), row(4.0, group="Male")])
+    here = pd.DataFrame(
+        [row(1.0), row(2.0 + 2**-30, direction="A->T"), row(3.0, direction="T->A", low=1.25), row(4.0, group="Female")]
+    )
+    found = compared(there, here, 1e-6)
+    assert (found.rows, found.same, found.near, len(found.differ)) == (4, 1, 1, 2)
+    assert found.largest == 0.25
+    assert found.differ["number"].tolist() == ["ci_low", "value"]
+    assert found.differ.iloc[0][["bundle", "here"]].tolist() == ["1", "1.25"]
+    assert found.differ.iloc[1]["here"] == "not made"
+    assert compared(there[:2], here[:2], 0.0).same == 1 and len(compared(there[:2], here[:2], 0.0).differ) == 1
+
+
+@pytest.mark.parametrize("name", ["gender", "race", "emotion"])
+def test_an_attribute_is_read_back_as_it_was(name, tmp_path):
+    attribute = get_attribute(name)
+    (tmp_path / "own.toml").write_text(attribute_text(attribute), encoding="utf-8")
+    assert get_attribute(str(tmp_path / "own.toml")) == attribute
+
+
+def test_labels_of_a_column_with_odd_names_come_back(tmp_path):
+    """Values with quotes, and a mapping that drops some."""
+    labels = ['say "A"', "B\\b", "dropped", ""] * 20
+    table = pd.DataFrame({"image_id": [str(own) for own in range(80)], "odd column": labels})
+    attribute = plain_attribute("my height", ('say "A"', "B\\b"))
+    mapping = {'say "A"': 'say "A"', "B\\b": "B\\b", "dropped": None, "": None}
+    workspace = Workspace(tmp_path / "one")
+    details = {"attributes": {attribute.name: mapping_details(attribute, "odd column", mapping)}}
+    workspace.keep("attributes", "my table", table, "c", "test", details)
+    frame = table[["image_id"]].assign(caption_index=0, caption=["a kitchen" if own else "a car" for own in labels])
+    workspace.keep("captions", "a (b), c", frame, "c", "test")
+    specs = plan(workspace, Request("c", ("a (b), c",), "my table", "my height", ("LIC_M",), seeds=1))
+    run_here(workspace, specs, "c")
+    path = tmp_path / "odd.zip"
+    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs]))
+    read = read_bundle(path, tmp_path / "bundle")
+    found = reproduce(Workspace(tmp_path / "two"), read, {}, run_here)
+    assert found.same == found.rows > 0
