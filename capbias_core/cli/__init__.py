@@ -46,6 +46,10 @@ COMMANDS = {
         "caption": "caption photographs with a captioner of this machine",
     },
     "Runs": {
+        "run": "run a plan: a TOML file that names files and what to measure",
+        "runs": "list the runs: what, status, progress, seconds",
+        "cancel": "stop runs that are queued or running",
+        "resume": "start runs again that failed, died or were cancelled",
         "reproduce": "make the numbers of a bundle again, and say which differ",
     },
     "Workspace": {

@@ -26,9 +26,9 @@ from capbias_core.workspace.inputs import (
     temporary_workspace,
 )
 from capbias_core.workspace.inputs import workspace_at as opened
-from capbias_core.workspace.store import Workspace, default_folder
+from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
-__all__ = ["FILES", "InputFlags", "inputs", "known_collection", "opened", "own_folder", "sorted_files"]
+__all__ = ["FILES", "InputFlags", "chosen_runs", "inputs", "known_collection", "opened", "own_folder", "sorted_files"]
 
 # The collection of files that are read into a workspace of their own.
 FILES = "files"
@@ -171,3 +171,25 @@ def known_collection(workspace: Workspace, name: str) -> str:
     if name not in workspace.collections():
         raise unknown_name("collection", name, workspace.collections())
     return name
+
+
+def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, those: Sequence[RunRow]) -> list[RunRow]:
+    """The runs that are named by the beginning of their ids, or those that `--all` stands for.
+
+    Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
+    """
+    if bool(ids) == every:
+        got = "ids and --all" if every else "no run"
+        raise CapbiasError(got, "ids of runs, as `capbias runs` shows them, or --all", "Name one or the other.")
+    if every:
+        return list(those)
+    found: dict[str, RunRow] = {}
+    for name in ids:
+        meant = [run for run in workspace.runs() if name and run.run_id.startswith(name)]
+        if not meant:
+            raise unknown_name("run", name, [run.run_id for run in those])
+        if len(meant) > 1:
+            got = f"run {name!r}, with which {len(meant)} ids begin"
+            raise CapbiasError(got, "one run", f"Write more of it: {', '.join(run.run_id for run in meant[:3])}.")
+        found[meant[0].run_id] = meant[0]
+    return list(found.values())
