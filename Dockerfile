@@ -1,7 +1,8 @@
 # docker build -t capbias . && docker run -p 8501:8501 -v capbias:/data capbias
 FROM python:3.11-slim
-# Java for METEOR and the PTB tokenizer.
-RUN apt-get update && apt-get install -y --no-install-recommends default-jre-headless && rm -rf /var/lib/apt/lists/*
+# Java for METEOR and the PTB tokenizer, Chromium for charts as SVG, PNG and PDF.
+RUN apt-get update && apt-get install -y --no-install-recommends chromium default-jre-headless \
+  && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 # What changes seldom comes first, so that a change of the code installs nothing anew.
 COPY requirements-build.txt requirements.txt ./

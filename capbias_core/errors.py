@@ -76,6 +76,7 @@ EXTRAS = {
     "pycocotools": ("vision", "pycocotools"),
     "torchvision": ("vision", "torchvision"),
     "ultralytics": ("vision", "ultralytics"),
+    "kaleido": ("app", "kaleido"),
     "plotly": ("app", "plotly"),
     "streamlit": ("app", "streamlit"),
 }

@@ -39,6 +39,7 @@ from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached, view
 from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.options import option_controls
 from pages.ui.running import cost, progress, to_do
 from pages.ui.table import draw_table
@@ -288,8 +289,8 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
     bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
     figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands)
-    st.plotly_chart(figure, key="chart_figure", config={"displayModeBar": False}, alt=f"{metric} of each captioner")
-    note(f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}")
+    notes = f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}"
+    draw_chart(figure, key="chart_figure", alt=f"{chosen} of each captioner", notes=notes)
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):
             matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))

@@ -29,6 +29,7 @@ from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
 from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
@@ -163,13 +164,15 @@ def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
-    st.plotly_chart(drawn, key="objects_chart", config={"displayModeBar": False}, alt=f"Objects, {CHARTS[chosen]}")
-    note(
-        {
+    draw_chart(
+        drawn,
+        key="objects_chart",
+        alt=f"Objects, {CHARTS[chosen]}",
+        notes={
             "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names "
             "the value more often beside it than people do.",
             "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
-        }[chosen]
+        }[chosen],
     )
 
 
@@ -202,7 +205,7 @@ def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
         by_object = objects.scores_by_object(engine.workspace, run)
         metric = "gender_score" if kind == "gender_score" else "gender_object_distance"
         figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
-        st.plotly_chart(figure, key=f"chart_{run.run_id}", config={"displayModeBar": False}, alt=f"{name} by object")
+        draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
         draw_table(short_names(by_object, metric), alt=f"{name} of each object", key=f"by_{run.run_id}")
         note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")
 

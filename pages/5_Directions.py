@@ -19,6 +19,7 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.running import cost, progress
 from pages.ui.table import draw_table
 
@@ -52,7 +53,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     frame = _one_way(directions(rows, name))
     text = directions_answer(frame, name, attribute)
     st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
-    st.plotly_chart(plane(frame, name), key="plane", config={"displayModeBar": False}, alt=f"{name} in both directions")
+    draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions")
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(
         f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds. Images "

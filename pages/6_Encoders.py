@@ -55,6 +55,7 @@ from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.chart import draw_chart
 from pages.ui.running import cost, progress, state_of, to_do
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
@@ -64,7 +65,6 @@ SWEPT = {"lic": "LIC", "dbac": "DBAC"}
 SEEDS = 5
 # One that answers in seconds and one of the DBAC paper's.
 BY_DEFAULT = [DEFAULT_ATTACKER, "lstm"]
-NO_BAR = {"displayModeBar": False}
 
 
 def main() -> None:
@@ -183,11 +183,11 @@ def _scores(
 ) -> None:
     st.header(f"{named(key)} by encoder and captioner")
     figure = scores_by_encoder(shown, grey, key, values, looks)
-    st.plotly_chart(figure, key="scores", config=NO_BAR, alt=f"{named(key)} of each captioner by each encoder")
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     colours = "A captioner has one colour in every chart here, an encoder one shape. "
-    note(f"{colours}{lines}{printed}{METRICS[key[0]].explanation}")
+    notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
+    draw_chart(figure, key="scores", alt=f"{named(key)} of each captioner by each encoder", notes=notes)
     draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
     note(
         f"Value ± standard deviation over attacker seeds [{intervals_over(shown)}]; printed values as in the papers. "
@@ -207,7 +207,7 @@ def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside:
     colour = cvs if source == MEASURED else cvs.iloc[:0]
     if len(grey) or len(colour):
         figure = cv_chart(colour, grey, looks)
-        st.plotly_chart(figure, key="cvs", config=NO_BAR, alt="Coefficient of variation across encoders")
+        draw_chart(figure, key="cvs", alt="Coefficient of variation across encoders")
     table = cv_table(cvs)
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
@@ -238,8 +238,8 @@ def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, L
     if figure is None:
         note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
         return
-    st.plotly_chart(figure, key="ranks", config=NO_BAR, alt=f"Rank of each captioner by {name} for each encoder")
-    note(ranks_note(shown))
+    alt = f"Rank of each captioner by {name} for each encoder"
+    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown))
 
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:

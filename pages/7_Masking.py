@@ -28,13 +28,13 @@ from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
 from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
 from pages.ui.table import draw_table
 
 BY_DEFAULT = ("gender",)
 SEEDS = 10
-NO_BAR = {"displayModeBar": False}
 
 
 def main() -> None:
@@ -169,12 +169,14 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     if figure is None:
         note("Nothing is measured yet.")
         return
-    st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
     masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
-    note(
-        "Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
+    draw_chart(
+        figure,
+        key="conditions",
+        alt=f"Metrics of {captioner} against what was masked",
+        notes="Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
         "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
-        f"deciding nothing. Conditions: {masked}."
+        f"deciding nothing. Conditions: {masked}.",
     )
     if rows.empty:
         return

@@ -22,6 +22,7 @@ from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
 from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
 
@@ -140,16 +141,13 @@ def _sweeps(engine: Engine, request: Request) -> None:
     delta = request.options["alignment"]["delta"]
     headline, support = sweep_sentence(tables[primary], primary, delta)
     st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
-    st.plotly_chart(
+    others = " Grey: the other captioners." if len(tables) > 1 else ""
+    draw_chart(
         sweep_chart(tables, primary, delta),
         key="sweep",
-        config={"displayModeBar": False},
         alt="Contextual share of substitutions, and METEOR, against delta",
-    )
-    others = " Grey: the other captioners." if len(tables) > 1 else ""
-    note(
-        f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
-        f"alignment.{others} Words are counted as often as they occur."
+        notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
+        f"alignment.{others} Words are counted as often as they occur.",
     )
     with st.expander("The numbers of the chart, x100"):
         draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")

@@ -16,6 +16,7 @@ from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import view
 from pages.ui.base import collection_picker, errors, note, page
+from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
@@ -72,9 +73,7 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
         with place:
             chart = tradeoff_chart(*points, against)
             if chart.data:
-                st.plotly_chart(
-                    chart, key=f"tradeoff_{against}", config={"displayModeBar": False}, alt=f"LIC against {against}"
-                )
+                draw_chart(chart, key=f"tradeoff_{against}", alt=f"LIC against {against}")
             note(tradeoff_note(*points, against))
     note(
         "Gender. Printed: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on the images with human "

@@ -17,6 +17,7 @@ from capbias_core.types import Attention, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached
 from pages.ui.base import errors, note
+from pages.ui.chart import draw_chart
 from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
 
@@ -86,13 +87,13 @@ def _attention(attention: dict[str, Attention]) -> None:
     number = layer.number_input(f"Layer, 1 to {layers}", 1, layers, first[0], key=f"layer_{layers}")
     which = head.number_input(f"Head, 1 to {heads}", 1, heads, first[1], key=f"head_{heads}")
     figure = attention_chart(own, number, which)
-    st.plotly_chart(
-        figure, key="attention", config={"displayModeBar": False}, alt=f"Attention of {chosen} between the words"
-    )
-    note(
-        "How much each word (row) takes from each (column); a row sums to 1, and pieces of a word are summed. It shows "
-        "what a head mixes, not what the guess rests on: for that, see the coloured words. That of a frozen encoder "
-        "does not depend on what the attacker was trained on."
+    draw_chart(
+        figure,
+        key="attention",
+        alt=f"Attention of {chosen} between the words",
+        notes="How much each word (row) takes from each (column); a row sums to 1, and pieces of a word are summed. It "
+        "shows what a head mixes, not what the guess rests on: for that, see the coloured words. That of a frozen "
+        "encoder does not depend on what the attacker was trained on.",
     )
 
 

@@ -1,0 +1,98 @@
+"""A Plotly figure as a file: SVG, PNG or PDF for a paper, and the data that it draws.
+
+Pictures are drawn by a Chrome or Chromium on this machine, without a network and on a white ground.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from html import unescape
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, installed, missing_extra
+
+FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
+WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
+SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
+INK = "#1B2733"
+NEAR = 1e-3  # of the width or height of a figure: the same place
+
+
+@cache
+def pictures_lack() -> str:
+    """Why no picture can be drawn on this machine, '' where it can be."""
+    if not installed("kaleido"):
+        return str(missing_extra(["kaleido"], "A picture of a chart"))
+    from choreographer.browsers.chromium import Chromium  # comes with kaleido, and finds what kaleido will use
+
+    found = Chromium.find_browser(skip_local=False)
+    return "" if found else "Pictures need Chrome or Chromium on the machine of the server, and there is none."
+
+
+def picture(figure: Any, format: str) -> bytes:
+    """A Plotly figure as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
+    if lack := pictures_lack():
+        raise CapbiasError(lack.rstrip("."), "a browser that draws it", "Install it, or take the data.")
+    import kaleido
+    import plotly.graph_objects as go
+
+    own = go.Figure(figure)
+    own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
+    size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
+    scale = SHARPNESS if format == "png" else 1
+    # Without MathJax, which would be fetched.
+    data = kaleido.calc_fig_sync(own, opts={"format": format, "scale": scale, **size}, kopts={"mathjax": False})
+    if not data:
+        raise CapbiasError("no picture from the browser", "one", "Try again, or take the data.")
+    return data
+
+
+def figure_data(figure: Any) -> pd.DataFrame:
+    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, and z of a heat
+    map. panel, x_title and y_title name where that is drawn. Columns that hold nothing are left out."""
+    parts = [_trace(figure, trace) for trace in figure.data]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return found.dropna(axis="columns", how="all")
+
+
+def _trace(figure: Any, trace: Any) -> pd.DataFrame:
+    titles = {"panel": _panel(figure, trace)} | {
+        f"{axis}_title": _axis(figure, trace, axis).title.text for axis in "xy"
+    }
+    titles = {name: _text(title) for name, title in titles.items()}
+    if trace.type == "heatmap":
+        table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
+        cells = [(x, y, table.iat[row, column]) for row, y in enumerate(table.index) for column, x in enumerate(table)]
+        return pd.DataFrame(cells, columns=["x", "y", "z"]).assign(**titles)
+    own = {axis: [_text(value) for value in getattr(trace, axis)] for axis in "xy" if getattr(trace, axis) is not None}
+    found = pd.DataFrame({"series": _text(trace.name), **own})
+    for axis in own:
+        error = getattr(trace, f"error_{axis}")
+        if error.array is not None:
+            below = error.array if error.arrayminus is None else error.arrayminus
+            values = pd.to_numeric(found[axis])
+            found[f"{axis}_low"], found[f"{axis}_high"] = values - list(below), values + list(error.array)
+    return found.assign(**titles)
+
+
+def _axis(figure: Any, trace: Any, axis: str) -> Any:
+    """The x or y axis of a trace."""
+    place = getattr(trace, f"{axis}axis", None) or axis
+    return figure.layout[f"{axis}axis{place[1:]}"]
+
+
+def _panel(figure: Any, trace: Any) -> str | None:
+    """The title over a panel of several, which is a text in the middle of its upper edge."""
+    across, up = (_axis(figure, trace, axis).domain or (0, 1) for axis in "xy")
+    for own in figure.layout.annotations:
+        if (own.xref, own.yref) == ("paper", "paper") and own.y is not None and own.x is not None:
+            if abs(own.x - sum(across) / 2) < NEAR and abs(own.y - up[1]) < NEAR:
+                return own.text
+    return None
+
+
+def _text(value: Any) -> Any:
+    """A name as it is, without the escapes that a figure needs."""
+    return unescape(value) if isinstance(value, str) else value

@@ -1,0 +1,110 @@
+"""A chart as a file: the data that it draws, worked out by hand, and pictures where a browser can draw them."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+from plotly.subplots import make_subplots
+
+from capbias_core.attributes import plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.present import pictures
+from capbias_core.present.figures import chart_series, interval_chart
+from capbias_core.present.svg import interval_svg
+from capbias_core.types import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTRIBUTE = plain_attribute("group", ("A", "B"))
+
+
+def rows(*more: Result) -> pd.DataFrame:
+    own = [
+        Result("group", "nic & <b>", "LIC", 2.0, "ngram", ci_low=1.0, ci_high=4.0, seeds=2, n=9, interval="refits"),
+        Result("group", "sat", "LIC", -1.0, "ngram", ci_low=-2.0, ci_high=0.5, seeds=2, n=9, interval="refits"),
+        *more,
+    ]
+    return pd.DataFrame([result.row() for result in own])
+
+
+def test_the_data_of_a_chart_are_what_it_draws():
+    figure = interval_chart(rows(), "LIC", ATTRIBUTE, {}, {})
+    found = pictures.figure_data(figure).set_index("y")
+    assert found.loc["nic & <b>", ["x", "x_low", "x_high"]].tolist() == [2.0, 1.0, 4.0]
+    assert found.loc["sat", ["x", "x_low", "x_high"]].tolist() == [-1.0, -2.0, 0.5]
+    assert found["x_title"].iloc[0].startswith("LIC (ngram)")
+
+
+def test_the_data_of_panels_bars_and_heat_maps():
+    figure = make_subplots(1, 2, subplot_titles=("one", "two &amp; more"))
+    figure.add_bar(x=["a", "b"], y=[1, 2], name="first", error_y={"type": "data", "array": [0.5, 0.25]}, row=1, col=1)
+    figure.add_scatter(x=[3], y=[4], name="second", row=1, col=2)
+    figure.update_xaxes(title_text="left", row=1, col=1)
+    figure.update_xaxes(title_text="right", row=1, col=2)
+    found = pictures.figure_data(figure)
+    assert found["series"].tolist() == ["first", "first", "second"]
+    assert found["x_title"].tolist() == ["left", "left", "right"]
+    assert found["panel"].tolist() == ["one", "one", "two & more"]
+    assert found["y_low"].tolist()[:2] == [0.5, 1.75] and math.isnan(found["y_low"].iloc[2])
+    cells = pictures.figure_data(go.Figure(go.Heatmap(x=["u", "v"], y=["w"], z=[[1.0, 2.0]])))
+    assert cells.to_dict("records") == [{"x": "u", "y": "w", "z": 1.0}, {"x": "v", "y": "w", "z": 2.0}]
+    assert pictures.figure_data(go.Figure()).empty
+
+
+def test_without_a_browser_the_reason_is_said(monkeypatch):
+    monkeypatch.setattr(pictures, "pictures_lack", lambda: "There is none.")
+    with pytest.raises(CapbiasError, match="There is none"):
+        pictures.picture(go.Figure(), "svg")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("format", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_picture_is_drawn(format, start):
+    if lack := pictures.pictures_lack():
+        pytest.skip(lack)
+    data = pictures.picture(interval_chart(rows(), "LIC", ATTRIBUTE, {}, {}), format)
+    assert data.startswith(start)
+    if format == "svg":
+        assert b">sat<" in data and b"http://" not in data.replace(b"http://www.w3.org", b"")
+
+
+def test_a_chart_has_one_row_per_captioner():
+    """Two attackers and two directions are charts of their own; human sides and values not defined have none."""
+    more = [
+        Result("group", "sat", "LIC", 3.0, "lstm"),
+        Result("group", "sat", "LIC_D", 40.0, "ngram"),
+        Result("group", "sat", "DBAC", 1.0, "ngram", direction="A->T"),
+        Result("group", "sat", "DBAC", 2.0, "ngram", direction="T->A"),
+        Result("group", "sat", "ratio", float("nan")),
+    ]
+    found = chart_series(rows(*more))
+    assert {name: len(own) for name, own in found.items()} == {
+        "LIC ngram": 2,
+        "LIC lstm": 1,
+        "DBAC A→T ngram": 1,
+        "DBAC T→A ngram": 1,
+    }
+    assert list(chart_series(rows())) == ["LIC"]
+
+
+def test_a_chart_as_svg_puts_points_where_their_values_are():
+    """The distance of two dots on the page is that of their values; the interval's ends lie around the dot."""
+    text = interval_svg(rows(), "LIC", ATTRIBUTE, {"nic & <b>": "b", "sat": "a"}, {"sat": 0.5})
+    dots = [float(own) for own in re.findall(r'<circle cx="([\d.]+)"', text)]  # highest value first
+    ends = [tuple(map(float, own)) for own in re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"[^>]*stroke-width', text)]
+    scale = (dots[0] - dots[1]) / 3.0
+    assert scale > 0
+    for dot, (low, high), below, above in zip(dots, ends, (1.0, 1.0), (2.0, 1.5), strict=True):
+        assert (dot - low, high - dot) == (pytest.approx(below * scale, abs=0.2), pytest.approx(above * scale, abs=0.2))
+    band = re.search(r'<rect x="([\d.]+)"[^>]*width="([\d.]+)"', text)
+    assert band and float(band[2]) == pytest.approx(0.5 * scale, abs=0.2)
+    assert "nic &amp; &lt;b&gt;" in text and "<b>" not in text and "2.0 [1.0, 4.0] · b" in text
+
+
+def test_every_chart_of_a_page_can_be_taken_away():
+    found = {path.name for path in (ROOT / "pages").rglob("*.py") if "plotly_chart" in path.read_text("utf-8")}
+    assert found == {"chart.py"}
