@@ -16,7 +16,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
-from pages.ui.base import empty_state, errors, note, page
+from pages.ui.base import caveats, empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
@@ -121,8 +121,7 @@ def _details(engine: Engine, run: RunRow) -> None:
     left, right = st.columns([5, 1])
     with left:
         note(f"{run_text(run.spec)} · {run.status}" + (f": {run.message}" if run.message != run.status else ""))
-        for line in run.notes:
-            note(line)
+        caveats(run.notes)
     over = run.status not in (*ACTIVE, "finished")
     if over and right.button("Repeat", type="primary", width="stretch", key="repeat"):
         engine.submit([run.spec], run.collection)

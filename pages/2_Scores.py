@@ -29,16 +29,27 @@ from capbias_core.present.sentence import (
     told_apart,
     variants_warning,
 )
-from capbias_core.present.table import decimals, pair_table, scores_table, to_csv, to_latex
+from capbias_core.present.table import decimals, first_columns, pair_table, scores_table, to_csv, to_latex
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
+from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached, view
-from pages.ui.base import MASKED_TOO, attribute_names, captions_and_labels, collection_picker, errors, note, page
+from pages.ui.base import (
+    MASKED_TOO,
+    attribute_names,
+    captions_and_labels,
+    caveats,
+    collection_picker,
+    errors,
+    masked_left_out,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.options import option_controls
 from pages.ui.running import cost, progress, to_do
@@ -160,7 +171,7 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
     left, right = st.columns([4, 1])
     takes = f"; {cost(engine, todo)}" if todo else ""
     with left:
-        note(f"{len(specs)} runs: {done} known, {active} under way, {len(todo)} to do{takes}.")
+        note(f"{counted(len(specs), 'run')}: {done} known, {active} under way, {len(todo)} to do{takes}.")
         for row in rows.values():
             if row.status in ("failed", "died"):
                 note(f"{row.spec.model} {row.status}: {row.message}")
@@ -197,12 +208,24 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
-    for line in named_notes([(run.spec.model, run.notes) for run in measured.values()]):
-        note(line)
-    if lacking := unlearned_note(rows, {own.name: len(own.values) for own in map(attribute_of_run, measured.values())}):
-        note(lacking)
-    if warning := variants_warning(rows):
-        note(warning)
+    attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
+    caveats(
+        [
+            *(own.note for own in attributes.values()),
+            variants_warning(rows),
+            unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
+            _masked(engine, collection, request),
+            *named_notes([(run.spec.model, run.notes) for run in measured.values()]),
+        ]
+    )
+
+
+def _masked(engine: Engine, collection: str, request: Request) -> str:
+    """What is said where no captions of masked photographs are chosen."""
+    sets = engine.workspace.items("captions", collection)
+    whole = originals(sets)
+    masked = [item.name for item in sets if item.name not in whole]
+    return "" if set(masked) & set(request.captions) else masked_left_out(masked, "Choose them under Captioners. ")
 
 
 def _headline(engine: Engine, collection: str, rows: pd.DataFrame) -> None:
@@ -226,16 +249,28 @@ def _gaps(rows: pd.DataFrame) -> None:
 def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
     """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
     table = scores_table(shown, letters)
+    names = [name for name in table if name.partition(" ")[0] in METRICS]
+    first = first_columns(names)
+    chosen = view.multiselect(
+        st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
+    )
+    left_out = [name for name in names if name not in chosen]
+    table = table.drop(columns=left_out)
     if said:
-        after = 1 + list(table.columns).index("letters" if letters else "captioner")
-        table.insert(after, "encoders", [encoder_note(said, model) for model in table["captioner"]])
+        table["encoders"] = [encoder_note(said, model) for model in table["captioner"]]
     event = draw_table(
-        table, on_select="rerun", selection_mode="single-row", key="scores_table", alt="Scores of each captioner"
+        table,
+        intervals=chosen,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="scores_table",
+        alt="Scores of each captioner",
     )
     share = f" Captioners that share a letter are not told apart by {metric}." if len(letters) > 1 else ""
     note(
         f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
         "read that captioner's captions."
+        + (f" Columns left out: {', '.join(left_out)}; choose them at the left." if left_out else "")
     )
     if any("(with references)" in column for column in table):
         note("With references: on the images that have human captions, which are a part of all labelled images.")
@@ -296,7 +331,6 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
             matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))
             draw_table(matrix, alt="Each captioner minus each other")
             note("Row minus column, p after Holm's correction, and which is higher if the two are told apart.")
-    note(attribute["note"])
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

@@ -12,7 +12,7 @@ from capbias_core.analysis.published import PAPERS, beside_measured, fullest_tab
 from capbias_core.analysis.tradeoff import AGAINST, measured_points, printed_points
 from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
-from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
+from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import view
 from pages.ui.base import collection_picker, errors, note, page
@@ -69,12 +69,18 @@ def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     """The LIC paper's Figure 3 with measured points."""
     st.header("LIC against vocabulary size and BLEU-4")
     points = printed_points(printed), measured_points(measured)
-    for place, against in zip(st.container(key="stacks").columns(2, gap="large"), AGAINST, strict=True):
+    charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
+    drawn = [against for against, chart in charts.items() if chart.data]
+    places = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
+    for place, against in zip(places, drawn, strict=False):
         with place:
-            chart = tradeoff_chart(*points, against)
-            if chart.data:
-                draw_chart(chart, key=f"tradeoff_{against}", alt=f"LIC against {against}")
-            note(tradeoff_note(*points, against))
+            draw_chart(charts[against], key=f"tradeoff_{against}", alt=f"LIC against {NAMES[against]}")
+            if len(drawn) == len(AGAINST):
+                note(tradeoff_note(*points, against))
+    if len(drawn) < len(AGAINST):  # what is said stands beside what is drawn
+        with places[-1]:
+            for against in AGAINST:
+                note(f"{NAMES[against][0].upper()}{NAMES[against][1:]}. {tradeoff_note(*points, against)}")
     note(
         "Gender. Printed: the nine captioners of the LIC paper. Measured: LIC and BLEU-4 on the images with human "
         "captions, vocabulary on all labelled images. So few captioners do not show that one thing causes the other."

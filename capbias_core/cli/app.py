@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 from typing import Annotated
@@ -36,8 +38,24 @@ def start(
     need("The dashboard", "streamlit", "plotly")
     if not 1 <= port <= LAST_PORT:
         raise CapbiasError(f"--port {port}", f"a number from 1 to {LAST_PORT:,}", "Give another, or leave it out.")
+    check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"no dashboard at {APP}", "the file that comes with capbias", "Install capbias again.")
     home = {"CAPBIAS_HOME": workspace} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
     return subprocess.call([sys.executable, "-m", "streamlit", "run", str(APP), *asked], env={**os.environ, **home})
+
+
+def check_free(address: str, port: int) -> None:
+    """Raises CapbiasError if another program listens at the port."""
+    try:
+        socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET).close()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            return  # streamlit says it
+        raise CapbiasError(
+            f"port {port}, which another program uses, perhaps a dashboard that is open already",
+            "a free port",
+            f"Open http://{address}:{port} to see, or choose another: capbias app --port {port + 1}, or "
+            f"make app PORT={port + 1}.",
+        ) from None

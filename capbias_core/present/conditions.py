@@ -16,7 +16,7 @@ from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer, interval_over, number
 from capbias_core.present.table import decimals
-from capbias_core.types import CONDITIONS
+from capbias_core.types import CONDITIONS, counted
 from capbias_core.workspace.conditions import ORIGINAL
 
 # What each condition masks, in words. Everywhere else a condition is called by its name.
@@ -87,7 +87,8 @@ def _beside_humans(rows: pd.DataFrame, attribute: str, strongest: str) -> str:
 def _support(own: pd.DataFrame, masked: Sequence[str]) -> str:
     original = own.loc[ORIGINAL]
     changes = "; ".join(f"{condition} by {_change(own.loc[condition], original)}" for condition in masked)
-    basis = f"{int(original['seeds'])} seeds, {int(original['n']):,} test images a seed, attacker {original['encoder']}"
+    seeds = f"{counted(int(original['seeds']), 'seed')} with {int(original['n']):,} test images each"
+    basis = f"{seeds}, attacker {original['encoder']}"
     return (
         f"On the originals LIC_M is {_interval(original, 'value', 'ci_low', 'ci_high')}. Masking changes it: "
         f"{changes}. {_pairing(own)}; an interval containing 0 shows no clear change. {basis}."

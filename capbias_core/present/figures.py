@@ -12,7 +12,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.sentence import BETTER, interval_over, measure
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, counted
 
 ROW_HEIGHT = 34
 MARGINS = 96
@@ -58,7 +58,7 @@ def interval_chart(
     hover = [
         f"{metric} {row.value:,.2f}"
         + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] {interval_over(row._asdict())}" if pd.notna(row.ci_low) else "")
-        + (f"<br>±{row.spread:.2f} std over {row.seeds} seeds" if pd.notna(row.spread) else "")
+        + (f"<br>±{row.spread:.2f} std over {counted(int(row.seeds), 'seed')}" if pd.notna(row.spread) else "")
         for row in rows.itertuples()
     ]
     figure = go.Figure(

@@ -7,6 +7,7 @@ import pandas as pd
 from capbias_core.analysis.known_answer import SEES, known_truth
 from capbias_core.prepare.known_answer import CONTROL, IMBALANCE
 from capbias_core.present.sentence import number
+from capbias_core.types import counted
 
 TITLES = {
     "Q": "Q, accuracy of DBAC's and LIC's attacker",
@@ -66,5 +67,5 @@ def _cell(row: pd.Series, name: str, metric: str, digits: int) -> str:
 def known_basis(rows: pd.DataFrame) -> str:
     """n, seeds and attacker of the attacked rows."""
     first = rows[rows["metric"] == "Q"].iloc[0]
-    basis = f"Attacker {first['encoder']}, {first['seeds']} seeds, {first['n']:,} test captions a seed."
+    basis = f"Attacker {first['encoder']}, {counted(first['seeds'], 'seed')} with {first['n']:,} test captions each."
     return f"{basis} Value [95% interval over captions]."

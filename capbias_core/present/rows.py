@@ -14,7 +14,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import BETTER, interval, interval_over, number
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
 .cb-rows {{display: grid; column-gap: .9rem; row-gap: .55rem; align-items: center; margin: .2rem 0 .4rem;
@@ -93,7 +93,7 @@ def _interval_row(
 ) -> str:
     name = escape(row["model"])
     told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
-    spread = f"; ±{row['spread']:.2f} std over {row['seeds']} seeds" if pd.notna(row["spread"]) else ""
+    spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
     title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}"
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'

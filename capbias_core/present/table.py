@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,19 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     if letters and len(table):
         table.insert(len(keys), "letters", [letters.get(model, "") for model in table["captioner"]])
     return table
+
+
+# What the verdict and other columns follow from: a table shows it where one asks for it.
+BEHIND = ("LIC_baseline", "LIC_excess", "SC_D")
+
+
+def first_columns(names: Sequence[str]) -> list[str]:
+    """Of the columns of a table of scores those that are shown at first.
+
+    >>> first_columns(["LIC", "LIC_baseline", "LIC_M (with references)", "SC_D"])
+    ['LIC', 'LIC_M (with references)']
+    """
+    return [name for name in names if name.partition(" ")[0] not in BEHIND]
 
 
 def _highest_first(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,8 +15,9 @@ from capbias_core.resources import PACKAGE
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
-# Names that ultralytics downloads, such as yolov8n or yolo26n.pt; anything else is a path.
+# Names in the folder of downloads, and which of them ultralytics downloads; anything else is a path.
 NAME = re.compile(r"[A-Za-z][\w-]*(\.pt)?", re.ASCII)
+DOWNLOADED = re.compile(r"(yolo|rtdetr)[\w-]*(\.pt)?", re.ASCII | re.IGNORECASE)
 PATIENCE = 900.0  # seconds for a download
 
 
@@ -29,6 +30,20 @@ class Weights:
     digest: str
 
 
+def to_download(name: str, folder: Path) -> bool:
+    """Whether these weights are not on this machine, and ultralytics may know them by this name.
+
+    >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
+    (True, False)
+    """
+    here = Path(name).expanduser().exists() or _in_folder(name, folder).is_file()
+    return not here and bool(DOWNLOADED.fullmatch(name))
+
+
+def _in_folder(name: str, folder: Path) -> Path:
+    return folder / f"{name.removesuffix('.pt')}.pt"
+
+
 def find_weights(name: str, folder: Path) -> Weights:
     """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
 
@@ -38,7 +53,9 @@ def find_weights(name: str, folder: Path) -> Weights:
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
     if not path.exists() and NAME.fullmatch(name):
-        path = _downloaded(name if name.endswith(".pt") else f"{name}.pt", folder)
+        path = _downloaded(name, folder) if to_download(name, folder) else _in_folder(name, folder)
+        if not path.is_file():
+            raise _no_such(name, path)
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
             f"weights called {path.name!r}",
@@ -60,10 +77,9 @@ def check_packages(path: Path) -> None:
 
 
 def _downloaded(name: str, folder: Path) -> Path:
-    """The file of a name, from the folder or from the network. Another process asks ultralytics, which needs torch."""
-    path = folder / name
-    if path.is_file():
-        return path
+    """The file of a name, from the network. Another process asks ultralytics, which needs torch."""
+    path = _in_folder(name, folder)
+    name = path.name
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "capbias_core.vision.download", name, str(path)]
     try:
@@ -84,4 +100,12 @@ def _not_here(name: str, path: Path, reason: str) -> CapbiasError:
         "a file of weights (.pt, .onnx, .tflite), or a name that ultralytics knows and a network to get it from",
         f"Where there is a network, run `yolo predict model={name}`, copy {name} here, and name the file instead, or "
         f"put it into {path.parent}.",
+    )
+
+
+def _no_such(name: str, path: Path) -> CapbiasError:
+    return CapbiasError(
+        f"weights called {name!r}: no such file, here or in {path.parent}, and no name that ultralytics knows",
+        "a file of weights (.pt, .onnx, .tflite), or a name such as yolov8n",
+        "Check the spelling of the path.",
     )

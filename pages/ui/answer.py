@@ -27,7 +27,17 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, view
-from pages.ui.base import attribute_names, box, collection_picker, empty_state, lacking, note, workspace_engine
+from pages.ui.base import (
+    attribute_names,
+    box,
+    caveats,
+    collection_picker,
+    empty_state,
+    lacking,
+    masked_left_out,
+    note,
+    workspace_engine,
+)
 from pages.ui.running import active_runs, answer_box, progress, score_now, start_button
 
 WORDS_A_SIDE = 6
@@ -121,10 +131,11 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         _words(engine, collection, chosen, model)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
-    for line in lines:
-        if line in of_all:
-            note(line)
-    note(chosen.attribute.note)
+    sets = workspace.items("captions", collection)
+    whole = originals(sets)
+    masked = masked_left_out(item.name for item in sets if item.name not in whole)
+    shared = [line for line in lines if line in of_all]
+    caveats([chosen.attribute.note, masked, *shared])
     with st.expander("How is this measured?"):
         note(HOW)
         note(f"{METRICS[chosen.metric].title}: {METRICS[chosen.metric].explanation} {METRICS[chosen.metric].source}.")

@@ -23,6 +23,7 @@ from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
+from capbias_core.vision.weights import to_download
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets
@@ -80,7 +81,8 @@ def _find(engine: Engine, collection: str) -> None:
 
 def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
     """The run of a detector; weights that are not here are fetched first, when one asks for it."""
-    if not _here(engine, weights) and not st.button(f"Fetch {plain(weights)}", key="fetch"):
+    fetched = to_download(weights, engine.workspace.folder / WEIGHTS)
+    if fetched and not st.button(f"Fetch {plain(weights)}", key="fetch"):
         note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
         return
     with st.spinner("Looking for the weights"):
@@ -89,11 +91,6 @@ def _look(engine: Engine, collection: str, weights: str, sure: float) -> None:
     options = DetectOptions(name=name, weights=option, confidence=sure)
     spec = plan_artifact(engine.workspace, collection, DETECT.name, options)
     start_button(engine, collection, [spec], "Find", "find")
-
-
-def _here(engine: Engine, weights: str) -> bool:
-    named = engine.workspace.folder / WEIGHTS / f"{weights.removesuffix('.pt')}.pt"
-    return Path(weights).expanduser().is_file() or ("/" not in weights and named.is_file())
 
 
 def _marked(engine: Engine, collection: str) -> str:

@@ -13,6 +13,7 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
+from capbias_core.types import counted
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.store import Item, Workspace, default_folder
 from pages.ui import view
@@ -75,6 +76,22 @@ def box(headline: str, *paragraphs: str) -> None:
 def note(text: str) -> None:
     """Small print, as text."""
     st.html(f'<div class="cb-note">{escape(text)}</div>')
+
+
+def caveats(lines: Iterable[str]) -> None:
+    """What the numbers cannot say, in one place: the first line, and behind it the others, folded."""
+    if not (said := list(map(escape, dict.fromkeys(filter(None, lines))))):
+        return
+    first, *others = said
+    rest = "".join(f"<li>{line}</li>" for line in others)
+    folded = f"<details><summary>{counted(len(others), 'more note')}</summary><ul>{rest}</ul></details>"
+    st.html(f'<div class="cb-note cb-caveats" role="note">{first}{folded if others else ""}</div>')
+
+
+def masked_left_out(names: Iterable[str], choose: str = "") -> str:
+    """What is said where captions of masked photographs take no part; '' where there are none."""
+    named = ", ".join(names)
+    return f"Left out: {named}, captions of masked photographs. {choose}The Masking page shows them." if named else ""
 
 
 def plain(text: str) -> str:

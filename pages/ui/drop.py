@@ -212,7 +212,7 @@ def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
     with st.expander(f"Report on {plain(own.path.name)}"):
         left, right = _place(_key(own.path, "report")).columns([3, 2], gap="large")
         lines = pd.DataFrame(own.preview.report.lines(), columns=["", "what the file holds"])
-        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own.path, "lines"))
+        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own.path, "lines"), height="content")
         draw_table(own.preview.frame.head(8), right, alt="First rows as they will be kept", key=_key(own.path, "first"))
         written = _written(own) if own.kind == GENERATED else {}
     if own.kind != LABELS:

@@ -57,6 +57,15 @@ h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 
   overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
 .cb-note {font-size: .88rem; opacity: .8; max-width: 90ch; margin: .2rem 0}
+.cb-caveats {margin: .8rem 0}
+.cb-caveats summary {cursor: pointer; padding: .2rem 0; text-decoration: underline; text-underline-offset: 3px;
+  width: max-content}
+.cb-caveats ul {margin: .2rem 0 0 1.1rem}
+.cb-caveats li {margin: .25rem 0}
+/* What shows over a table or chart while a mouse is on it has a place of its own. */
+[data-testid="stElementContainer"]:has([data-testid="stDataFrame"], [data-testid="stPlotlyChart"]) {
+  padding-top: 1.35rem
+}
 [data-testid="stButtonGroup"] [role="radio"] {color: inherit !important}
 [data-testid="stSidebar"] [data-testid="stCaptionContainer"] {color: inherit; opacity: .85}
 [data-testid="stDataFrame"] {font-variant-numeric: tabular-nums}

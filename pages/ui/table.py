@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
 # The grid fits a column to its first rows only, and cuts the others. Pixels of a letter at its size of type, of a
 # narrow one, and beside the text.
 LETTER, NARROW, BESIDE = 7.2, 4.0, 20
-NARROW_LETTERS = " .,:;'|!()[]fijltrI-"
+NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
 WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
+KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
 # A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
 # tables that are scrolled even in a window of 1280 pixels have one.
 WIDEST_PINNED, SCROLLED = 240, 860
 
 
-def draw_table(shown, place=st, **settings):
+def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
     """A dataframe at a place of the page: each column of text as wide as its longest text, or over several lines.
 
-    shown: a frame, or a styled one. The first column of a wide table stays in view. What column_config says of a column
-    comes before that; row_height=None keeps every text on one line. Returns what st.dataframe does.
+    shown: a frame, or a styled one. intervals: columns in which an interval stands below its value, as in
+    `8.7 ±0.9 [6.9, 10.4]`, so that many fit side by side. The first column of a wide table stays in view. What
+    column_config says of a column comes before that; row_height=None keeps every text on one line. Returns what
+    st.dataframe does.
     """
+    if intervals:
+        shown = shown.assign(**{name: shown[name].str.replace(", ", KEPT_TOGETHER) for name in intervals})
+        settings.setdefault("row_height", THREE_LINES)
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
-    widths = {name: _width(frame[name]) for name in frame}
+    widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
     first = next(iter(widths), "")
     pinned = {first} if sum(widths.values()) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     given = settings.pop("column_config", {})
@@ -38,10 +46,12 @@ def draw_table(shown, place=st, **settings):
     return place.dataframe(shown, hide_index=True, column_config=given | columns, **settings)
 
 
-def _width(column: pd.Series) -> int:
-    """Pixels that the longest text of a column takes, or its name."""
-    widest = 0.0
-    for text in sorted(map(str, [column.name, *column]), key=len, reverse=True):
+def _width(column: pd.Series, broken: str = "") -> int:
+    """Pixels that the longest text of a column takes, or its name. broken: where a text goes on in the next line."""
+    texts, widest = list(map(str, [column.name, *column])), 0.0
+    if broken:
+        texts = [broken.lstrip() + part for text in texts for part in text.split(broken)]
+    for text in sorted(texts, key=len, reverse=True):
         if LETTER * len(text) <= widest:  # nor can any shorter one be wider
             break
         widest = max(widest, _pixels(text))

@@ -124,9 +124,17 @@ def selectbox(
 
 
 def multiselect(
-    place, label: str, options: Iterable[Any], *, key: str, default: Sequence[Any] = (), missing: str = "", **more
+    place,
+    label: str,
+    options: Iterable[Any],
+    *,
+    key: str,
+    default: Sequence[Any] = (),
+    missing: str = "",
+    follows: bool = False,
+    **more,
 ) -> list[Any]:
-    """Some of the options; none at all is written as an empty choice."""
+    """Some of the options; none at all is written as an empty choice. follows: as of a selectbox."""
     options = list(options)
     named = _by_text(options, more.get("format_func"))
     free = bool(more.get("accept_new_options"))
@@ -147,6 +155,7 @@ def multiselect(
         lambda: place.multiselect(label, options, key=key, **more),
         missing,
         _text_of(more),
+        follows,
     )
 
 

@@ -87,7 +87,7 @@ def test_metrics_that_see_the_language_rise_and_the_others_do_not(measured):
     assert known_sentence(flat).startswith("Q rise with the bias of the verbs; LIC, BA and DPA do not see it.")
     table = known_table(measured)
     assert list(table.columns) == ["metric", *IMBALANCE, CONTROL] and table["C4"].str.contains("known").all()
-    assert known_basis(measured).startswith("Attacker ngram, 3 seeds, 3,000 test captions a seed.")
+    assert known_basis(measured).startswith("Attacker ngram, 3 seeds with 3,000 test captions each.")
 
 
 @pytest.mark.long

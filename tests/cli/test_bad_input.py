@@ -1,6 +1,7 @@
 """What does not fit together: one clear message each, on the command line; and what a terminal says unasked."""
 
 import json
+import socket
 import sqlite3
 import threading
 import time
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.cli.app import check_free
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace import ingest
 from capbias_core.workspace.labels import suggested_details
@@ -198,3 +200,11 @@ def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     thread.join()
     assert [error.got for error in raised] == ["t, which a run is reading"]
     assert workspace.item("attributes", "t", "c").hash == table.hash and not workspace.frame(table.hash).empty
+
+
+def test_a_port_in_use_is_named_with_another():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CapbiasError, match=f"make app PORT={port + 1}"):
+            check_free("127.0.0.1", port)
+    check_free("127.0.0.1", port)

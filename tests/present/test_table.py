@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import streamlit as st
 
+from capbias_core.present.table import first_columns
 from pages.ui.table import OF_THREE_LINES, THREE_LINES, WIDEST, draw_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,3 +67,16 @@ def test_every_page_draws_its_tables_so():
     pages = [*(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]
     direct = {path.name for path in pages if re.search(r"\.dataframe\(", path.read_text(encoding="utf-8"))}
     assert direct == {"table.py"}
+
+
+def test_every_default_metric_fits_at_1280_pixels():
+    cells = ["19.0 ±1.1 [17.8, 20.2]"] * 3 + ["-8.0 ±3.2 [-11.2, -4.7]", "80.4 ±3.9 [75.3, 85.4]", "1.13 [1.01, 1.26]"]
+    metrics = dict(zip(["LIC", "LIC_M", "LIC_D", "leakage", "SC", "ratio"], cells, strict=True)) | {
+        "error": "5.0 [3.9]"
+    }
+    frame = pd.DataFrame([{"captioner": "transformer", "letters": "ab", "verdict": "amplifies"} | metrics])
+    settings = drawn(frame, intervals=list(metrics))
+    boxes = 32  # for selecting a row
+    assert boxes + sum(own["width"] for own in settings["column_config"].values()) <= 903  # beside the sidebar
+    assert settings["row_height"] == THREE_LINES  # from which on the grid breaks lines
+    assert first_columns(["LIC", "LIC_excess", "LIC_M (with references)", "SC_D"]) == ["LIC", "LIC_M (with references)"]

@@ -34,7 +34,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.overlap import PERSON, iou, matched
-from capbias_core.vision.weights import find_weights
+from capbias_core.vision.weights import find_weights, to_download
 from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_objects_of, weights_of, weights_option
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.inputs import _find_objects
@@ -268,8 +268,12 @@ def test_weights_that_cannot_be_had(tmp_path, monkeypatch):
         find_weights("gone.tflite", tmp_path)
     with pytest.raises(CapbiasError, match="could not be downloaded .ultralytics knows no yolov8q.pt, but yolo"):
         find_weights("yolov8q", tmp_path)
+    with pytest.raises(CapbiasError, match="no such file"):
+        find_weights("gone.pt", tmp_path)
+    assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
     (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
     assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
+    assert not to_download("yolov8n", tmp_path)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     from capbias_core.vision.weights import check_packages
 
