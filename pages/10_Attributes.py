@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import AttributeFile, attribute_files, parse_attribute
+from capbias_core.attributes.form import Fields, fields_of, with_fields
 from capbias_core.errors import CapbiasError
 from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.runs.engine import Engine
@@ -37,6 +39,7 @@ def main() -> None:
     engine = page("Attributes")
     if said := st.session_state.pop("attribute_said", None):
         st.success(plain(said))
+        view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:")
     note(
         "An attribute says which values are compared, and by which words captions name each value: those words are "
         "masked before an attacker reads a caption. Choose one to read, or edit it and keep it under a name of its own."
@@ -69,11 +72,74 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
         if chosen and chosen.fault:
             show_error(chosen.fault)
         elif chosen and chosen.shipped:
-            note(f"{name} comes with capbias and stays as it is. To keep an edit, change its line name = … too.")
+            note(f"{name} comes with capbias and stays as it is. To keep an edit, give it another name.")
     start = _text(chosen.path) if chosen else EMPTY
     # The text in the key: what is kept under the name meanwhile is shown, and an edit is not lost before.
-    text = st.text_area("The attribute, as TOML", start, height=420, key=f"toml_{name}_{hash(start)}")
+    key = f"toml_{name}_{hash(start)}"
+    text = st.session_state.setdefault(key, start)
+    _form(key, text)
+    with st.expander("The same as TOML, as it is kept"):
+        text = st.text_area("The attribute, as TOML", key=key, height=420, on_change=_begin_anew, args=(key,))
     return chosen, text
+
+
+def _form(key: str, text: str) -> None:
+    """The fields of the text. A change of one is written into the text, and a change of the text into them."""
+    try:
+        own = fields_of(text, SOURCE)
+    except CapbiasError:
+        note("⚠ The TOML below cannot be read, so there is no form. Check says what is wrong.")
+        return
+    round_ = f"{key}_{st.session_state.setdefault(f'round_{key}', 0)}"
+    shown: dict[str, str] = {}
+
+    def field(place, draw: str, title: str, what: str, value: str, **more) -> None:
+        own_key = shown[what] = f"{what}_{round_}"
+        st.session_state.setdefault(own_key, value)
+        getattr(place, draw)(title, key=own_key, on_change=_write, args=(key, shown, own), **more)
+
+    left, right = st.container(key="stacks_form").columns(2, gap="large")
+    field(left, "text_input", "Name", "name", own.name)
+    field(right, "text_input", "Title", "title", own.title, help="As pages show it: who labelled it, which values.")
+    field(left, "text_area", "Values, one a line", "values", "\n".join(own.values), height=100)
+    field(right, "text_area", "Note", "note", own.note, height=100, help="What the labels cannot say.")
+    field(left, "text_input", "Mask token", "mask_token", own.mask_token, help="Stands for each word below.")
+    columns = "Commas between. A table's column of this name is taken for the attribute."
+    field(right, "text_input", "Columns of labels", "columns", ", ".join(own.columns), help=columns)
+    for number, (value, words) in enumerate(zip(own.values, own.words, strict=True)):
+        title = f"Words that name {plain(value)}"
+        place = (left, right)[number % 2]
+        help_ = "Single words, commas between. They are masked. None, where captions do not name the value."
+        field(place, "text_area", title, f"words_{number}_{value}", ", ".join(words), height=110, help=help_)
+
+
+def _write(key: str, shown: dict[str, str], before: Fields) -> None:
+    """Write the fields, as they were drawn and one of them changed, into the text."""
+    given = {what: st.session_state[own] for what, own in shown.items()}
+    values = tuple(value.strip() for value in given["values"].splitlines() if value.strip())
+    words = [_listed(text) for what, text in given.items() if what.startswith("words_")]
+    kept = dict(zip(before.values, words, strict=True))
+    if len(values) == len(words):  # as many as before: one of them may be renamed
+        kept = dict(zip(values, words, strict=True))
+    fields = Fields(
+        given["name"].strip(),
+        given["title"].strip(),
+        values,
+        tuple(kept.get(value, ()) for value in values),
+        given["mask_token"].strip(),
+        _listed(given["columns"]),
+        given["note"].strip(),
+    )
+    st.session_state[key] = with_fields(st.session_state[key], fields)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in re.split(r"[,\n]", text))))
+
+
+def _begin_anew(key: str) -> None:
+    """The fields are those of the text, as it was changed."""
+    st.session_state[f"round_{key}"] += 1
 
 
 def _text(path: Path) -> str:

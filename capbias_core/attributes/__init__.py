@@ -20,7 +20,7 @@ def read_attribute(path: Path) -> Attribute:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(Path(path).name, error) from None
+        raise unreadable(Path(path).name, error) from None
     return parse_attribute(text, Path(path).name)
 
 
@@ -33,10 +33,10 @@ def parse_attribute(text: str, source: str) -> Attribute:
         return _checked(tomllib.loads(text), source)
     except tomllib.TOMLDecodeError as error:
         end = f"at line {len(text.splitlines())}, where the text ends"
-        raise _unreadable(source, str(error).replace("at end of document", end)) from None
+        raise unreadable(source, str(error).replace("at end of document", end)) from None
 
 
-def _unreadable(source: str, error: object) -> CapbiasError:
+def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
         f"{source}, which cannot be read ({error})",
         "a TOML file with name, values and [words]",

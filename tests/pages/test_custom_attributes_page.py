@@ -7,6 +7,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from capbias_core.attributes import parse_attribute
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
@@ -35,15 +36,29 @@ def page(chrome):
     return chrome.new_page(viewport={"width": 1280, "height": 1000})
 
 
+def toml(page):
+    """The text behind the form."""
+    text = page.get_by_label("The attribute, as TOML")
+    if not text.is_visible():
+        page.get_by_text("The same as TOML").click()
+    return text
+
+
+def fill(page, title: str, text: str) -> None:
+    page.get_by_role("textbox", name=title, exact=True).fill(text)
+    page.keyboard.press("Control+Enter")
+    settled(page)
+
+
 def check(page, text: str) -> None:
-    page.get_by_label("The attribute, as TOML").fill(text)
+    toml(page).fill(text)
     page.get_by_role("button", name="Check").click()
     settled(page)
 
 
 def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
     open_page(page, f"{address}/Attributes?pick=gender")
-    assert 'name = "gender"' in page.get_by_label("The attribute, as TOML").input_value()
+    assert 'name = "gender"' in toml(page).input_value()
     check(page, OWN.replace('"man"]', '"man"'))
     expect(page.get_by_role("alert")).to_contain_text("at line 6")
     assert page.get_by_role("button", name="Keep").count() == 0
@@ -63,6 +78,20 @@ def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
     page.get_by_role("button", name="Delete for good").click()
     page.get_by_text("Deleted mine.").wait_for()
     assert list(attribute_folder(home).iterdir()) == []
+
+
+def test_the_form_and_the_toml_say_the_same(page, address):
+    open_page(page, f"{address}/Attributes?pick=a+new+one")
+    fill(page, "Name", "smile")
+    fill(page, "Values, one a line", "smiling\nserious")
+    fill(page, "Words that name smiling", "smiling, smiles")
+    text = toml(page).input_value()
+    assert parse_attribute(text, "a").words == {"smiling": ("smiling", "smiles"), "serious": ()}
+    toml(page).fill(text.replace("serious", "neutral"))
+    page.keyboard.press("Control+Enter")
+    settled(page)
+    expect(page.get_by_role("textbox", name="Words that name neutral")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Name", exact=True)).to_have_value("smile")
 
 
 def test_an_own_attribute_is_offered_for_a_column(page, home, address, tmp_path):

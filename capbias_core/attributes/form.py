@@ -1,0 +1,99 @@
+"""The fields of an attribute's TOML file, as a form has them, and the file with these fields changed."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from capbias_core.attributes import KEYS, unreadable
+
+# In the order in which a file has them; tables come last.
+TABLES = ("derived", "words", "aliases")
+PLAIN = tuple(key for key in KEYS if key not in TABLES)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a form asks. words: of each value, in the order of the values."""
+
+    name: str
+    title: str
+    values: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    mask_token: str
+    columns: tuple[str, ...]
+    note: str
+
+
+def fields_of(text: str, source: str) -> Fields:
+    """The fields of a TOML text, as far as it has them; whether they are an attribute `parse_attribute` says.
+
+    Raises CapbiasError where it is no TOML.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise unreadable(source, error) from None
+    values, words = _texts(data.get("values")), data.get("words")
+    return Fields(
+        str(data.get("name", "")),
+        str(data.get("title", "")),
+        values,
+        tuple(_texts(words.get(value) if isinstance(words, dict) else ()) for value in values),
+        str(data.get("mask_token", "")),
+        _texts(data.get("columns")),
+        str(data.get("note", "")),
+    )
+
+
+def _texts(given: object) -> tuple[str, ...]:
+    return tuple(map(str, given)) if isinstance(given, list) else ()
+
+
+def with_fields(text: str, fields: Fields) -> str:
+    """The TOML text with these fields in place of its own; what a form does not ask stays, but for comments.
+
+    A value at the place of another, where there are as many, is that one renamed: it takes over its labels and its
+    place in what labels are derived from.
+    """
+    data = tomllib.loads(text)
+    old = _texts(data.get("values"))
+    renamed = dict(zip(old, fields.values, strict=True)) if len(old) == len(fields.values) else {}
+    found = data | {
+        "name": fields.name,
+        "title": fields.title,
+        "values": list(fields.values),
+        "mask_token": fields.mask_token,
+        "columns": list(fields.columns),
+        "note": fields.note,
+        "words": {value: list(own) for value, own in zip(fields.values, fields.words, strict=True) if own},
+    }
+    if "aliases" in data:
+        moved = {renamed.get(value, value): labels for value, labels in data["aliases"].items()}
+        found["aliases"] = {value: labels for value, labels in moved.items() if value in fields.values}
+    if "derived" in data:
+        order = [str(renamed.get(value, value)) for value in data["derived"]["precedence"]]
+        if sorted(order) == sorted(fields.values) and all(fields.words):
+            found["derived"] = {"precedence": order}
+        else:
+            del found["derived"]
+    return _written(found)
+
+
+def _written(data: Mapping) -> str:
+    lines = [f"{key} = {_value(data[key])}" for key in PLAIN if key in data]
+    for table in TABLES:
+        if table in data:
+            lines += ["", f"[{table}]", *(f"{_quoted(key)} = {_value(own)}" for key, own in data[table].items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    return f"[{', '.join(map(_value, value))}]" if isinstance(value, list) else _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes: JSON's escapes are TOML's."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

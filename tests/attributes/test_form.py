@@ -1,0 +1,43 @@
+"""The form of an attribute and its TOML file say the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from capbias_core.attributes import FOLDER, parse_attribute
+from capbias_core.attributes.form import fields_of, with_fields
+from capbias_core.errors import CapbiasError
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_form_left_alone_changes_no_attribute(path):
+    text = path.read_text()
+    written = with_fields(text, fields_of(text, "a"))
+    assert parse_attribute(written, "a") == parse_attribute(text, "a")
+    assert written.count("forms =") == text.count("forms =")
+
+
+def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
+    text = (FOLDER / "age.toml").read_text()
+    own = fields_of(text, "a")
+    changed = parse_attribute(with_fields(text, replace(own, values=("child", "adult"), note='"so" \\ far')), "a")
+    before = parse_attribute(text, "a")
+    assert changed.words == {"child": before.words["young"], "adult": before.words["old"]}
+    assert changed.derived == ("child", "adult") and changed.note == '"so" \\ far'
+    assert {label for label, value in changed.aliases.items() if value == "child"} == {
+        label for label, value in before.aliases.items() if value == "young"
+    }
+
+
+def test_a_value_more_ends_what_needs_all_of_them():
+    text = (FOLDER / "age.toml").read_text()
+    own = fields_of(text, "a")
+    more = replace(own, values=(*own.values, "unknown"), words=(*own.words, ()))
+    changed = parse_attribute(with_fields(text, more), "a")
+    assert changed.values == ("young", "old", "unknown") and changed.derived == ()
+
+
+def test_what_is_no_toml_has_no_fields_and_what_is_no_attribute_has():
+    with pytest.raises(CapbiasError, match="the file, which cannot be read"):
+        fields_of("name = ", "the file")
+    assert fields_of('mask_token = "gender"\nvalues = "Female"', "a").mask_token == "gender"
