@@ -11,10 +11,10 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 
 HEAD = 1 << 20
-READABLE = "JSON, a table as text, Parquet, or a pickle of the LIC release"
+READABLE = "JSON, a table as text, Parquet, Excel (.xlsx), or a pickle of the LIC release"
 ARCHIVES = (
     (b"\x1f\x8b", "a gzip archive"),
-    (b"PK\x03\x04", "a zip archive (or a spreadsheet, which is one)"),
+    (b"PK\x03\x04", "a zip archive (or a spreadsheet of another kind, which is one)"),
     (b"BZh91AY&SY", "a bzip2 archive"),
     (b"\xfd7zXZ\x00", "an xz archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive"),
@@ -32,11 +32,16 @@ def read_head(path: Path) -> bytes:
     if not head[encoding_of(head)[0] :].strip():
         raise CapbiasError(f"{path.name}, an empty file", READABLE, "Check how the file was written.")
     for mark, what in ARCHIVES:
-        if head.startswith(mark):
+        if head.startswith(mark) and not is_workbook(head):
             raise CapbiasError(
-                f"{path.name}, {what}", READABLE, "Unpack it first (save a spreadsheet as CSV) and load the file."
+                f"{path.name}, {what}", READABLE, "Unpack it first (save a spreadsheet as .xlsx) and load the file."
             )
     return head
+
+
+def is_workbook(head: bytes) -> bool:
+    """Whether a file is one of Excel's: an archive with a folder xl/ in it."""
+    return head.startswith(b"PK") and b"xl/" in head
 
 
 @contextmanager

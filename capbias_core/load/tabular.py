@@ -56,10 +56,11 @@ def _usable_header(path: Path) -> tuple[str, tuple[str, ...]]:
     if not names:
         got = f"{path.name} with a first line whose quotes are broken"
         raise CapbiasError(got, "a first line of column names", "Close every quote.")
-    return delimiter, _checked_names(path, names)
+    return delimiter, checked_names(path, names)
 
 
-def _checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+def checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each of which a table has once. Raises CapbiasError where two are the same."""
     if len(set(names)) < len(names):
         raise CapbiasError(
             f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
@@ -133,7 +134,7 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
 
 def _columns(path: Path, file) -> tuple[str, ...]:
     names = tuple(name for name in file.schema_arrow.names if not name.startswith("__index_level_"))
-    return _checked_names(path, names)
+    return checked_names(path, names)
 
 
 def _parquet(path: Path):

@@ -27,6 +27,7 @@ def written(folder, name, records):
         ".tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
         ".jsonl": lambda: path.write_text("".join(json.dumps(record) + "\n" for record in records)),
         ".parquet": lambda: frame.to_parquet(path),
+        ".xlsx": lambda: frame.to_excel(path, index=False),
         ".pkl": lambda: path.write_bytes(pickle.dumps(records)),
     }
     writers[path.suffix]()
@@ -44,6 +45,7 @@ BY_ENDING = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
     ".pkl": "lic_release",
 }
 
@@ -328,6 +330,24 @@ def test_parquet_says_record(tmp_path):
     assert table.problems[0].message == "record 2: the image id is missing"
 
 
+def test_excel_gives_what_its_csv_gives(tmp_path):
+    frame = pd.DataFrame({"image_id": [785, 872, None, 885], "gender": ["Male", None, "Female", "Female"]})
+    frame["age"] = [31.5, 2, 3, 4]
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    sheet, text = read_attributes(tmp_path / "a.xlsx"), read_attributes(tmp_path / "a.csv")
+    assert list(sheet.frame["image_id"]) == list(text.frame["image_id"]) == ["785", "872", "885"]
+    assert list(sheet.frame["gender"]) == list(text.frame["gender"])
+    assert [problem.line for problem in sheet.problems] == [problem.line for problem in text.problems] == [4]
+
+
+def test_an_excel_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path, "a.xlsx", RECORDS)
+    monkeypatch.setattr("capbias_core.load.spreadsheet.MOST_BYTES", 100)
+    with pytest.raises(CapbiasError, match="which unpacks to"):
+        read_captions(path)
+
+
 def test_parquet_lists_of_captions_unfold(tmp_path):
     path = written(tmp_path, "a.parquet", [{"image_id": 1, "captions": ["x", "y"]}])
     assert pairs(read_captions(path)) == [("1", "x"), ("1", "y")]
@@ -396,8 +416,8 @@ def test_labels_from_every_format(tmp_path, ending):
     assert table.frame.values.tolist() == [["785", "Female", "Light"], ["872", "", "Dark"]]
     assert (table.rows, table.duplicates, table.problem_count) == (5, 1, 2)
     first, second = table.problems
-    lines = BY_ENDING[ending] in ("csv", "tsv", "jsonl")
-    header = BY_ENDING[ending] in ("csv", "tsv")
+    lines = BY_ENDING[ending] in ("csv", "tsv", "xlsx", "jsonl")
+    header = BY_ENDING[ending] in ("csv", "tsv", "xlsx")
     assert (first.line, second.line) == (4 + header, 5 + header)
     assert ("record 4: " in first.message) is not lines
     assert first.message.endswith("image 785 comes again with gender 'Male', before 'Female'; the first is kept")

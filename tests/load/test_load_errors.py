@@ -51,6 +51,7 @@ WHOLE_FILE = {
     "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
     "no good record": ("a.json", b'[{"image_id": 1, "caption": 2}]', "at record 1: the caption is a number (2), not"),
     "no good line": ("a.jsonl", b"{\n[]\n", "JSON Lines without a usable line (line 1: broken JSON at column"),
+    "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
     "gzip": ("a.json.gz", gzip.compress(b"[]"), "a gzip archive"),
     "bzip2": ("a.json", b"BZh91AY&SY" + b"x" * 9, "a bzip2 archive"),
