@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import read_captions
 from capbias_core.load.archives import unpacked
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, kind_of_captions, likely
+from capbias_core.load.sniff import reader_of
+from capbias_core.types import Table
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.inputs import (
     Inputs,
@@ -100,30 +102,56 @@ def sorted_files(
 ) -> tuple[InputFlags, dict[str, Any]]:
     """The flags, and `references` and `objects` of further ones, with these files put where their content says.
 
-    given: further flags. folder: an empty one for what is in archives. Raises CapbiasError for two tables of labels and
-    the like, which the flag has to choose between.
+    given: further flags. folder: an empty one for what is in archives. Of several tables of labels the one is taken
+    that has the attribute. Raises CapbiasError for two files of human captions and the like, which the flag has to
+    choose between.
     """
     if files and flags.collection:
         got = f"{Path(files[0]).name} beside --collection {flags.collection}"
         raise CapbiasError(got, "files, or a collection with names in it", "Import the files first, or leave one out.")
     found: dict[str, list[str]] = {kind: [] for kind in TITLES}
+    read: dict[str, Table] = {}
     for number, file in enumerate(files):
         for path in unpacked(checked_path(file), folder / str(number)):
             kind = likely(path).kind
             if kind == GENERATED:
-                kind = kind_of_captions(kind, read_captions(path).frame["image_id"].to_list())
+                table = read_captions(path)
+                kind = kind_of_captions(kind, table.frame["image_id"].to_list())
+                read |= {str(path): table} if kind == GENERATED else {}
             found[kind].append(str(path))
             tell(f"{path.name}: {TITLES[kind]}")
+    if len(found[LABELS]) > 1 and not flags.labels:
+        found[LABELS] = _with_attribute(found[LABELS], flags, tell)
     for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):
         named = getattr(flags, kind) if kind == "labels" else given.get(kind)
         if len(found[own]) + bool(named) > 1:
             got = ", ".join(Path(path).name for path in [*found[own], *([named] if named else [])])
             raise CapbiasError(f"several files of {TITLES[own]}: {got}", "one", f"Name the one that counts: --{kind}.")
     more = {kind: own for kind, own in (("references", HUMAN), ("objects", OBJECTS)) if found[own]}
-    given = given | {kind: found[own][0] for kind, own in more.items()}
+    given = given | {kind: found[own][0] for kind, own in more.items()} | ({"read": read} if read else {})
     captions = [*(flags.captions or ()), *found[GENERATED]]
     labels = found[LABELS][0] if found[LABELS] else flags.labels
     return replace(flags, captions=captions or None, labels=labels), given
+
+
+def _with_attribute(tables: list[str], flags: InputFlags, tell: Callable[[str], None]) -> list[str]:
+    """The one of some tables of labels that has a column of the attribute; all where none or several have."""
+    names = {flags.attribute_column.lower()} - {""} or _columns_of(flags)
+    has = {path: {name.strip().lower() for name in reader_of(Path(path)).columns(Path(path))} for path in tables}
+    fitting = [path for path in tables if names & has[path]]
+    if len(fitting) != 1:
+        return tables
+    left_out = ", ".join(Path(path).name for path in tables if path not in fitting)
+    tell(f"labels of {flags.attribute}: {Path(fitting[0]).name}; left out: {left_out}, without such a column")
+    return fitting
+
+
+def _columns_of(flags: InputFlags) -> set[str]:
+    """What columns with labels of the attribute may be called."""
+    folder = own_folder(flags.workspace, of_files=True)
+    known = flags.attribute in known_attributes(folder) or flags.attribute.endswith(".toml")
+    own = get_attribute(flags.attribute, folder) if known else None
+    return {name.lower() for name in ((own.name, *own.columns) if own else (flags.attribute,))}
 
 
 def check_form(flags: InputFlags, **more: Any) -> None:

@@ -21,7 +21,7 @@ from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Table
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
@@ -52,12 +52,18 @@ def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | No
 
 
 def preview_import(
-    workspace: Workspace, path: Path, kind: str, collection: str, columns: dict | None = None
+    workspace: Workspace,
+    path: Path,
+    kind: str,
+    collection: str,
+    columns: dict | None = None,
+    table: Table | None = None,
 ) -> ImportPreview:
     """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
     beside what the collection holds.
 
-    columns: names for "image_id" and "caption", where they cannot be guessed. Raises CapbiasError for a wrong file.
+    columns: names for "image_id" and "caption", where they cannot be guessed. table: the captions of the file, where
+    they were read already. Raises CapbiasError for a wrong file.
     """
     path = Path(path)
     if kind == "attributes":
@@ -71,7 +77,7 @@ def preview_import(
     if kind == SEGMENTS:
         return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
-    table = read_captions(path, columns, written_by)
+    table = table or read_captions(path, columns, written_by)
     references = image_ids(workspace, "references", collection) if kind == "captions" else None
     report = report_captions(table, path.name, image_ids(workspace, "attributes", collection), references, written_by)
     return ImportPreview(kind, table.frame, report)

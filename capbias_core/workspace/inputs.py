@@ -23,7 +23,7 @@ from capbias_core.load.boxes import is_boxes
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.prepare.align import DELTA
-from capbias_core.types import Attribute, Progress, silent
+from capbias_core.types import Attribute, Progress, Table, silent
 from capbias_core.workspace import ingest
 from capbias_core.workspace.boxes import (
     CONFIDENCE,
@@ -61,7 +61,7 @@ class Inputs:
     attribute_column: of its labels, '' to find it. values: the labels of a column that are compared, () for all.
     columns: names for 'image_id' and 'caption' if they are not the usual ones. photographs: a folder. people: outlines
     or boxes. weights: of a detector that finds objects on the photographs. vectors, delta: of a contextual alignment.
-    own_attributes: a folder of TOML files of the user's own.
+    own_attributes: a folder of TOML files of the user's own. read: captions that were read already, by path.
     """
 
     captions: Mapping[str, Source]
@@ -79,6 +79,7 @@ class Inputs:
     values: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     own_attributes: Path | None = None
+    read: Mapping[str, Table] = field(default_factory=dict)
     names: bool = False
 
 
@@ -306,9 +307,10 @@ def _name_of(path: Path | None, usual: str) -> str:
 def _preview(
     workspace: Workspace, path: Path, kind: str, collection: str, files: _Files, reports: list
 ) -> ingest.ImportPreview:
-    role = "labels" if kind == "attributes" else kind
+    role, columns = "labels" if kind == "attributes" else kind, files.columns(path)
+    table = files.given.read.get(str(path)) if kind == "captions" and not columns else None
     try:
-        found = ingest.preview_import(workspace, path, kind, collection, files.columns(path))
+        found = ingest.preview_import(workspace, path, kind, collection, columns, table)
     except CapbiasError as error:
         raise misplaced(role, path, files.given, files.by_role()) or error from None
     reports.append(found.report)

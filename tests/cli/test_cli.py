@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core import __version__, cli
+from capbias_core import __version__, cli, load
 from capbias_core.aggregate import Pair, Ranking
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
@@ -101,6 +101,24 @@ def score(*more: str) -> int:
 
 
 # score, on files
+
+
+def test_of_two_tables_the_one_with_the_attribute_is_taken_and_captions_are_read_once(here, capsys, monkeypatch):
+    labels = pd.read_csv("attributes.csv", dtype=str)
+    other = labels[["image_id"]].assign(smile="yes")
+    other.to_csv(here / "smiles.csv", index=False)
+    labels.assign(age="old").to_csv(here / "ages.csv", index=False)
+    reads = []
+    real = load.caption_table
+    monkeypatch.setattr(load, "caption_table", lambda *given, **more: reads.append(given[1]) or real(*given, **more))
+    files = ["strong.json", "attributes.csv", str(here / "smiles.csv")]
+    assert cli.main(["score", *files, "--attribute", "gender", "--metric", "ratio"]) == 0
+    printed = capsys.readouterr()
+    assert "labels of gender: attributes.csv; left out: smiles.csv" in printed.err
+    assert float(scored(printed.out)["value"][0]) == pytest.approx(40 / 35)
+    assert reads == ["strong.json"]
+    assert cli.main(["score", *files, str(here / "ages.csv"), "--attribute", "gender", "--metric", "ratio"]) == 2
+    assert "Name the one that counts: --labels" in capsys.readouterr().err
 
 
 @pytest.mark.long
