@@ -12,7 +12,11 @@ from capbias_core.analysis import objects
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.objects import (
+    ENOUGH,
+    MOST,
     beside_chart,
+    beside_rows,
+    by_difference,
     distribution_chart,
     object_answer,
     object_table,
@@ -20,6 +24,7 @@ from capbias_core.present.objects import (
     short_names,
 )
 from capbias_core.present.sentence import duration
+from capbias_core.present.table import decimals, value_text
 from capbias_core.runs.cost import rough_seconds
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
@@ -33,6 +38,7 @@ from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
+BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
 NOBODY = "none"
 NAMED = "attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
@@ -58,10 +64,10 @@ def main() -> None:
         attribute = attribute_from(spec.attribute)
         own = _ratios(engine.folder, spec, human.hash if human else "")
         theirs = _ratios(engine.folder, objects.of_references(spec, human), spec.captions) if human else None
-        table = objects.beside_human(own, theirs)
+        table = by_difference(objects.beside_human(own, theirs))
         _answer(table, own, spec.model, attribute)
-        _table(engine, table, spec, attribute)
         _charts(table, spec.model, attribute)
+        _table(engine, table, spec, attribute)
         st.divider()
         _scores(engine, collection, request, spec, attribute)
         note(attribute.note)
@@ -127,9 +133,9 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     """A row an object; the captions behind the selected one."""
     shown = object_table(table, attribute)
     numbers = {
-        name: st.column_config.NumberColumn(format="%.2f") for name in shown if name.startswith(("share", "humans"))
+        name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }
-    numbers |= {name: st.column_config.NumberColumn(format="%+.2f") for name in shown if name.startswith("difference")}
+    numbers |= {name: st.column_config.NumberColumn(format="%+.0f") for name in shown if name.startswith("difference")}
     event = draw_table(
         shown,
         height=360,
@@ -141,7 +147,10 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     )
     part = ""
     if "human_captions" in table:
-        part = "Both sides: the images that have model and human captions; without human captions, all. "
+        part = (
+            "Sorted by the difference from the human captions, in percentage points; objects with few captions last. "
+            "Both sides: the images that have model and human captions. "
+        )
     note(
         f"{part}Captions: those that have the object and name one value. Share: of these captions, with a 95% interval "
         "over images. Select a row to read its captions."
@@ -164,15 +173,16 @@ def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
-    draw_chart(
-        drawn,
-        key="objects_chart",
-        alt=f"Objects, {CHARTS[chosen]}",
-        notes={
-            "beside": "A dot is an object with 30 captions or more, larger with more. Above the line, the model names "
-            "the value more often beside it than people do.",
-            "distribution": "How many objects have which share. Objects with few captions lie at the ends by chance.",
-        }[chosen],
+    said = _beside_note(table, attribute) if chosen == "beside" else BINS
+    draw_chart(drawn, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=said)
+
+
+def _beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
+    shown, every = beside_rows(table, attribute)
+    most = f"the {len(shown)} with the largest difference of the {every}" if every > MOST else "all"
+    return (
+        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Hover a dot "
+        "for its interval, which is of this share and not of the difference."
     )
 
 
@@ -199,14 +209,17 @@ def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
     name = SCORE if kind == "gender_score" else DISTANCE
     with st.expander(f"{name}, {title.removeprefix(kind).strip()}", expanded=True):
         rows = engine.workspace.results([run.run_id])
-        shown = rows[["metric", "direction", "value", "ci_low", "ci_high", "n"]]
-        names = {"direction": "value of the attribute", "ci_low": "95% from", "ci_high": "to"}
+        values = [value_text(row) for row in rows.to_dict("records")]
+        shown = rows[["metric", "direction"]].assign(**{"value [95%]": values}, n=rows["n"])
+        names = {"direction": "value of the attribute"}
         draw_table(shown.rename(columns=names), alt=f"{name} over the set", key=f"set_{run.run_id}")
         by_object = objects.scores_by_object(engine.workspace, run)
         metric = "gender_score" if kind == "gender_score" else "gender_object_distance"
         figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
         draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
-        draw_table(short_names(by_object, metric), alt=f"{name} of each object", key=f"by_{run.run_id}")
+        table, digits = short_names(by_object, metric), decimals(metric, 1)
+        formats = {column: st.column_config.NumberColumn(format=f"%.{digits}f") for column in table.columns[1:]}
+        draw_table(table, alt=f"{name} of each object", key=f"by_{run.run_id}", column_config=formats)
         note(f"{METRICS[metric].explanation} {' '.join(run.notes)}")
 
 

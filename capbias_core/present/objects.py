@@ -10,12 +10,15 @@ import pandas as pd
 
 from capbias_core.errors import need
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer
 from capbias_core.types import Attribute
 
-ENOUGH = 30  # captions, for an object to be named in the answer
+ENOUGH = 30  # captions, for an object to be named in the answer and in the chart beside human captions
+MOST = 30  # objects in that chart
 BIN = 0.05
 HEIGHT = 380
+ROW = 24
 
 
 def percent(share: float) -> str:
@@ -68,17 +71,17 @@ def _of_humans(row: pd.Series, place: int, value: str) -> str:
 
 def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     """One row per object: captions, how many name each value, the share of the last value (of each, for more than two)
-    with its interval, and the same of the human captions."""
+    with its interval, and the same of the human captions. Shares and differences are in percent."""
     shown = {"object": table["object"], "captions": table["captions"]}
     shown |= {f"name {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
     places = range(len(attribute.values))[-1:] if len(attribute.values) == 2 else range(len(attribute.values))
     for place in places:
         value = attribute.values[place]
-        shown[f"share {value}"] = table[f"share{place}"]
+        shown[f"share {value}"] = 100 * table[f"share{place}"]
         shown[f"95% of share {value}"] = _intervals(table, place)
         if f"human_share{place}" in table:
-            shown[f"humans: share {value}"] = table[f"human_share{place}"]
-            shown[f"difference {value}"] = table[f"share{place}"] - table[f"human_share{place}"]
+            shown[f"humans: share {value}"] = 100 * table[f"human_share{place}"]
+            shown[f"difference {value}"] = 100 * _difference(table, place)
     if "human_captions" in table:
         shown["human captions"] = table["human_captions"]
     return pd.DataFrame(shown)
@@ -86,52 +89,101 @@ def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 
 def _intervals(table: pd.DataFrame, place: int) -> list[str]:
     pairs = zip(table[f"low{place}"], table[f"high{place}"], strict=True)
-    return ["few captions" if pd.isna(low) else f"{low:.2f} to {high:.2f}" for low, high in pairs]
+    return ["few captions" if pd.isna(low) else f"{percent(low)} to {percent(high)}" for low, high in pairs]
+
+
+def _difference(table: pd.DataFrame, place: int) -> pd.Series:
+    return table[f"share{place}"] - table[f"human_share{place}"]
+
+
+def by_difference(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the largest difference from the human captions first, in either direction; those with fewer than 30
+    captions, and those that no human caption has, come after all others. Without human captions, in the order given.
+
+    table: analysis.objects.beside_human.
+    """
+    last = sum(name.startswith("share") for name in table) - 1
+    if f"human_share{last}" not in table:
+        return table
+    order = _difference(table, last).abs().where(table["captions"] >= ENOUGH, -1.0)
+    return table.loc[order.fillna(-2.0).sort_values(ascending=False, kind="stable").index]
 
 
 def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
-    """How many objects have which share of the last value: the model's beside the human captions'."""
+    """How many objects have which share of the last value: the model's as bars, in the colour of the value that most
+    of these captions name, and the human captions' as a grey line."""
     need("A chart", "plotly")
     import plotly.graph_objects as go
 
     place = len(attribute.values) - 1
     edges = np.linspace(0, 1, round(1 / BIN) + 1)
+    middle = edges[:-1] + BIN / 2
     figure = go.Figure()
-    for name, column, colour in ((model, "share", BLUE_MARK), ("human captions", "human_share", ORANGE_MARK)):
-        if f"{column}{place}" in table:
-            counts, _ = np.histogram(table[f"{column}{place}"].dropna(), edges)
-            figure.add_bar(x=edges[:-1] + BIN / 2, y=counts, name=escape(name), marker_color=colour, opacity=0.8)
+    counts, _ = np.histogram(table[f"share{place}"].dropna(), edges)
+    colours = np.where(middle < 1 / len(attribute.values), ORANGE_MARK, BLUE_MARK)
+    figure.add_bar(x=middle, y=counts, name=escape(model), marker_color=colours, showlegend=False)
+    if f"human_share{place}" in table:
+        counts, _ = np.histogram(table[f"human_share{place}"].dropna(), edges)
+        line = {"color": GREY, "shape": "hvh", "width": 2.5}
+        figure.add_scatter(x=middle, y=counts, name="human captions", mode="lines", line=line)
     value = attribute.values[place]
-    return _laid_out(figure, f"share of the captions with an object that name {value}", "objects")
+    return _laid_out(figure, f"share of the captions with an object that name {value}", "objects", HEIGHT)
+
+
+def beside_rows(table: pd.DataFrame, attribute: Attribute) -> tuple[pd.DataFrame, int]:
+    """The objects of `beside_chart`, from the one that goes least with the last value beside the human captions to the
+    one that goes most; at most 30, those with the largest difference. Then of how many objects they are."""
+    place = len(attribute.values) - 1
+    own = table[(table["captions"] >= ENOUGH) & table[f"human_share{place}"].notna()]
+    kept = by_difference(own)[:MOST]
+    return kept.loc[_difference(kept, place).sort_values(kind="stable").index], len(own)
 
 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
-    """One dot per object: the model's share of the last value against the human captions'; equal on the line."""
+    """Two dots per object, which its row names: the model's share of the last value and, in grey, the human captions'.
+
+    The model's is orange where it is lower and blue where it is higher. Sorted by the difference; see `beside_rows`.
+    """
     need("A chart", "plotly")
     import plotly.graph_objects as go
 
     place = len(attribute.values) - 1
-    own = table[(table["captions"] >= ENOUGH) & table[f"human_share{place}"].notna()]
-    hover = [
-        f"{escape(row['object'])}: {model} {row[f'share{place}']:.2f} of {row['captions']:,}, humans "
-        f"{row[f'human_share{place}']:.2f} of {int(row['human_captions']):,}"
-        for _, row in own.iterrows()
-    ]
-    size = 6 + 18 * np.sqrt(own["captions"] / max(1, own["captions"].max()))
-    figure = go.Figure(
-        go.Scatter(
-            x=own[f"human_share{place}"],
-            y=own[f"share{place}"],
+    rows, _ = beside_rows(table, attribute)
+    difference = _difference(rows, place)
+    value, other = attribute.values[-1], attribute.values[0] if place == 1 else "another value"
+    names = [escape(name) for name in rows["object"]]
+    figure = go.Figure()
+    for name, ends in zip(names, rows[[f"human_share{place}", f"share{place}"]].to_numpy(), strict=True):
+        line = {"color": GREY, "width": 1.5}
+        figure.add_scatter(x=ends, y=[name, name], mode="lines", line=line, showlegend=False, hoverinfo="skip")
+    for title, prefix, own, colour in (
+        ("human captions", "human_", rows, GREY),
+        (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),
+        (f"{model}: {value} as often or more often", "", rows[difference >= 0], BLUE_MARK),
+    ):
+        symbol = "circle-open" if prefix else "circle"
+        figure.add_scatter(
+            x=own[f"{prefix}share{place}"],
+            y=[escape(name) for name in own["object"]],
             mode="markers",
-            hovertext=hover,
+            name=escape(title),
+            marker={"size": 11, "color": colour, "symbol": symbol, "line_width": 2 if prefix else 0},
+            hovertext=[_hover(row, prefix, place, model) for row in own.to_dict("records")],
             hoverinfo="text",
-            marker={"size": size, "color": BLUE_MARK, "opacity": 0.75},
         )
-    )
-    figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1, line={"dash": "dash", "color": GREY, "width": 1.5})
-    value = attribute.values[place]
-    figure = _laid_out(figure, f"human captions: share naming {value}", f"{escape(model)}: share naming {value}")
-    return figure.update_layout(yaxis={"range": [-0.03, 1.03]}, showlegend=False)
+    height = MARGINS + ROW * max(3, len(rows))
+    _laid_out(figure, f"share of the captions with the object that name {escape(value)}", "", height)
+    order = {"categoryorder": "array", "categoryarray": names, "dtick": 1}
+    return figure.update_layout(yaxis=order, legend={"traceorder": "normal"})
+
+
+def _hover(row: dict, prefix: str, place: int, model: str) -> str:
+    """Object, whose captions, share with its interval, and how many captions."""
+    whose = "human captions" if prefix else model
+    low, high = row[f"{prefix}low{place}"], row[f"{prefix}high{place}"]
+    interval = "" if pd.isna(low) else f" [{percent(low)}, {percent(high)}]"
+    share = percent(row[f"{prefix}share{place}"])
+    return f"{escape(row['object'])}, {escape(whose)}: {share}{interval} of {int(row[f'{prefix}captions']):,} captions"
 
 
 def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -156,17 +208,17 @@ def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):
                 marker_color=colour,
                 hovertext=[escape(name) for name in table["object"]],
             )
-    figure = _laid_out(figure, metric.replace("_", " ") + ", one point per object", "")
-    return figure.update_layout(xaxis={"range": None, "autorange": True}, showlegend=False)
+    figure = _laid_out(figure, metric.replace("_", " ") + ", one point per object", "", HEIGHT)
+    return figure.update_layout(xaxis={"range": None, "autorange": True, "tickformat": None}, showlegend=False)
 
 
-def _laid_out(figure, across: str, up: str):
+def _laid_out(figure, across: str, up: str, height: int):
     return figure.update_layout(
-        height=HEIGHT,
+        height=height,
         margin={"l": 10, "r": 10, "t": 20, "b": 46},
         dragmode=False,
         bargap=0.08,
-        xaxis={"title": {"text": across}, "range": [-0.03, 1.03], "zeroline": False},
+        xaxis={"title": {"text": across}, "range": [-0.03, 1.03], "zeroline": False, "tickformat": ".0%"},
         yaxis={"title": {"text": up}, "automargin": True, "zeroline": False},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
     )

@@ -790,7 +790,48 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
     assert found.headline == "m: “tie” goes most with Male, 90% [85%, 95%] of 200 captions."
     assert "Female 40%, Male 60%" in found.support
     assert "no object" in object_answer(table.assign(low1=0.5), (0.4, 0.6), 500, "m", GENDER).headline
-    assert object_table(table, GENDER)["share Male"].tolist() == [0.9, 1.0]
+    shown = object_table(table, GENDER)
+    assert shown["share Male"].tolist() == [90.0, 100.0], "in percent, as in the answer"
+    assert shown["95% of share Male"].tolist() == ["85% to 95%", "100% to 100%"]
+
+
+def beside_people() -> pd.DataFrame:
+    """Differences of Male by hand: bed +5, cup -20, tie +15 points; van of 29 captions, and sky in no human caption."""
+    rows = {"object": ["bed", "cup", "tie", "van", "sky"], "captions": [90, 30, 60, 29, 80]}
+    for side, male in (("", [0.5, 0.3, 0.95, 0.9, 0.6]), ("human_", [0.45, 0.5, 0.8, 0.1, np.nan])):
+        rows |= {f"{side}share1": male, f"{side}low1": male, f"{side}high1": male}
+        rows |= {f"{side}share0": [1 - share for share in male]}
+    return pd.DataFrame(rows | {"human_captions": [400, 300, 200, 100, np.nan]})
+
+
+def test_objects_are_sorted_by_their_difference_from_the_human_captions():
+    from capbias_core.present.objects import MOST, beside_chart, beside_rows, by_difference
+
+    table = beside_people()
+    assert by_difference(table)["object"].tolist() == ["cup", "tie", "bed", "van", "sky"]
+    without = table[["object", "captions", "share0", "share1"]]
+    assert by_difference(without)["object"].tolist() == table["object"].tolist()
+    rows, every = beside_rows(table, GENDER)
+    assert rows["object"].tolist() == ["cup", "bed", "tie"] and every == 3
+    many, every = beside_rows(pd.concat([table] * 20, ignore_index=True), GENDER)
+    assert len(many) == MOST < every == 60 and set(many["object"]) == {"cup", "tie"}, "the smallest are left out"
+    figure = beside_chart(table, GENDER, "<m>")
+    dots = {trace.name: list(trace.y) for trace in figure.data if trace.mode == "markers"}
+    assert dots == {
+        "human captions": ["cup", "bed", "tie"],
+        "&lt;m&gt;: Female more often than people": ["cup"],
+        "&lt;m&gt;: Male as often or more often": ["bed", "tie"],
+    }
+    assert figure.data[-1].hovertext[0] == "bed, &lt;m&gt;: 50% [50%, 50%] of 90 captions"
+
+
+def test_bars_of_a_distribution_have_the_colour_of_the_value_that_most_captions_name():
+    from capbias_core.present.colour import BLUE_MARK, ORANGE_MARK
+    from capbias_core.present.objects import distribution_chart
+
+    bars = distribution_chart(beside_people(), GENDER, "m").data[0]
+    colours = dict(zip(bars.x.round(3), bars.marker.color, strict=True))
+    assert colours[0.475] == ORANGE_MARK and colours[0.525] == BLUE_MARK and sum(bars.y) == 5
 
 
 def test_the_page_of_objects(tmp_path, monkeypatch):
