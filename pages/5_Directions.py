@@ -20,10 +20,14 @@ from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.chart import draw_chart
-from pages.ui.running import cost, progress
+from pages.ui.running import progress, start_button, to_do
 from pages.ui.table import draw_table
 
 SEEDS = 5
+WHAT = (
+    "A captioner can tell more than people do of the attribute (A→T) or of the objects on the image (T→A). Measured, "
+    "each captioner is a point of one plane, which says which images to add to the training set."
+)
 
 
 def main() -> None:
@@ -44,10 +48,10 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     rows = measured_rows(engine.workspace, collection)
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
-    _measure(engine, collection, sets, tables, attribute)
     found = measures_in(rows)
     if not found:
-        note("Nothing is measured in both directions yet.")
+        st.html(f'<div class="cb-answer"><b>Nothing is measured in both directions yet.</b><p>{WHAT}</p></div>')
+        _measure(engine, collection, sets, tables, attribute)
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     frame = _one_way(directions(rows, name))
@@ -64,6 +68,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     note(explained(name))
     item = [item for item in tables if attribute in item.details["attributes"]][-1]
     note(item.details["attributes"][attribute]["attribute"]["note"])
+    _measure(engine, collection, sets, tables, attribute)
 
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
@@ -91,18 +96,9 @@ def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: lis
     table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
     request = Request(collection, sets, table, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
     specs = plan(engine.workspace, request)
-    known = engine.workspace.runs_of([spec.run_id for spec in specs])
-    todo = [spec for spec in specs if spec.run_id not in known]
-    if todo:
-        left, right = st.columns([4, 1], vertical_alignment="center")
-        with left:
-            note(
-                f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA of {len(sets)} captioners: "
-                f"{cost(engine, todo)}. Other metrics and attackers: on Scores."
-            )
-        if right.button("Measure", type="primary", width="stretch", key="measure_now"):
-            engine.submit(todo, collection)
-            st.rerun()
+    if to_do(engine, specs)[1]:
+        note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: on Scores.")
+        start_button(engine, collection, specs, "Measure", "measure_now")
 
 
 def _known(engine: Engine) -> None:

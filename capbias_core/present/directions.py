@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from html import escape
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.labels import name_places, name_points
 from capbias_core.present.sentence import Answer, measure, number
 from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
@@ -22,6 +24,11 @@ ADVICE = {
     NEITHER: "none by this metric",
     UNDECIDED: "cannot be told: an interval contains 0",
 }
+HEIGHT = 520
+# Of its pixels, those above and below the plot.
+BELOW = 66
+# Where the quadrants are named, which captioners' names keep off: left, top, right, bottom in shares of the plot.
+CORNERS = ((0, 0, 1, 0.1), (0, 0.9, 1, 1))
 QUADRANTS = {
     BOTH: ("both ways:<br>collect both", 1, 1),
     SECOND: ("T→A only: collect the<br>objects with the other value", 0, 1),
@@ -42,9 +49,7 @@ def plane(frame: pd.DataFrame, name: str):
         go.Scatter(
             x=frame[A_TO_T],
             y=frame[T_TO_A],
-            mode="markers+text",
-            text=[escape(model) for model in frame["model"]],
-            textposition=_apart(frame),
+            mode="markers",
             marker={"size": 10, "color": MEASURED},
             hoverinfo="text",
             hovertext=[_hover(row, name) for row in frame.to_dict("records")],
@@ -67,13 +72,17 @@ def plane(frame: pd.DataFrame, name: str):
             yanchor="top" if y else "bottom",
             align="right" if x else "left",
         )
+    ends = {way: _range(frame, way) for way in (A_TO_T, T_TO_A)}
+    taken = (*CORNERS, *_zero_lines(ends))
+    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, taken)
+    name_points(figure, frame[A_TO_T], frame[T_TO_A], list(frame["model"]), places)
     figure.update_layout(
-        height=520,
-        margin={"l": 10, "r": 10, "t": 10, "b": 46},
+        height=HEIGHT,
+        margin={"l": 10, "r": 10, "t": 10, "b": BELOW - 10},
         showlegend=False,
         dragmode=False,
-        xaxis=_axis(f"{name} A→T: from the value to the task words", *_range(frame, A_TO_T)),
-        yaxis=_axis(f"{name} T→A: from the task words to the value", *_range(frame, T_TO_A)),
+        xaxis=_axis(f"{name} A→T: from the value to the task words", *ends[A_TO_T]),
+        yaxis=_axis(f"{name} T→A: from the task words to the value", *ends[T_TO_A]),
     )
     return figure
 
@@ -82,10 +91,16 @@ def _axis(title: str, low: float, high: float) -> dict:
     return {"title": {"text": title}, "zeroline": False, "range": [low, high]}
 
 
-def _apart(frame: pd.DataFrame) -> list[str]:
-    """Names above and below in turn from left to right, so that neighbours do not cover each other."""
-    place = frame[A_TO_T].rank(method="first").astype(int)
-    return ["top center" if number % 2 else "bottom center" for number in place]
+def _in_plot(frame: pd.DataFrame, ends: dict[str, tuple[float, float]]) -> np.ndarray:
+    """(N, 2): how far right and how far down each point lies, as shares of the plot."""
+    shares = [(frame[way] - low) / (high - low) for way, (low, high) in ends.items()]
+    return np.stack([shares[0], 1 - shares[1]], axis=1)
+
+
+def _zero_lines(ends: dict[str, tuple[float, float]]) -> list[tuple[float, float, float, float]]:
+    """The boxes of the lines at 0, as shares of the plot: left, top, right, bottom."""
+    across, up = (-low / (high - low) for low, high in ends.values())
+    return [(across - 0.002, 0, across + 0.002, 1), (0, 1 - up - 0.002, 1, 1 - up + 0.002)]
 
 
 def _error(frame: pd.DataFrame, way: str) -> dict:

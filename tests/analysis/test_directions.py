@@ -133,8 +133,17 @@ def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():
 
 def test_a_name_cannot_bring_markup_into_the_plane():
     rows = pd.DataFrame(pair("<b>x</b>", (1, 0.5, 2), (1, 0.5, 2)))
-    points = plane(directions(rows, "DBAC"), "DBAC").data[0]
-    assert points.text[0] == "&lt;b&gt;x&lt;/b&gt;" and "<b>" not in points.hovertext[0]
+    figure = plane(directions(rows, "DBAC"), "DBAC")
+    assert "&lt;b&gt;x&lt;/b&gt;" in [annotation.text for annotation in figure.layout.annotations]
+    assert "<b>" not in figure.data[0].hovertext[0]
+
+
+def test_ten_captioners_close_together_are_all_named():
+    rows = pd.DataFrame(
+        [own for n in range(10) for own in pair(f"captioner {n}", (5 + n / 50, 3, 8), (4 + n / 60, 2, 9))]
+    )
+    texts = [annotation.text for annotation in plane(directions(rows, "DBAC"), "DBAC").layout.annotations]
+    assert set(texts) >= {f"captioner {n}" for n in range(10)}
 
 
 @pytest.mark.long

@@ -1,0 +1,95 @@
+"""Names beside the points of a chart, none over another, over a point or out of the chart.
+
+A page's window is not known when a chart is made, so a place counts as free only if it is free in the narrowest and in
+the widest one: what lies apart in both lies apart in all between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from capbias_core.present.colour import GREY
+
+# Pixels: a plot in the narrowest and the widest window, a letter and a line of the name, a point with its margin.
+WIDTHS = (280, 1400)
+LETTER, LINE = 7.5, 17
+POINT = 8
+LONGEST_NAME = 24
+# Right, left, above and below, for each distance; those next to the point need no line to it.
+SIDES = ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0))
+NEAR = 14
+DISTANCES = (NEAR, *range(28, 400, LINE))
+
+
+def name_places(
+    points: np.ndarray, names: Sequence[str], height: float, taken: Sequence[tuple[float, float, float, float]] = ()
+) -> list[tuple[float, float] | None]:
+    """Where the middle of each name goes, in pixels right of and below its point; None if no place is free.
+
+    points: (N, 2), the share of the plot's width from the left and of its height from the top. height: of the plot in
+    pixels. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. The first names are
+    placed first, so the same points always give the same places.
+    """
+    sizes = [np.array([width, height]) for width in WIDTHS]
+    full = [
+        [
+            *(np.array(box) * np.tile(size, 2) for box in taken),
+            *(_around(point * size, POINT, POINT) for point in points),
+        ]
+        for size in sizes
+    ]
+    return [_place(point, len(cut(name)) * LETTER, sizes, full) for point, name in zip(points, names, strict=True)]
+
+
+def _place(point: np.ndarray, width: float, sizes: list[np.ndarray], full: list[list[np.ndarray]]):
+    """The first free place, which is then taken."""
+    for distance in DISTANCES:
+        for across, down in SIDES:
+            offset = np.array([across * (distance * 0.8 + width / 2), down * distance])
+            boxes = [_around(point * size + offset, width / 2, LINE / 2) for size in sizes]
+            if all(
+                (box[:2] >= 0).all() and (box[2:] <= size).all() and not any(_overlap(box, other) for other in others)
+                for box, size, others in zip(boxes, sizes, full, strict=True)
+            ):
+                for box, others in zip(boxes, full, strict=True):
+                    others.append(box)
+                return float(offset[0]), float(offset[1])
+    return None
+
+
+def _around(middle: np.ndarray, half_width: float, half_height: float) -> np.ndarray:
+    half = np.array([half_width, half_height])
+    return np.concatenate([middle - half, middle + half])
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    return bool((one[:2] < other[2:]).all() and (other[:2] < one[2:]).all())
+
+
+def cut(name: str) -> str:
+    """Only as much of a name as there is room for."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def name_points(figure, across, up, names: Sequence[str], places: Sequence[tuple[float, float] | None]) -> None:
+    """Write names where `name_places` puts them, with a line to the point from further off."""
+    for x, y, name, place in zip(across, up, names, places, strict=True):
+        if place:
+            far = abs(place[1]) > NEAR or place[1] == 0
+            figure.add_annotation(
+                x=x,
+                y=y,
+                ax=place[0],
+                ay=place[1],
+                text=escape(cut(name)),
+                font={"size": 13},
+                showarrow=True,
+                arrowhead=0,
+                arrowwidth=1,
+                arrowcolor=GREY if far else "rgba(0,0,0,0)",
+                standoff=6,
+                borderpad=0,
+            )
