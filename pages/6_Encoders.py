@@ -107,14 +107,13 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
 def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
     sources = [*([MEASURED] if series_of(measured) else []), *PRINTED]
-    several = measured["encoder"].nunique() > 1
     source = view.selectbox(
         st.sidebar,
         "Values",
         sources,
-        default=MEASURED if several else next(iter(PRINTED)),
         format_func=_title,
-        key="values" if several else "printed_values",  # a sweep that ends shows what it measured
+        key="values",
+        follows=True,  # what was measured, as soon as there is any
         help="What was measured in this collection, or what a paper printed.",
     )
     own = source == MEASURED
@@ -143,8 +142,9 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
         note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
     if lacking := unlearned_note(rows, known):
         note(f"{lacking} Shown, and left out of everything that compares encoders.")
-    _variation(judged, source, published, beside, looks)
-    _ranks(able, said, named(key), looks)
+    if judged["encoder"].nunique() > 1:
+        _variation(judged, source, published, beside, looks)
+        _ranks(able, said, named(key), looks)
     _judges(engine, able, named(key))
     st.download_button(
         "CSV", to_csv(pd.concat([rows, variation(judged), agreement(judged)])), "encoders.csv", "text/csv", key="csv"

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
-from capbias_core.present.alignment import COMPARED, grey_printed, side_by_side, sweep_chart, sweep_sentence
+from capbias_core.present.alignment import (
+    COMPARED,
+    constant_sentence,
+    grey_printed,
+    side_by_side,
+    sweep_chart,
+    sweep_sentence,
+)
 from capbias_core.present.sentence import duration
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
@@ -31,9 +40,13 @@ WHAT = (
     "never uses are replaced: by <unk> (constant alignment, LIC), or by the captioner's nearest word, where that is "
     "nearer than delta (contextual alignment, DBAC). A small delta loses words; a large one puts unrelated ones."
 )
+BRING = (
+    "No word vectors are kept yet: contextual alignment needs a file of GloVe, word2vec or fastText, which stays where "
+    "it is."
+)
 MEASURED_BY = {
-    "LIC_D": "the second button above",
-    "METEOR_aligned": "the first button above",
+    "LIC_D": "the button Measure LIC_D above",
+    "METEOR_aligned": "the button Measure the sweep above",
     "DBAC_H": "choose DBAC and a vocabulary alignment on the Scores page",
 }
 NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": "an attribute table"}
@@ -47,18 +60,14 @@ def main() -> None:
     if collection is None or missing:
         empty_state(engine, missing or "No captions are loaded yet.")
         return
-    if not engine.workspace.items(VECTORS, collection):
-        st.html(
-            '<div class="cb-answer"><b>No word vectors are kept yet.</b><p>Name a file of GloVe, word2vec or fastText '
-            "on the Data page; it stays where it is.</p></div>"
-        )
-        if st.button("Keep word vectors", icon=":material/upload_file:"):
-            view.go("pages/1_Data.py", into=collection)
-        return
     with errors():
         request = _request(engine, collection)
-        _measure(engine, collection, request)
-        _sweeps(engine, request)
+        if request.options:
+            _measure(engine, collection, request)
+            _sweeps(engine, request)
+        else:
+            _constant(engine, collection, request)
+            _measure(engine, collection, request)
         _both(engine, collection, request)
 
 
@@ -80,7 +89,9 @@ def _request(engine: Engine, collection: str) -> Request:
     human = [item.name for item in workspace.items("references", collection)]
     references = view.selectbox(side, "Human captions", human, key="references", missing="the human captions")
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
-    vectors = view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors")
+    vectors = (
+        view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors") if kept else ""
+    )
     return Request(
         collection,
         tuple(captions),
@@ -88,18 +99,35 @@ def _request(engine: Engine, collection: str) -> Request:
         attribute,
         ("alignment",),
         references,
-        options={"alignment": chosen_alignment(kept[vectors])},
+        options={"alignment": chosen_alignment(kept[vectors])} if vectors else {},
     )
+
+
+def _constant(engine: Engine, collection: str, request: Request) -> None:
+    """What can be said without word vectors, and what to bring for the rest."""
+    if request.captions:
+        names = list(request.captions)
+        model = view.selectbox(st.sidebar, "Captioner in the answer", names, key="primary")
+        asked = replace(_leakage(request, {}), captions=(model,))
+        spec = next(spec for spec in plan(engine.workspace, asked) if spec.references)
+        with st.spinner("Counting words"):
+            headline, support = constant_sentence(constant_alignment(engine.workspace, spec), model)
+        st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
+    left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
+    with left:
+        note(BRING)
+    if right.button("Keep word vectors", icon=":material/upload_file:", width="stretch"):
+        view.go("pages/1_Data.py", into=collection)
 
 
 def _measure(engine: Engine, collection: str, request: Request) -> None:
     """What measuring would cost, and the buttons."""
-    sweeps = plan(engine.workspace, request)
-    leakage = [spec for spec in plan(engine.workspace, _leakage(request, {})) if spec.references]
-    leakage += [spec for spec in plan(engine.workspace, _leakage(request, request.options)) if spec.references]
+    alignments = [{}, request.options] if request.options else [{}]
+    leakage = [spec for own in alignments for spec in plan(engine.workspace, _leakage(request, own)) if spec.references]
     left, right = st.columns(2)
-    _button(engine, left, collection, sweeps, "Measure the sweep")
-    _button(engine, right, collection, leakage, "Measure LIC_D (ngram)")
+    if request.options:
+        _button(engine, left, collection, plan(engine.workspace, request), "Measure the sweep")
+    _button(engine, right if request.options else left, collection, leakage, "Measure LIC_D (ngram)")
     progress(engine)
 
 
@@ -161,11 +189,14 @@ def _sweeps(engine: Engine, request: Request) -> None:
 
 def _both(engine: Engine, collection: str, request: Request) -> None:
     """Metrics of the human captions under both alignments, printed values in grey."""
-    st.header("Constant and contextual alignment, side by side")
+    option = request.options.get("alignment")
+    st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
     measured, printed = measured_rows(engine.workspace, collection), published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():
-        table = side_by_side(measured, printed, metric, request.attribute, request.options["alignment"])
+        if metric == "METEOR_aligned" and not option:
+            continue  # only the sweep has it
+        table = side_by_side(measured, printed, metric, request.attribute, option)
         st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
         if table.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")

@@ -7,6 +7,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.consistency import name_key
+from capbias_core.analysis.alignment import ConstantAlignment
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.table import value_text
@@ -125,17 +126,27 @@ def sweep_sentence(table: pd.DataFrame, model: str, delta: float) -> tuple[str, 
     )
 
 
+def constant_sentence(own: ConstantAlignment, model: str) -> tuple[str, str]:
+    """The answer for one captioner without word vectors, and what it rests on."""
+    headline = (
+        f"Constant alignment turns {own.share:.1f}% [{own.low:.1f}, {own.high:.1f}] of the words in the human captions "
+        f"into <unk>: {model} never uses them."
+    )
+    lost = f" Most often: {', '.join(own.words)}." if own.words else ""
+    return headline, f"{own.captions:,} human captions of {own.images:,} images, 95% over images.{lost}"
+
+
 def side_by_side(
-    measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: AlignmentReference
+    measured: pd.DataFrame, printed: pd.DataFrame, metric: str, attribute: str, option: AlignmentReference | None
 ) -> pd.DataFrame:
     """One row per captioner and attacker: a metric of the human captions under constant and contextual alignment.
 
     All values x100. measured: result rows. printed: rows of the paper on DBAC; its values stand in columns that begin
-    with `printed`. option: which contextual alignment. Empty if nothing was measured.
+    with `printed`. option: which contextual alignment, None for none. Empty if nothing was measured.
     """
     own = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
     own = own[own["direction"].isin(["", "A->T"])]
-    titles = {CONSTANT: "constant", alignment_name(option): f"contextual, {option['name']}"}
+    titles = {CONSTANT: "constant"} | ({alignment_name(option): f"contextual, {option['name']}"} if option else {})
     rows: dict[tuple, dict[str, str]] = {}
     for row in own.to_dict("records"):
         if (title := titles.get(row["alignment"])) is not None:
@@ -147,7 +158,7 @@ def side_by_side(
             for (model, encoder), cells in rows.items()
         ]
     )
-    order = ["captioner", "attacker", "constant", f"contextual, {option['name']}"]
+    order = ["captioner", "attacker", *titles.values()]
     order += [f"printed, {name}" for name in PRINTED.values()]
     table = table.reindex(columns=[name for name in order if name in table]).fillna("")
     return table.drop(columns=[name for name in ("attacker",) if name in table and (table[name] == "").all()])

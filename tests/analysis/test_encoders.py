@@ -65,7 +65,7 @@ from capbias_core.present.encoders import (
 from capbias_core.present.plot_styles import captioner_looks
 from capbias_core.runs.demo import demo_request
 from capbias_core.runs.engine import Engine, engine_for
-from capbias_core.runs.plan import plan
+from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, silent
 from capbias_core.workspace.conditions import originals
@@ -511,6 +511,21 @@ def test_scores_and_the_front_page_warn_beside_the_captioner(page):
     assert not scores.exception
     notes = scores.dataframe[0].value.set_index("captioner")["encoders"]
     assert "⚠ sign changes" in notes["amplifier"]
+
+
+@pytest.mark.long
+def test_the_page_opens_on_what_one_encoder_measured(tmp_path, monkeypatch):
+    """Not on the printed values, though one encoder cannot answer the question yet."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    engine = engine_for(str(tmp_path))
+    load_demo(engine.workspace)
+    request = Request("demo", ("plain",), "labels", "gender", ("lic",), "human", seeds=1)
+    engine.wait(engine.submit(plan(engine.workspace, request), "demo"))
+    shown = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    shown = shown.switch_page("pages/6_Encoders.py").run()
+    assert not shown.exception and shown.selectbox(key="values").value == "measured here"
+    assert "One encoder cannot show" in texts(shown) and "So far: ngram" in texts(shown)
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
+from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import beside_measured
 from capbias_core.attributes import plain_attribute
 from capbias_core.errors import CapbiasError
@@ -18,7 +19,7 @@ from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare.align import Alignment, neighbours
-from capbias_core.present.alignment import side_by_side
+from capbias_core.present.alignment import constant_sentence, side_by_side
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result, Vectors, silent
@@ -611,6 +612,22 @@ def test_both_alignments_stand_side_by_side_with_what_was_printed():
     assert weights["constant"].tolist() == ["12.6 ±2.0 [10.0, 20.0]"], "A->T, x100"
     assert weights["printed, constant"].tolist() == ["39.1"], "Table 8a: 0.391"
     assert side_by_side(measured, published_results(), "METEOR_aligned", "gender", option).empty
+    alone = side_by_side(measured, published_results(), "LIC_D", "gender", None)
+    assert alone.drop(columns=[name for name in alone if name.startswith("printed")]).to_dict("records") == [
+        {"captioner": "SAT", "attacker": "ngram", "constant": "37.3 ±1.0 [36.3, 38.3]"}
+    ]
+
+
+def test_constant_alignment_by_hand(tools):
+    """Of the three words of each human caption the captioner knows one; zzz is lost 240 times, the others 120."""
+    workspace, request, _ = tools
+    spec = next(spec for spec in plan(workspace, request) if spec.references)
+    found = constant_alignment(workspace, spec)
+    assert found.share == pytest.approx(100 * 2 / 3) and found.words == ("zzz", "spanner", "whisk")
+    assert (found.captions, found.images) == (240, 240)
+    assert constant_alignment(workspace, spec) == found, "as it was kept"
+    said, support = constant_sentence(found, "m")
+    assert said.startswith("Constant alignment turns 66.7% [") and support.endswith("Most often: zzz, spanner, whisk.")
 
 
 @pytest.mark.long
@@ -633,6 +650,8 @@ def test_the_page(tools, monkeypatch, with_vectors):
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/8_Alignment.py").run()
     text = " ".join(element.proto.body for element in page.get("html"))
     assert not page.exception and ("No word vectors are kept yet" in text) == (not with_vectors)
+    if not with_vectors:
+        assert "Constant alignment turns 66.7% [" in text
     if with_vectors:
         assert "Of the human words that m never uses, 50.0% [50.0, 50.0] become its nearest word." in text
         assert "33.3% of all words in 240 human captions of 240 images become &lt;unk&gt;" in text
