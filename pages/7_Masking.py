@@ -14,10 +14,12 @@ from capbias_core.load.published import published_results
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
+    apart_from_measured,
     condition_answer,
     condition_chart,
     condition_table,
     missing_line,
+    panel_names,
 )
 from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.condition_runs import Plan, plan_conditions
@@ -165,9 +167,15 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     beside = view.checkbox(st, "Printed values beside, in grey", default=True, key="printed", draw="toggle")
     published = published_results()
     printed = pd.concat([printed_conditions(published, name) for name in attributes], ignore_index=True)
-    figure = condition_chart(rows, printed if beside else printed.iloc[:0])
+    compared, alone = apart_from_measured(rows, printed)
+    figure = condition_chart(rows, compared if beside else compared.iloc[:0])
     if figure is None:
         note("Nothing is measured yet.")
+    else:
+        st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
+    if beside:
+        _printed_alone(rows, alone)
+    if figure is None:
         return
     masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
     draw_chart(
@@ -189,6 +197,17 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
         f"value itself for the others.{part}"
     )
     st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+
+
+def _printed_alone(rows: pd.DataFrame, alone: pd.DataFrame) -> None:
+    """Metrics of which papers printed values and nothing is measured here, folded away."""
+    figure = condition_chart(rows.iloc[:0], alone)
+    if figure is None:
+        return
+    names = ", ".join(panel_names(alone))
+    folded = st.expander(f"Printed values alone: {names}", key="printed_alone", on_change="rerun")
+    if folded.open:
+        folded.plotly_chart(figure, key="alone", config=NO_BAR, alt=f"Printed values of {names} against the condition")
 
 
 def _parted(rows: pd.DataFrame) -> bool:

@@ -223,6 +223,18 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     return figure
 
 
+def apart_from_measured(rows: pd.DataFrame, printed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Printed values of the metrics and directions that were measured, and those of all others."""
+    measured = [key for key in PANELS if len(_of(rows, key))]
+    there = pd.Series(zip(printed["metric"], printed["direction"], strict=True), printed.index, dtype=object)
+    return printed[there.isin(measured)], printed[~there.isin(measured)]
+
+
+def panel_names(rows: pd.DataFrame) -> list[str]:
+    """What the panels of `condition_chart` are called for these rows."""
+    return [_title(*key) for key in PANELS if len(_of(rows, key))]
+
+
 def _of(rows: pd.DataFrame, key: tuple[str, str]) -> pd.DataFrame:
     return rows[(rows["metric"] == key[0]) & (rows["direction"] == key[1]) & rows["value"].notna()]
 

@@ -50,7 +50,12 @@ LISTED = 500
 BOXES, OUTLINES, FOREGROUND = "boxes", "outlines", "person in the foreground"
 NOTHING = "nothing"
 CELL = 222
-KEPT, LIVE = "as they are kept", "as chosen above"
+# Columns of the strip share the width of the page, so that it is one row in a window of 1280 pixels.
+ONE_ROW = """<style>
+.st-key-strip > div {flex: 1 1 10rem !important; width: auto !important; min-width: 10rem; max-width: 20rem}
+.st-key-strip [class*="st-key-cell_"] {width: 100% !important; height: 100%}
+</style>"""
+KEPT, LIVE = "as they are kept", "as chosen below"
 
 
 def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
@@ -72,14 +77,16 @@ def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attr
     pixels = _pixels(str(files[image]), _changed(files[image]))
     with right:
         marks = _marks(engine, collection, image)
+    strip = st.container()  # the answer first; what it depends on is chosen below it
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
         hidden, reasons, how = _settings(engine, collection, attribute, marks, pixels)
         behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
-    pictures = _pictures(engine, collection, image, sets, variants(pixels, hidden, how))
-    _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, seeds)
+    with strip:
+        pictures = _pictures(engine, collection, image, sets, variants(pixels, hidden, how))
+        _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, seeds)
 
 
 def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> str:
@@ -213,7 +220,6 @@ def _pictures(
     engine: Engine, collection: str, image: str, sets: dict[str, Item], made: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The photograph under each condition: as it was captioned where that is kept, unless one wants to see others."""
-    st.markdown("**The conditions side by side**")
     kept = _kept_pictures(engine, collection, image, sets)
     if not kept:
         return made
@@ -224,21 +230,23 @@ def _pictures(
 def _strip(
     engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str, seeds: int
 ) -> None:
-    """The conditions side by side, each with its caption, score, words and map."""
-    st.html(STYLE)
+    """A column per condition with its photograph, caption, score and map; those without a caption in a second row."""
+    st.html(STYLE + ONE_ROW)
     judge = _judge(engine, collection, sets, attribute, seeds)
     maps = attribution_runs(engine.workspace, collection, attribute) if attribute else {}
     found = _captions(engine, image, sets, judge)
     largest = max((float(abs(own.words).max(initial=0.0)) for _, own in found.values() if own), default=0.0)
     if judge:
         st.html(legend(judge[0].attribute))
-    with st.container(horizontal=True, key="strip", gap="small"):
-        for condition in [name for name in CONDITIONS if name in STRIP or name in sets]:
-            with st.container(width=CELL, border=True, key=f"cell_{condition}"):
-                st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
-                _cell_picture(condition, image, pictures, reasons)
-                _cell_caption(condition, found, judge, largest)
-                _cell_map(engine, condition, image, pictures, marks, sets, maps)
+    every = [name for name in CONDITIONS if name in STRIP or name in sets]
+    for key, shown in (("strip", found), ("strip_bare", set(every) - set(found))):
+        with st.container(horizontal=True, key=key, gap="small"):
+            for condition in [name for name in every if name in shown]:
+                with st.container(width=CELL, border=True, key=f"cell_{condition}"):
+                    st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
+                    _cell_picture(condition, image, pictures, reasons)
+                    _cell_caption(condition, found, judge, largest)
+                    _cell_map(engine, condition, image, pictures, marks, sets, maps)
     _what_scores(judge, image)
     masked = {name: own for name, own in sets.items() if name in pictures and name != ORIGINAL}
     brought = [name for name, own in masked.items() if RUN not in own.details]

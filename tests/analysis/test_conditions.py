@@ -24,10 +24,12 @@ from capbias_core.measures.held_out import held_out_from
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
+    apart_from_measured,
     condition_answer,
     condition_chart,
     condition_table,
     missing_line,
+    panel_names,
 )
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
@@ -439,6 +441,16 @@ def test_the_chart_has_a_panel_a_metric_with_measured_and_printed_values():
     sat = next(trace for trace in figure.data if trace.name == "printed: sat, gender (LIC Table 4)")
     assert list(sat.y) == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
     assert condition_chart(rows_of(original=(45, 1)).iloc[:0], printed.iloc[:0]) is None
+
+
+def test_printed_values_of_what_was_not_measured_are_kept_apart():
+    printed = printed_conditions(published_results(), "gender")
+    beside, alone = apart_from_measured(rows_of(original=(45, 1), person=(40, 1)), printed)
+    assert panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
+    assert panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
+    nothing, every = apart_from_measured(rows_of(original=(45, 1)).iloc[:0], printed)
+    assert nothing.empty and len(every) == len(printed)
+    assert all(part.empty for part in apart_from_measured(rows_of(original=(45, 1)), printed.iloc[:0]))
 
 
 def test_a_condition_has_one_name_everywhere():
