@@ -24,6 +24,7 @@ from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import (
     GREY_BAND,
     baselines,
+    best_text,
     intervals_over,
     named_notes,
     told_apart,
@@ -266,7 +267,9 @@ def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | 
         key="scores_table",
         alt="Scores of each captioner",
     )
-    share = f" Captioners that share a letter are not told apart by {metric}." if len(letters) > 1 else ""
+    share = ""
+    if len(letters) > 1:
+        share = f" Captioners that share a letter are not told apart by {metric}: {best_text(metric)}, and a is lowest."
     note(
         f"Value ± standard deviation over attacker seeds [interval, {intervals_over(shown)}].{share} Select a row to "
         "read that captioner's captions."

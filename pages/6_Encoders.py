@@ -144,7 +144,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
         note(f"{lacking} Shown, and left out of everything that compares encoders.")
     if judged["encoder"].nunique() > 1:
         _variation(judged, source, published, beside, looks)
-        _ranks(able, said, named(key), looks)
+        _ranks(able, said, named(key), looks, values)
     _judges(engine, able, named(key))
     st.download_button(
         "CSV", to_csv(pd.concat([rows, variation(judged), agreement(judged)])), "encoders.csv", "text/csv", key="csv"
@@ -232,14 +232,14 @@ def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.D
     return like_named(printed_variation(published, name), list(rows["model"]))
 
 
-def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look]) -> None:
+def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look], values: int) -> None:
     st.header(f"Ranks by {name}, encoder by encoder")
-    figure = rank_chart(shown, said, looks)
+    figure = rank_chart(shown, said, looks, values)
     if figure is None:
         note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
         return
     alt = f"Rank of each captioner by {name} for each encoder"
-    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown))
+    draw_chart(figure, key="ranks", alt=alt, notes=ranks_note(shown, values))
 
 
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:

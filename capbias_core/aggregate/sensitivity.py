@@ -113,11 +113,13 @@ def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.
     return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs_of(rows, neutral), swaps(orders))
 
 
-def ranks_by_encoder(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rank of each captioner (index) by each encoder (column), 1 = lowest value, equal values share the lower rank.
+def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:
+    """Rank of each captioner (index) by each encoder (column), 1 = best, equal values share the better rank.
 
-    Only captioners that every encoder has scored: a rank among others would be another thing.
+    better: which value is best: the `lower`, the `higher`, or the one nearest to the `neutral` value. Only captioners
+    that every encoder has scored: a rank among others would be another thing.
     """
     wide = rows.pivot(index="model", columns="encoder", values="value")
     wide = wide[list(dict.fromkeys(rows["encoder"]))].dropna()
-    return wide.rank(method="min").astype(int)
+    badness = {"lower": wide, "higher": -wide, "neutral": (wide - neutral).abs()}[better]
+    return badness.rank(method="min").astype(int)

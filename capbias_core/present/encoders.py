@@ -19,7 +19,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY
 from capbias_core.present.figures import MARGINS, neutral_line
 from capbias_core.present.plot_styles import Look, encoder_shapes, opened
-from capbias_core.present.sentence import BETTER, Answer, measure, number
+from capbias_core.present.sentence import Answer, best_text, better_text, measure, number
 from capbias_core.present.table import value_text
 from capbias_core.types import counted
 
@@ -186,7 +186,7 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
     entries = rows["encoder"].nunique() + grey["encoder"].nunique()
     figure.update_layout(
         **_layout(len(order) * max(2, len(shapes) * 0.75), ROW, entries),
-        xaxis={"title": {"text": f"{named(key)} ({BETTER[METRICS[key[0]].better]})"}, "zeroline": False},
+        xaxis={"title": {"text": f"{named(key)} ({better_text(key[0], values)})"}, "zeroline": False},
         yaxis={"automargin": True, "range": [-0.6, len(order) - 0.4], "zeroline": False} | ticks,
     )
     figure.update_layout(legend={"itemclick": False, "itemdoubleclick": False})
@@ -333,13 +333,19 @@ def cv_reasons(variation: pd.DataFrame) -> list[str]:
     return [f"{reason} ({', '.join(dict.fromkeys(models))})." for reason, models in found.items()]
 
 
-def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look]):
-    """Each captioner's rank by encoder as a line, 1 (lowest value) at the top, named at both ends; lines of those that
+def _ranks(rows: pd.DataFrame, values: int) -> pd.DataFrame:
+    """Ranks of the one metric of some rows, the best first."""
+    metric = METRICS[rows["metric"].iloc[0]] if len(rows) else METRICS["LIC"]
+    return ranks_by_encoder(rows, metric.better, metric.neutral(values))
+
+
+def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look], values: int = 2):
+    """Each captioner's rank by encoder as a line, 1 (the best) at the top, named at both ends; lines of those that
     change places are thick. None where fewer than two captioners or encoders can be compared."""
     need("A chart", "plotly")
     import plotly.graph_objects as go
 
-    ranks = ranks_by_encoder(rows)
+    ranks = _ranks(rows, values)
     if min(ranks.shape) < LEAST_ENCODERS:
         return None
     figure, names = go.Figure(), [escape(encoder) for encoder in ranks.columns]
@@ -387,13 +393,13 @@ def _cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
-def ranks_note(rows: pd.DataFrame) -> str:
-    """Which captioners the ranks are among."""
-    ranked, every = len(ranks_by_encoder(rows)), rows["model"].nunique()
+def ranks_note(rows: pd.DataFrame, values: int = 2) -> str:
+    """Which captioners the ranks are among, and which rank is best."""
+    ranked, every = len(_ranks(rows, values)), rows["model"].nunique()
     among = f"the {ranked} of {every} captioners that every encoder has scored" if ranked < every else "all captioners"
     return (
         f"Ranks by value among {among}. Values that lie close together change ranks easily: thick lines mark "
-        "captioners whose rank clearly changes. Rank 1 is the lowest value."
+        f"captioners whose rank clearly changes. Rank 1 is best: {best_text(rows['metric'].iloc[0], values)}."
     )
 
 

@@ -11,7 +11,7 @@ from capbias_core.aggregate.variants import variants
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.sentence import BETTER, interval_over, measure
+from capbias_core.present.sentence import better_text, interval_over, measure
 from capbias_core.types import Attribute, counted
 
 ROW_HEIGHT = 34
@@ -94,7 +94,7 @@ def interval_chart(
     name = measure(metric, rows["direction"].iloc[0])
     encoders = [own for own in rows["encoder"].unique() if own]
     name += f" ({encoders[0]})" if len(encoders) == 1 else ""
-    return _finished(figure, f"{name} ({BETTER[METRICS[metric].better]})", len(rows), right=90)
+    return _finished(figure, f"{name} ({better_text(metric, len(attribute.values))})", len(rows), right=90)
 
 
 def neutral_line(figure, neutral: float, name: str) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import BETTER, interval, interval_over, number
+from capbias_core.present.sentence import better_text, interval, interval_over, number
 from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
@@ -78,7 +78,7 @@ def _band(scale: Scale, neutral: float, end: float) -> str:
 
 def _better(metric: str) -> str:
     """Which way is better, where no value is neutral."""
-    return f'<span style="left:50%">{BETTER[METRICS[metric].better]}</span>'
+    return f'<span style="left:50%">{better_text(metric)}</span>'
 
 
 def _interval_row(

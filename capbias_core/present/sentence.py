@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,7 +11,7 @@ from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
 from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
@@ -173,6 +174,29 @@ def baselines(rows: pd.DataFrame) -> dict[str, float]:
 
 
 BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}
+
+
+def better_text(metric: str, values: int = 2) -> str:
+    """Beside an axis: which end is better, by number where that is a point, for an attribute of so many values.
+
+    >>> better_text("LIC"), better_text("ratio")
+    ('← lower is better', 'nearest to 1 is best')
+    """
+    own = METRICS[metric]
+    neutral = own.neutral(values)
+    if own.better != "neutral" or math.isnan(neutral):
+        return BETTER[own.better]
+    return f"nearest to {neutral:g} is best"
+
+
+def best_text(metric: str, values: int = 2) -> str:
+    """Which end of an order is best.
+
+    >>> best_text("LIC"), best_text("cider"), best_text("ratio")
+    ('lowest is best', 'highest is best', 'nearest to 1 is best')
+    """
+    ends = {"lower": "lowest is best", "higher": "highest is best"}
+    return ends.get(METRICS[metric].better) or better_text(metric, values)
 
 
 def told_apart(ranking: Ranking | None) -> str:

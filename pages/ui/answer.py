@@ -15,6 +15,7 @@ from capbias_core.present.sentence import (
     GREY_BAND,
     answer,
     baselines,
+    best_text,
     intervals_over,
     named_notes,
     told_apart,
@@ -126,7 +127,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         st.header(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
         bands = baselines(rows) if chosen.metric == "LIC" else {}
         st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands))
-        note(f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}")
+        best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
+        note(
+            f"{best} Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}"
+        )
     with right:
         _words(engine, collection, chosen, model)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])

@@ -59,6 +59,7 @@ from capbias_core.present.encoders import (
     encoders_warning,
     judges_table,
     rank_chart,
+    ranks_note,
     scores_by_encoder,
     seeds_note,
 )
@@ -511,6 +512,26 @@ def test_scores_and_the_front_page_warn_beside_the_captioner(page):
     assert not scores.exception
     notes = scores.dataframe[0].value.set_index("captioner")["encoders"]
     assert "⚠ sign changes" in notes["amplifier"]
+
+
+def test_rank_1_is_the_best_by_the_metric():
+    """Of 0.8, 1.1 and 1.4 by encoder a; b says the opposite."""
+    values = {"low": (0.8, 1.4), "middle": (1.1, 1.1), "high": (1.4, 0.8)}
+    rows = pd.DataFrame(
+        [
+            {"model": model, "encoder": encoder, "value": value}
+            for model, own in values.items()
+            for encoder, value in zip("ab", own, strict=True)
+        ]
+    )
+    ranks = {
+        better: ranks_by_encoder(rows, better, 1.0).loc[list(values), "a"].tolist()
+        for better in ("lower", "higher", "neutral")
+    }
+    assert ranks == {"lower": [1, 2, 3], "higher": [3, 2, 1], "neutral": [2, 1, 3]}
+    for metric, best in (("LIC", "lowest is best"), ("cider", "highest is best"), ("ratio", "nearest to 1 is best")):
+        note = ranks_note(rows.assign(metric=metric))
+        assert note.endswith(f"Rank 1 is best: {best}.") and ("lowest" in note) == (metric == "LIC")
 
 
 @pytest.mark.long
