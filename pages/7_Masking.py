@@ -172,20 +172,19 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
     if figure is None:
         note("Nothing is measured yet.")
     else:
-        st.plotly_chart(figure, key="conditions", config=NO_BAR, alt=f"Metrics of {captioner} against what was masked")
+        masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
+        draw_chart(
+            figure,
+            key="conditions",
+            alt=f"Metrics of {captioner} against what was masked",
+            notes="Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
+            "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown "
+            f"beside, deciding nothing. Conditions: {masked}.",
+        )
     if beside:
         _printed_alone(rows, alone)
     if figure is None:
         return
-    masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
-    draw_chart(
-        figure,
-        key="conditions",
-        alt=f"Metrics of {captioner} against what was masked",
-        notes="Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
-        "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown beside, "
-        f"deciding nothing. Conditions: {masked}.",
-    )
     if rows.empty:
         return
     draw_table(condition_table(rows), alt="Each metric and condition")
@@ -207,7 +206,8 @@ def _printed_alone(rows: pd.DataFrame, alone: pd.DataFrame) -> None:
     names = ", ".join(panel_names(alone))
     folded = st.expander(f"Printed values alone: {names}", key="printed_alone", on_change="rerun")
     if folded.open:
-        folded.plotly_chart(figure, key="alone", config=NO_BAR, alt=f"Printed values of {names} against the condition")
+        with folded:
+            draw_chart(figure, key="alone", alt=f"Printed values of {names} against the condition")
 
 
 def _parted(rows: pd.DataFrame) -> bool:

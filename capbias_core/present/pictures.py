@@ -87,9 +87,9 @@ def _panel(figure: Any, trace: Any) -> str | None:
     """The title over a panel of several, which is a text in the middle of its upper edge."""
     across, up = (_axis(figure, trace, axis).domain or (0, 1) for axis in "xy")
     for own in figure.layout.annotations:
-        if (own.xref, own.yref) == ("paper", "paper") and own.y is not None and own.x is not None:
-            if abs(own.x - sum(across) / 2) < NEAR and abs(own.y - up[1]) < NEAR:
-                return own.text
+        on_paper = (own.xref, own.yref) == ("paper", "paper") and None not in (own.x, own.y)
+        if on_paper and abs(own.x - sum(across) / 2) < NEAR and abs(own.y - up[1]) < NEAR:
+            return own.text
     return None
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.rows import Scale
-from capbias_core.present.sentence import BETTER, interval, interval_over
+from capbias_core.present.sentence import better_text, interval, interval_over
 from capbias_core.types import Attribute
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 26, 34
@@ -71,7 +71,9 @@ def interval_svg(
             f'<text x="{right + 10:.1f}" y="{y + 4:.1f}">{escape(tails[number])}</text>'
         )
     over = next(filter(None, (interval_over(row) for row in rows.to_dict("records"))), "")
-    axis = f"{title or metric} ({BETTER[METRICS[metric].better]})" + (f", [interval, {over}]" if over else "")
+    axis = f"{title or metric} ({better_text(metric, len(attribute.values))})" + (
+        f", [interval, {over}]" if over else ""
+    )
     parts.append(f'<text x="{(left + right) / 2:.1f}" y="{bottom + 32}" text-anchor="middle">{escape(axis)}</text>')
     named = escape(f"{title or metric} of each captioner")
     return (
