@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.caption_filters import caption_rows, select_rows, sort_orders
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
-from capbias_core.prepare import tokenize
-from capbias_core.present.words import STYLE, legend
+from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
-from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import collection_picker, empty_state, errors, note, page
-from pages.ui.coloured import coloured_caption
-from pages.ui.encoder_view import other_encoders
+from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.running import progress, score_now
-from pages.ui.table import draw_table
-from pages.ui.what_if import what_if
+from pages.ui.table import THREE_LINES, draw_table
 
 PAGE = 50
+CAPTION_WIDTH = 200  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
 
@@ -34,7 +32,7 @@ def main() -> None:
     collection = collection_picker(engine.workspace)
     progress(engine)
     runs = _runs(engine, collection) if collection else {}
-    if not runs:
+    if not collection or not runs:
         empty_state(engine, "No caption is scored yet.")
         if collection:
             with errors():
@@ -50,9 +48,7 @@ def main() -> None:
     if chosen.empty:
         note("No caption fits these filters.")
     else:
-        image, beside = _table(chosen, name, against)
-        st.divider()
-        _one_image(engine, collection, runs, name, image, beside)
+        _read(engine, collection, runs, name, against, own, chosen)
     st.divider()
     _words(engine, runs[name], own, name)
     note(own.attribute.note)
@@ -70,8 +66,13 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
     if not found:
         return {}
     chosen = view.selectbox(st.sidebar, "Attribute and attacker", list(found), key="by", missing="the scores by")
-    human = {item.name for item in engine.workspace.items("references", collection)}
+    human = _human(engine, collection)
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
+
+
+def _human(engine: Engine, collection: str) -> set[str]:
+    """Names of the sets of human captions."""
+    return {item.name for item in engine.workspace.items("references", collection)}
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
@@ -88,14 +89,59 @@ def _filtered(rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.Data
     group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")
     word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
     query = view.text(side, "Search captions or an image id", key="q")
-    view.text(side, "Image shown below", key="image")
+    view.text(side, "Image shown", key="image")
     return select_rows(rows, attribute, order, "" if group == EVERYONE else group, word, query)
 
 
-def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str]]:
-    """A page of captions; the image of the selected row, and those of the page."""
+def _read(
+    engine: Engine,
+    collection: str,
+    runs: dict[str, RunRow],
+    name: str,
+    against: str,
+    own: CaptionScores,
+    chosen: pd.DataFrame,
+) -> None:
+    """The table and, beside it, the image of the selected row; what else is known of that image below both."""
+    left, right = st.container(key="stacks").columns(2, gap="medium")
+    with left:
+        part = _table(chosen, name, against)
+    with right:
+        image = st.session_state["image"].strip()
+        if not image:
+            view.forget(["caption"])  # that of another image
+        image = image or part["image_id"].iloc[0]
+        st.header(f"Image {image}" if image.isalnum() else "The image")
+        place = _place(own, image, part)
+        if place is None:
+            note(f"No scored caption of image {image}.")
+            return
+        steps(chosen, place, PAGE)
+        human = _human(engine, collection)
+        found = read_image(engine, runs, name, against, place)
+        side_by_side(engine, collection, found, human)
+    more_of_image(engine, collection, runs[name], found, list(part["image_id"]), human)
+
+
+def _place(own: CaptionScores, image: str, part: pd.DataFrame) -> int | None:
+    """The row of the scores with the caption of this image that is asked for; None where it has none."""
+    places = np.flatnonzero(own.table["image_id"] == image)
+    if len(places) == 0:
+        return None
+    by_index = dict(zip(own.table["caption_index"].to_numpy()[places].tolist(), places.tolist(), strict=True))
+    first = part["caption_index"].iloc[0] if part["image_id"].iloc[0] == image else next(iter(by_index))
+    if len(places) == 1:
+        return int(places[0])
+    chosen = view.selectbox(
+        st, "Caption", list(by_index), default=int(first), key="caption", on_change=view.choose, args=("image", image)
+    )
+    return by_index[chosen]
+
+
+def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
+    """A page of captions, which is returned."""
     pages = -(-len(chosen) // PAGE)
-    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
         note(f"{len(chosen):,} captions of {name}. Select a row to see its image.")
     number = view.number(right, f"Page of {pages:,}", 1, pages, 1, key="page")
@@ -112,92 +158,49 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> tuple[str, list[str
     if against == NOBODY:
         shown = shown.drop(columns="difference")
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
+    st.session_state[key] = {"selection": {"rows": _row_of_image(part), "columns": []}}
     draw_table(
         shown,
-        height=400,
+        height=560,
+        row_height=THREE_LINES,
         selection_mode="single-row",
         key=key,
         alt=f"Captions of {name}",
-        on_select=partial(_pick, key, "image", list(part["image_id"])),
+        on_select=partial(_pick, key, part),
         column_config={
+            "caption": st.column_config.Column(width=CAPTION_WIDTH),
             "difference": st.column_config.NumberColumn(
                 format="%+.2f", help=f"Probability of the labelled value, {name} minus {against}."
-            )
+            ),
         },
     )
-    images = list(part["image_id"])
-    return st.session_state["image"].strip() or images[0], images
+    return part
 
 
-def _pick(key: str, target: str, values: list[str]) -> None:
-    """Put the value of the row that was just selected into a filter, before the page is drawn."""
+def _row_of_image(part: pd.DataFrame) -> list[int]:
+    """The row of this page whose image is shown, so that the table follows the arrow keys."""
+    image, index = st.session_state["image"].strip(), st.session_state.get("caption")
+    if not image:
+        return [0]
+    of_image = (part["image_id"] == image).to_numpy()
+    of_caption = of_image & (part["caption_index"] == index).to_numpy()
+    return np.flatnonzero(of_caption if of_caption.any() else of_image)[:1].tolist()
+
+
+def _pick(key: str, part: pd.DataFrame) -> None:
+    """Show the row that was just selected."""
     selected = st.session_state[key].selection.rows
     if selected:
-        st.session_state[target] = values[selected[0]]
-        if target == "word":  # the captions listed are others, and so is the first image
-            st.session_state["image"] = ""
+        row = part.iloc[selected[0]]
+        show_caption(row["image_id"], int(row["caption_index"]))
 
 
-def _one_image(
-    engine: Engine, collection: str, runs: dict[str, RunRow], name: str, image: str, beside: list[str]
-) -> None:
-    """One image: its photograph where there is one, and its captions from everyone, words coloured.
-
-    beside: the images of the page, which another encoder reads at the same time.
-    """
-    st.header(f"Image {image}" if image.isalnum() else "The image")
-    picture = picture_path(engine.workspace, collection, image)
-    left, right = st.container(key="stacks").columns([1, 2], gap="large") if picture else (None, st.container())
-    if picture:
-        left.image(str(picture), width="stretch", alt=f"Photograph {image}")
-    shown = [
-        (other, scores, place)
-        for other, scores in ((other, cached.scores(engine.folder, run.run_id)) for other, run in runs.items())
-        for place in scores.table.index[scores.table["image_id"] == image]
-    ]
-    with right:
-        if not shown:
-            note(f"No scored caption of image {image}.")
-            return
-        _, first, place = shown[0]
-        label = first.attribute.values[int(first.table.at[place, "label"])]
-        note(
-            f"Labelled {label}. The number shows how confident the attackers are in their guess; they did not train on "
-            "this image."
-        )
-        st.html(legend(first.attribute))
-        # One colour scale for all captions of the image, so that they can be compared.
-        largest = max(float(abs(scores.words_of(place)).max(initial=0.0)) for _, scores, place in shown)
-        for other, scores, place in shown:
-            _caption(engine, other, scores, place, largest)
-    for other, scores, place in shown:
-        if other == name:
-            originals = tokenize(_written(engine, scores, place))
-            other_encoders(engine, collection, runs[name], scores, place, beside, originals)
-            what_if(engine, scores, place, _written(engine, scores, place), largest)
-            return
-
-
-def _written(engine: Engine, scores: CaptionScores, place: int) -> str:
-    """The caption at this row, as it was written."""
-    written = cached.captions(engine.folder, scores.run.spec.captions)
-    return written["caption"].iloc[scores.table.at[place, "kept_at"]]
-
-
-def _caption(engine: Engine, name: str, scores: CaptionScores, place: int, largest: float) -> None:
-    row = scores.table.loc[place]
-    delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
-    coloured_caption(
-        name,
-        row["masked"].split(),
-        scores.words_of(place),
-        scores.attribute,
-        int(row["predicted"]),
-        row["confidence"],
-        tokenize(_written(engine, scores, place)),
-        largest,
-        delta,
-    )
+def _list_word(key: str, words: list[str]) -> None:
+    """Filter by the word that was just selected; the captions listed are others, and so is the first image."""
+    selected = st.session_state[key].selection.rows
+    if selected:
+        view.choose("word", words[selected[0]])
+        view.choose("image", "")
 
 
 def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
@@ -230,7 +233,7 @@ def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
         height=360,
         selection_mode="single-row",
         key=key,
-        on_select=partial(_pick, key, "word", list(shown["word"])),
+        on_select=partial(_list_word, key, list(shown["word"])),
         column_config={"mean": st.column_config.NumberColumn(format="%.3f"), **formats},
         alt=f"Words of {name} and what they add",
     )

@@ -15,45 +15,51 @@ STYLE = """<style>
 .cb-first {border-bottom: 2px dotted #D9701F}
 .cb-second {border-bottom: 2px solid #3B82D0}
 .cb-masked {border: 1px dashed #8A94A3; opacity: .75}
+.cb-alone {font-weight: 750}
 .cb-legend {font-size: .85rem}
 </style>"""
 
 
-def coloured_words(tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0) -> str:
+def coloured_words(
+    tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0, alone=None
+) -> str:
     """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
     first value, positive toward the second). originals: the T words that stood there before masking, if known.
-    largest: the value that gets the full colour; 0 takes this caption's own.
+    largest: the value that gets the full colour; 0 takes this caption's own. alone: (T,) booleans, words that the
+    caption beside it does not have; they are bold.
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
+    marks = [False] * len(tokens) if alone is None else alone
     shown = [
-        _word(token, float(value), attribute, original, largest)
-        for token, value, original in zip(tokens, values, originals or tokens, strict=True)
+        _word(token, float(value), attribute, original, largest, " cb-alone" if mark else "")
+        for token, value, original, mark in zip(tokens, values, originals or tokens, marks, strict=True)
     ]
     return f'<div class="cb-words">{" ".join(shown)}</div>'
 
 
-def _word(token: str, value: float, attribute: Attribute, original: str, largest: float) -> str:
+def _word(token: str, value: float, attribute: Attribute, original: str, largest: float, mark: str) -> str:
     if token == attribute.mask_token:
         title = f"masked: the attacker reads {token} ({value:+.3f})"
-        return f'<span class="cb-w cb-masked" title="{escape(title)}">{escape(original)}</span>'
+        return f'<span class="cb-w cb-masked{mark}" title="{escape(title)}">{escape(original)}</span>'
     toward = attribute.values[0] if value < 0 else attribute.values[1]
     side = "cb-first" if value < 0 else "cb-second"
     title = f"{value:+.3f} toward {toward}"
     return (
-        f'<span class="cb-w {side}" style="background:{ramp(value, largest)}" title="{escape(title)}">'
+        f'<span class="cb-w {side}{mark}" style="background:{ramp(value, largest)}" title="{escape(title)}">'
         f"{escape(token)}</span>"
     )
 
 
-def legend(attribute: Attribute) -> str:
-    """HTML that names both ends of the ramp."""
+def legend(attribute: Attribute, beside: bool = False) -> str:
+    """HTML that names both ends of the ramp. beside: two captions are compared, and words of only one are marked."""
     ends = "".join(
         f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)}">{escape(value)}</span>'
         + (" or " if sign < 0 else "")
         for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
     )
     masked = ' · <span class="cb-w cb-masked">masked word</span>' if attribute.words else ""
+    alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""
     return (
-        f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline){masked} · '
-        "hover a word for its value, added to the logit</div>"
+        f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline)'
+        f"{masked}{alone} · hover a word for its value, added to the logit</div>"
     )

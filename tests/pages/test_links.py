@@ -242,6 +242,19 @@ def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window
     expect(window.get_by_role("textbox", name="Edit the caption")).to_have_value(seventh)
 
 
+def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, address):
+    open_page(window, f"{address}/Captions?collection=scored&captioner=first&sort=image+id")
+    heading = window.get_by_role("heading", name=re.compile(r"^Image \d"))
+    for key, image in (("ArrowRight", "1"), ("ArrowRight", "10"), ("ArrowLeft", "1")):
+        window.keyboard.press(key)
+        expect(heading).to_have_text(f"Image {image}")
+        settled(window)
+    window.get_by_role("textbox", name="Edit the caption").click()
+    window.keyboard.press("ArrowRight")
+    settled(window)
+    expect(heading).to_have_text("Image 1")
+
+
 def test_no_page_has_a_barrier_in_either_theme(window, address):
     """By axe-core's rules, but for those that Streamlit's own file uploader breaks."""
     from axe_playwright_python.sync_playwright import Axe

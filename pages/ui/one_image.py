@@ -1,0 +1,170 @@
+"""One image of the Captions page: its photograph, two captions side by side, and what else is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.read import CaptionScores
+from capbias_core.analysis.side_by_side import closest, words_of_one
+from capbias_core.prepare import tokenize
+from capbias_core.present.words import legend
+from capbias_core.runs.engine import Engine
+from capbias_core.types import counted
+from capbias_core.workspace.ingest import picture_path
+from capbias_core.workspace.store import RunRow
+from pages.ui import cached, view
+from pages.ui.base import note
+from pages.ui.coloured import coloured_caption
+from pages.ui.encoder_view import other_encoders
+from pages.ui.what_if import what_if
+
+PICTURE_CSS = """<style>
+.st-key-photograph img {max-height: 13rem; width: auto !important; max-width: 100%}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One caption of one set: where it stands in the scores of the set, and its words as they are shown."""
+
+    name: str
+    scores: CaptionScores
+    place: int
+    written: str
+
+    @property
+    def tokens(self) -> list[str]:
+        return self.scores.table.at[self.place, "masked"].split()
+
+    @property
+    def shown(self) -> list[str]:
+        """The words as written, where they are as many as the tokens that the attacker reads."""
+        words = tokenize(self.written)
+        return words if len(words) == len(self.tokens) else self.tokens
+
+
+@dataclass(frozen=True)
+class OneImage:
+    """The captions of one image. others: of the set beside it, the closest first; rest: of every other set."""
+
+    image: str
+    own: Line
+    others: list[Line]
+    rest: list[Line]
+
+    @property
+    def lines(self) -> list[Line]:
+        return [self.own, *self.others, *self.rest]
+
+    @property
+    def largest(self) -> float:
+        """What the strongest colour stands for: one scale for all captions, so that they can be compared."""
+        return max(float(abs(line.scores.words_of(line.place)).max(initial=0.0)) for line in self.lines)
+
+
+def read_image(engine: Engine, runs: dict[str, RunRow], name: str, against: str, place: int) -> OneImage:
+    """The caption at a row of the scores of one set, and those of its image in all sets."""
+    own = _line(engine, name, cached.scores(engine.folder, runs[name].run_id), place)
+    image = own.scores.table.at[place, "image_id"]
+    found = {other: _lines(engine, other, run, image) for other, run in runs.items()}
+    others = found.pop(against, [])
+    if others:
+        first = closest(own.shown, [line.shown for line in others])
+        others = [others[first], *others[:first], *others[first + 1 :]]
+    rest = [line for lines in found.values() for line in lines if (line.name, line.place) != (name, place)]
+    return OneImage(image, own, others, rest)
+
+
+def _lines(engine: Engine, name: str, run: RunRow, image: str) -> list[Line]:
+    scores = cached.scores(engine.folder, run.run_id)
+    return [_line(engine, name, scores, int(row)) for row in np.flatnonzero(scores.table["image_id"] == image)]
+
+
+def _line(engine: Engine, name: str, scores: CaptionScores, place: int) -> Line:
+    written = cached.captions(engine.folder, scores.run.spec.captions)
+    return Line(name, scores, place, written["caption"].iloc[scores.table.at[place, "kept_at"]])
+
+
+def steps(chosen: pd.DataFrame, place: int, page: int) -> None:
+    """Where the caption stands in the filtered order, and buttons to the one before and after it; arrow keys too."""
+    found = np.flatnonzero(chosen.index == place)
+    at = int(found[0]) if len(found) else -1
+    bar = st.container(horizontal=True, vertical_alignment="center")
+    for label, key, to, possible in (
+        ("Previous", "Left", at - 1, at > 0),
+        ("Next", "Right", at + 1, at + 1 < len(chosen)),
+    ):
+        row = chosen.iloc[to] if possible else None
+        target = (row["image_id"], int(row["caption_index"]), to // page + 1) if row is not None else ()
+        bar.button(label, key=f"step_{key}", shortcut=key, disabled=not possible, on_click=_show, args=target)
+    with bar:
+        note(f"{at + 1:,} of {len(chosen):,}" if at >= 0 else "The filters leave this caption out.")
+
+
+def _show(image: str, index: int, page: int) -> None:
+    show_caption(image, index)
+    view.choose("page", page)
+
+
+def show_caption(image: str, index: int) -> None:
+    """Choose what is shown beside the table, before the page is drawn."""
+    view.choose("image", image)
+    view.choose("caption", index)
+
+
+def side_by_side(engine: Engine, collection: str, found: OneImage, human: set[str]) -> None:
+    """The photograph where there is one, and the two captions, words coloured on one scale."""
+    own, attribute = found.own, found.own.scores.attribute
+    if picture := picture_path(engine.workspace, collection, found.image):
+        st.html(PICTURE_CSS)
+        st.container(key="photograph").image(str(picture), alt=f"Photograph {found.image}")
+    note(f"Labelled {attribute.values[int(own.scores.table.at[own.place, 'label'])]}.")
+    if not found.others:
+        _draw(own, found.largest, human)
+    else:
+        other = found.others[0]
+        alone = words_of_one(own.shown, other.shown)
+        closest_of = f", the closest of {len(found.others)}" if len(found.others) > 1 else ""
+        left, right = st.container(key="captions_beside").columns(2, gap="small")
+        with left:
+            _draw(own, found.largest, human, alone[0])
+        with right:
+            _draw(other, found.largest, human, alone[1], closest_of)
+    st.html(legend(attribute, beside=bool(found.others)))
+    note("The number shows how confident the attackers are in their guess; they did not train on this image.")
+
+
+def more_of_image(engine: Engine, collection: str, run: RunRow, found: OneImage, beside: list[str], human) -> None:
+    """Below the table: other captions of the image, how other encoders read it, and what if it read otherwise.
+
+    beside: the images of the page, which another encoder reads at the same time.
+    """
+    more = [*found.others[1:], *found.rest]
+    if more:
+        with st.expander(f"{counted(len(more), 'more caption')} of image {found.image}"):
+            for line in more:
+                _draw(line, found.largest, human)
+    own = found.own
+    other_encoders(engine, collection, run, own.scores, own.place, beside, tokenize(own.written))
+    what_if(engine, own.scores, own.place, own.written, found.largest)
+
+
+def _draw(line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "") -> None:
+    row = line.scores.table.loc[line.place]
+    delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
+    coloured_caption(
+        f"{line.name} (human)" if line.name in human else line.name,
+        line.tokens,
+        line.scores.words_of(line.place),
+        line.scores.attribute,
+        int(row["predicted"]),
+        row["confidence"],
+        line.shown,
+        largest,
+        extra + delta,
+        alone,
+    )

@@ -1,0 +1,144 @@
+"""The Captions page: two captions side by side, the filtered order, and what a link says of it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
+from tests.browser import ROOT
+
+IMAGES = 120
+CUES = ("umbrella", "skateboard")
+PLACES = ("street", "field", "room")
+
+
+def written(model: str) -> list[str]:
+    """A caption for each image: Female and Male in turn. `first` names the cue of the label, `second` half the time
+    that of the other value, and of every tenth image `first` names the wrong value."""
+    found = []
+    for image in range(IMAGES):
+        label = image % 2
+        named = 1 - label if model == "first" and image % 10 == 3 else label
+        cue = CUES[label if model != "second" or image % 4 < 2 else 1 - label]
+        found.append(f"a {('woman', 'man')[named]} with a {cue} in the {PLACES[image % 3]}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    """Two captioners, two human captions per image, labels with a column besides; scored by ngram."""
+    found = Workspace(tmp_path_factory.mktemp("captions"))
+    ids = [str(image) for image in range(IMAGES)]
+
+    def captions(texts: list[str], index: int = 0) -> pd.DataFrame:
+        return pd.DataFrame({"image_id": ids, "caption_index": index, "caption": texts})
+
+    for model in ("first", "second"):
+        found.keep("captions", model, captions(written(model)), "c", "drawn")
+    human = pd.concat(
+        [captions([f"outdoors {text}" for text in written("human")]), captions(written("human"), 1)], ignore_index=True
+    )
+    found.keep("references", "human", human, "c", "drawn")
+    labels = pd.DataFrame(
+        {
+            "image_id": ids,
+            "gender": ["Female", "Male"] * (IMAGES // 2),
+            "skin": np.where(np.arange(IMAGES) < 30, "Dark", "Light"),
+            "objects": [f"{CUES[image % 2]}|{PLACES[image % 3]}" for image in range(IMAGES)],
+        }
+    )
+    found.keep(
+        "attributes", "labels", labels, "c", "drawn", {"attributes": {"gender": suggested_details("gender", labels)}}
+    )
+    for spec in plan(found, Request("c", ("first", "second"), "labels", "gender", ("ratio",), "human", words=True)):
+        if spec.measure == "caption_scores":
+            found.enqueue(spec, "c", "t")
+            execute(str(found.folder), spec.run_id, "t")
+    return found
+
+
+@pytest.fixture
+def page(workspace, monkeypatch):
+    """The page, drawn with these choices in its address."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+
+    def drawn(**choices: str):
+        found = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        for key, value in {"collection": "c", **choices}.items():
+            found.query_params[key] = value
+        found = found.switch_page("pages/3_Captions.py").run()
+        assert not found.exception
+        return found
+
+    return drawn
+
+
+def texts(page) -> str:
+    return "\n".join(element.body for element in page.get("html"))
+
+
+def shown_image(page) -> str:
+    return next(own.value for own in page.header if own.value.startswith("Image ")).removeprefix("Image ")
+
+
+def lines(page) -> dict[str, str]:
+    """Who -> the words of the caption, those that only it has in capitals; the first caption of each."""
+    found = {}
+    for name, words in re.findall(r'<div><b>([^<]*)</b>.*?</div><div class="cb-words">(.*?)</div>', texts(page)):
+        marked = re.findall(r'<span class="([^"]*)"[^>]*>([^<]*)</span>', words)
+        found.setdefault(name, " ".join(word.upper() if "cb-alone" in mark else word for mark, word in marked))
+    return found
+
+
+def test_the_closest_human_caption_stands_beside_and_the_others_below(page):
+    drawn = page(image="3", captioner="first", against="human")
+    assert lines(drawn)["first"] == "a WOMAN with a skateboard in the street"
+    assert lines(drawn)["human (human)"] == "a MAN with a skateboard in the street"
+    assert "the closest of 2" in texts(drawn)
+    (below,) = [own for own in drawn.expander if "more captions" in own.label]
+    assert below.label == "2 more captions of image 3"  # the other human one, and that of the second captioner
+
+
+def test_two_captioners_stand_side_by_side(page):
+    drawn = page(image="3", captioner="first", against="second")
+    assert lines(drawn)["second"] == "a MAN with a UMBRELLA in the street"
+    alone = page(image="3", captioner="first", against="nobody")
+    assert lines(alone)["first"] == "a woman with a skateboard in the street" and "only in this" not in texts(alone)
+
+
+def test_next_and_previous_follow_the_filtered_order_from_page_to_page(page):
+    drawn = page(sort="image id", group="Male", captioner="first")
+    ids = sorted(str(image) for image in range(1, IMAGES, 2))
+    assert shown_image(drawn) == ids[0] and drawn.button(key="step_Left").disabled
+    for place in (1, 2):
+        drawn.button(key="step_Right").click().run()
+        assert shown_image(drawn) == ids[place] and f"{place + 1} of 60" in texts(drawn)
+    drawn.button(key="step_Left").click().run()
+    assert shown_image(drawn) == ids[1]
+    last = page(sort="image id", group="Male", captioner="first", image=ids[49])
+    last.button(key="step_Right").click().run()
+    assert shown_image(last) == ids[50] and last.number_input(key="page").value == 2
+    table = next(own.value for own in last.dataframe if "caption" in own.value)
+    assert table["image"].iloc[0] == ids[50]
+
+
+def test_an_image_that_the_filters_leave_out_says_so_and_leads_back(page):
+    drawn = page(sort="image id", group="Male", captioner="first", image="2")
+    assert "The filters leave this caption out." in texts(drawn)
+    drawn.button(key="step_Right").click().run()
+    assert shown_image(drawn) == "1"
+
+
+def test_each_caption_of_an_image_can_be_shown(page):
+    drawn = page(captioner="human", against="first", image="5", caption="1")
+    assert lines(drawn)["human (human)"] == "a man with a skateboard in the room"
+    drawn.selectbox(key="caption").select(0).run()
+    assert lines(drawn)["human (human)"].startswith("OUTDOORS a man")
