@@ -17,8 +17,9 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import collection_picker, empty_state, errors, note, page
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
+from pages.ui.revealing_words import revealing_words
 from pages.ui.running import progress, score_now
-from pages.ui.table import THREE_LINES, draw_table
+from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
 CAPTION_WIDTH = 200  # beside the image
@@ -50,7 +51,8 @@ def main() -> None:
     else:
         _read(engine, collection, runs, name, against, own, chosen)
     st.divider()
-    _words(engine, runs[name], own, name)
+    people = [(other, run) for other, run in runs.items() if other in _human(engine, collection) and other != name]
+    revealing_words(engine, runs[name], own, name, people[0] if people else None)
     note(own.attribute.note)
 
 
@@ -158,7 +160,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
     if against == NOBODY:
         shown = shown.drop(columns="difference")
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
-    st.session_state[key] = {"selection": {"rows": _row_of_image(part), "columns": []}}
+    select_row(key, _row_of_image(part))
     draw_table(
         shown,
         height=560,
@@ -189,58 +191,10 @@ def _row_of_image(part: pd.DataFrame) -> list[int]:
 
 def _pick(key: str, part: pd.DataFrame) -> None:
     """Show the row that was just selected."""
-    selected = st.session_state[key].selection.rows
-    if selected:
-        row = part.iloc[selected[0]]
+    selected = selected_row(key)
+    if selected is not None:
+        row = part.iloc[selected]
         show_caption(row["image_id"], int(row["caption_index"]))
-
-
-def _list_word(key: str, words: list[str]) -> None:
-    """Filter by the word that was just selected; the captions listed are others, and so is the first image."""
-    selected = st.session_state[key].selection.rows
-    if selected:
-        view.choose("word", words[selected[0]])
-        view.choose("image", "")
-
-
-def _words(engine: Engine, run: RunRow, own: CaptionScores, name: str) -> None:
-    """The corpus table; a click lists the captions with the word."""
-    st.header("Most revealing words")
-    attribute = own.attribute
-    table = cached.words(engine.folder, run.run_id)
-    smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")
-    table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
-    means = table[[column for column in table if column.startswith("mean")]].to_numpy()
-    two = means.shape[1] == 1
-    place = (means[:, 0] > 0).astype(int) if two else means.argmax(axis=1)
-    strength = abs(means[:, 0]) if two else means.max(axis=1)
-    shown = pd.DataFrame(
-        {
-            "word": table["word"].to_numpy(),
-            "pushes toward": [attribute.values[value] for value in place],
-            "mean": strength,
-            "count": table["count"].to_numpy(),
-            **{
-                f"share of {value}": 100 * table[f"share{number}"].to_numpy()
-                for number, value in enumerate(attribute.values)
-            },
-        }
-    ).sort_values("mean", ascending=False, ignore_index=True)
-    formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
-    key = f"words_{run.run_id}_{smallest}"
-    draw_table(
-        shown,
-        height=360,
-        selection_mode="single-row",
-        key=key,
-        on_select=partial(_list_word, key, list(shown["word"])),
-        column_config={"mean": st.column_config.NumberColumn(format="%.3f"), **formats},
-        alt=f"Words of {name} and what they add",
-    )
-    note(
-        "Mean: what the word adds to the logit of the captions that contain it. Share: of the captions of each "
-        "labelled value. Select a word to list its captions."
-    )
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

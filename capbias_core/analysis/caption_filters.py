@@ -74,6 +74,21 @@ def select_rows(
     return chosen.sort_values(["image_id", "caption_index"], kind="stable")
 
 
+def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, list[int]]:
+    """How many captions of a set contain a word after masking, and the rows of those in which it adds most.
+
+    Most is the largest size of what all its places in the caption add to a logit, either way; of equal ones the first.
+    """
+    masked = " " + scores.table["masked"] + " "
+    places = np.flatnonzero(masked.str.contains(f" {word} ", regex=False)).tolist()
+    added = [
+        float(abs(scores.words_of(place)[np.array(scores.table.at[place, "masked"].split()) == word].sum(axis=0)).max())
+        for place in places
+    ]
+    strongest = np.argsort(-np.array(added), kind="stable")[:number]
+    return len(places), [places[rank] for rank in strongest]
+
+
 def toward(attribute: Attribute, words: np.ndarray, predicted: int) -> tuple[Attribute, np.ndarray]:
     """Signed contributions to colour: for two values as they are; for more, toward the predicted value or away.
 

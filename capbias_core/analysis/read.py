@@ -156,6 +156,26 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
     return pd.concat(found, ignore_index=True)
 
 
+# A word of human captions that adds this share of what it adds in a captioner's, the same way, is strong there too.
+ALSO_STRONG = 0.5
+
+
+def beside_human(words: pd.DataFrame, human: pd.DataFrame, smallest_count: int) -> pd.DataFrame:
+    """Words of a captioner beside what they add in human captions.
+
+    words: of `top_words`. human: the corpus table of the human captions. Adds the columns human_mean (missing where
+    no human caption has the word), human_count, and from_data: in at least smallest_count human captions it pushes the
+    same way, with at least half the strength (ALSO_STRONG).
+    """
+    human = human.set_index("word").reindex(words["word"])
+    columns = human.filter(regex=r"^mean\d+$").to_numpy()
+    place = np.minimum(words["toward"].to_numpy(), columns.shape[1] - 1)
+    mean = columns[np.arange(len(words)), place] if len(words) else np.zeros(0)
+    count = human["count"].fillna(0).to_numpy(dtype=int)
+    strong = mean * np.sign(words["mean"].to_numpy()) >= ALSO_STRONG * abs(words["mean"].to_numpy())
+    return words.assign(human_mean=mean, human_count=count, from_data=strong & (count >= smallest_count))
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.

@@ -16,6 +16,8 @@ from capbias_core.resources import OBJECTS_FILE
 
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
+# And of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
+FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
 OBJECT_TOKEN = "<object>"
 
@@ -80,9 +82,25 @@ def content_words(encoded: Encoded, left_out: Iterable[str] = ()) -> list[str]:
     return [word for word in common if word.isalpha() and word not in skip and _is_content(word)]
 
 
+def function_words(words: Iterable[str]) -> set[str]:
+    """Those of some words that are articles, prepositions, pronouns, conjunctions, auxiliaries or numerals.
+
+    The part of speech is found as for `content_words`.
+
+    >>> sorted(function_words(["to", "held", "with", "fire", "giraffe", "her", "<unk>"]))
+    ['her', 'to', 'with']
+    """
+    return {word for word in words if word.isalpha() and _tag(word).startswith(FUNCTION)}
+
+
 def _is_content(word: str) -> bool:
+    return _tag(word).startswith(CONTENT)
+
+
+def _tag(word: str) -> str:
+    """The likeliest part of speech of a word alone; '' where there is none."""
     tags = _tagger().tag_word(word)
-    return bool(tags) and tags[0][0].startswith(CONTENT)
+    return tags[0][0] if tags else ""
 
 
 @cache

@@ -21,7 +21,7 @@ STYLE = """<style>
 
 
 def coloured_words(
-    tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0, alone=None
+    tokens, values: np.ndarray, attribute: Attribute, originals=None, largest: float = 0.0, alone=None, only: str = ""
 ) -> str:
     """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
     first value, positive toward the second). originals: the T words that stood there before masking, if known.
@@ -31,7 +31,9 @@ def coloured_words(
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
     marks = [False] * len(tokens) if alone is None else alone
     shown = [
-        _word(token, float(value), attribute, original, largest, " cb-alone" if mark else "")
+        escape(original)
+        if only not in ("", token)
+        else _word(token, float(value), attribute, original, largest, " cb-alone" if mark else "")
         for token, value, original, mark in zip(tokens, values, originals or tokens, marks, strict=True)
     ]
     return f'<div class="cb-words">{" ".join(shown)}</div>'

@@ -6,9 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.analysis import edits, read
+from capbias_core.analysis import caption_filters, edits, read
 from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.prepare import tasks
 from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes, ingest
@@ -36,6 +37,18 @@ def words(folder: str, run_id: str) -> pd.DataFrame:
     """The corpus table of one run."""
     workspace = Workspace(folder)
     return read.words_table(workspace, workspace.run(run_id))
+
+
+@st.cache_resource(show_spinner=False, max_entries=SETS)
+def function_words(folder: str, run_id: str) -> set[str]:
+    """The function words of the corpus table of one run."""
+    return tasks.function_words(words(folder, run_id)["word"])
+
+
+@st.cache_data(show_spinner=False, max_entries=256)
+def captions_with(folder: str, run_id: str, word: str, number: int) -> tuple[int, list[int]]:
+    """How many captions of one run contain a word, and the rows of those to which it adds most."""
+    return caption_filters.captions_with(scores(folder, run_id), word, number)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -23,12 +23,14 @@ def coloured_caption(
     largest: float,
     extra: str = "",
     alone: np.ndarray | None = None,
+    only: str = "",
 ) -> None:
     """A line: who, how sure, and the words. originals: the words as written, where they are as many as the tokens.
-    alone: (T,) booleans, words that the caption beside it does not have."""
+    alone: (T,) booleans, words that the caption beside it does not have. only: the one token that is
+    coloured; every one unless given."""
     ends, values = toward(attribute, words, predicted)
     kept = originals if len(originals) == len(tokens) else None
     st.html(
         f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
-        + coloured_words(tokens, values, ends, kept, largest, alone)
+        + coloured_words(tokens, values, ends, kept, largest, alone, only)
     )

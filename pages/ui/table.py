@@ -46,6 +46,18 @@ def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
     return place.dataframe(shown, hide_index=True, column_config=given | columns, **settings)
 
 
+def select_row(key: str, rows: list[int]) -> None:
+    """Select a row of a table that is about to be drawn, so that the table follows what is chosen elsewhere."""
+    st.session_state[key] = {"selection": {"rows": rows, "columns": []}}
+    st.session_state[f"{key}_drawn"] = rows
+
+
+def selected_row(key: str) -> int | None:
+    """The row that a user has just selected; None where it is that of `select_row`, which the browser sends back."""
+    rows = st.session_state[key].selection.rows
+    return rows[0] if rows and rows != st.session_state.get(f"{key}_drawn") else None
+
+
 def _width(column: pd.Series, broken: str = "") -> int:
     """Pixels that the longest text of a column takes, or its name. broken: where a text goes on in the next line."""
     texts, widest = list(map(str, [column.name, *column])), 0.0

@@ -23,7 +23,8 @@ SHARED = ("collection", "attribute", "captioner", "sets", "references", "attacke
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
     *("against", "alignment", "attribute", "attributes", "by", "caption", "captioner", "group", "image", "judge"),
-    *("marked_by", "objects", "page", "photograph", "primary", "references", "sets", "table", "vectors", "word"),
+    *("listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets", "table", "vectors"),
+    "word",
 }
 # What no option is.
 UNFIT = object()

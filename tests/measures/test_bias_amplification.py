@@ -24,7 +24,7 @@ from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
 from capbias_core.metrics.directional import counts_of
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
-from capbias_core.prepare.tasks import content_words, encode, named_objects, object_names, pair_counts
+from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
 from capbias_core.types import Result
 
 GENDER = get_attribute("gender")
@@ -159,6 +159,11 @@ def test_a_phrase_ends_with_its_caption():
     table = object_names()
     found = named_objects(encode(["it is hot", "dog days"]), table).toarray()
     assert found[0].sum() == 0 and found[1].sum() == 1
+
+
+def test_function_words_are_those_of_the_closed_classes():
+    words = ["to", "a", "with", "is", "her", "and", "two", "held", "fire", "top", "giraffe", "quickly", "<unk>", "'s"]
+    assert function_words(words) == {"to", "a", "with", "is", "her", "and", "two"}
 
 
 def test_content_words_are_the_common_ones_of_the_right_kind():

@@ -142,3 +142,23 @@ def test_each_caption_of_an_image_can_be_shown(page):
     assert lines(drawn)["human (human)"] == "a man with a skateboard in the room"
     drawn.selectbox(key="caption").select(0).run()
     assert lines(drawn)["human (human)"].startswith("OUTDOORS a man")
+
+
+def test_a_word_shows_its_captions_beside_it_and_leads_to_all_of_them(page):
+    drawn = page(captioner="first", against="human", listed="umbrella")
+    assert "In human captions too" in texts(drawn)
+    of_word = [own for own in texts(drawn).split("\n") if ", labelled " in own]
+    assert len(of_word) == 8 and all(own.count("cb-w ") == 1 and ">umbrella<" in own for own in of_word)
+    drawn.button(key="list_word").click().run()
+    assert drawn.text_input(key="word").value == "umbrella"
+    table = next(own.value for own in drawn.dataframe if "caption" in own.value)
+    assert (
+        len(table) == 50 and table["caption"].str.contains("umbrella").all() and "60 captions of first" in texts(drawn)
+    )
+
+
+def test_the_words_as_a_table_stand_beside_their_captions_too(page):
+    drawn = page(captioner="first", against="human", listed="umbrella", words_as="table")
+    table = next(own.value for own in drawn.dataframe if "pushes toward" in own.value).set_index("word")
+    assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human mean"] > 0
+    assert table.at["with", "kind"] == "function word" and table.at["umbrella", "kind"] == ""

@@ -236,10 +236,10 @@ def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window
     window.reload()
     window.get_by_text(f"f1 → f2 in {number} captions of first").wait_for()
     assert query_of(window)["edit"] == ["f1 → f2 | unheard"]
-    window.get_by_test_id("stSidebar").get_by_role("textbox", name="Image shown below").fill("7")
+    window.get_by_test_id("stSidebar").get_by_role("textbox", name="Image shown").fill("7")
     window.keyboard.press("Enter")
     seventh = str(written[7])
-    expect(window.get_by_role("textbox", name="Edit the caption")).to_have_value(seventh)
+    expect(window.get_by_role("textbox", name="Edit the caption")).to_have_value(seventh, timeout=30_000)
 
 
 def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, address):
@@ -247,7 +247,7 @@ def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, addr
     heading = window.get_by_role("heading", name=re.compile(r"^Image \d"))
     for key, image in (("ArrowRight", "1"), ("ArrowRight", "10"), ("ArrowLeft", "1")):
         window.keyboard.press(key)
-        expect(heading).to_have_text(f"Image {image}")
+        expect(heading).to_have_text(f"Image {image}", timeout=30_000)
         settled(window)
     window.get_by_role("textbox", name="Edit the caption").click()
     window.keyboard.press("ArrowRight")

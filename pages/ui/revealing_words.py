@@ -1,0 +1,176 @@
+"""The most revealing words of a captioner: a chart beside the human captions', a table, and the captions with one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.read import CaptionScores, beside_human, top_words
+from capbias_core.prepare import tokenize
+from capbias_core.present.word_chart import FUNCTION, where_words_come_from, word_chart
+from capbias_core.runs.engine import Engine
+from capbias_core.types import Attribute, counted
+from capbias_core.workspace.store import RunRow
+from pages.ui import cached, view
+from pages.ui.base import note
+from pages.ui.coloured import coloured_caption
+from pages.ui.table import draw_table, select_row, selected_row
+
+CHART, TABLE = "chart", "table"
+WORDS = 20
+LISTED = 8  # captions with a word, beside the chart
+
+
+def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, human: tuple[str, RunRow] | None):
+    """Chart or table at the left, the captions with the chosen word at the right. human: a set of human captions."""
+    st.header("Most revealing words")
+    attribute = own.attribute
+    smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")
+    table = cached.words(engine.folder, run.run_id)
+    table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
+    top = top_words(table, smallest, WORDS // len(attribute.values))
+    if top.empty:
+        note("No word is in so many captions.")
+        return
+    functional = cached.function_words(engine.folder, run.run_id)
+    if human:
+        top = beside_human(top, cached.words(engine.folder, human[1].run_id), smallest)
+        note(where_words_come_from(top, name, smallest))
+    left, right = st.container(key="stacks_words").columns(2, gap="medium")
+    strongest = top.iloc[top["mean"].abs().argmax()]["word"]
+    with right:
+        word = view.selectbox(
+            st, "Captions with the word", list(table["word"]), default=strongest, key="listed", missing="the word"
+        )
+        _captions(engine, own, name, word)
+    with left:
+        kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
+        if kind == TABLE:
+            human_table = cached.words(engine.folder, human[1].run_id) if human else None
+            _table(run, attribute, table, human_table, functional, name, smallest, word)
+        else:
+            _chart(run, attribute, top, name, human[0] if human else "", functional)
+    note(
+        f"What a word adds to the logit of the captions with it, on average. A {FUNCTION} is an article, preposition, "
+        "pronoun, conjunction, auxiliary or numeral. Select a word to see its captions."
+    )
+
+
+def _chart(run: RunRow, attribute: Attribute, top: pd.DataFrame, name: str, human: str, functional: set[str]) -> None:
+    key = f"word_chart_{run.run_id}_{len(top)}"
+    st.plotly_chart(
+        _figure(top, attribute, name, human, functional & {*top["word"]}),
+        key=key,
+        on_select=partial(_pick_bar, key),
+        selection_mode="points",
+        config={"displayModeBar": False},
+        alt=f"What the most revealing words of {name} add" + (f", beside the human captions {human}" if human else ""),
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=cached.KEYS)
+def _figure(top: pd.DataFrame, attribute: Attribute, name: str, human: str, functional: set[str]):
+    """The chart, drawn once for these words."""
+    return word_chart(top, attribute, name, human, functional)
+
+
+def _table(
+    run: RunRow,
+    attribute: Attribute,
+    table: pd.DataFrame,
+    human: pd.DataFrame | None,
+    functional: set[str],
+    name: str,
+    smallest: int,
+    word: str,
+) -> None:
+    means = table[[column for column in table if column.startswith("mean")]].to_numpy()
+    two = means.shape[1] == 1
+    place = (means[:, 0] > 0).astype(int) if two else means.argmax(axis=1)
+    shown = pd.DataFrame(
+        {
+            "word": table["word"].to_numpy(),
+            "pushes toward": [attribute.values[value] for value in place],
+            "mean": abs(means[:, 0]) if two else means.max(axis=1),
+            "count": table["count"].to_numpy(),
+        }
+    )
+    if human is not None:
+        theirs = human.set_index("word").reindex(table["word"]).filter(regex=r"^mean\d+$").to_numpy()
+        signs = 2 * place - 1
+        shown.insert(3, "human mean", theirs[:, 0] * signs if two else theirs[range(len(theirs)), place])
+    for number, value in enumerate(attribute.values):
+        shown[f"share of {value}"] = 100 * table[f"share{number}"].to_numpy()
+    shown["kind"] = [FUNCTION if own in functional else "" for own in table["word"]]
+    shown = shown.sort_values("mean", ascending=False, ignore_index=True)
+    formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
+    key = f"words_{run.run_id}_{smallest}"
+    select_row(key, shown.index[shown["word"] == word].tolist())
+    draw_table(
+        shown,
+        height=560,
+        selection_mode="single-row",
+        key=key,
+        on_select=partial(_pick_row, key, list(shown["word"])),
+        column_config={
+            "mean": st.column_config.NumberColumn(format="%.3f"),
+            "human mean": st.column_config.NumberColumn(
+                format="%+.3f", help="The same in the human captions; negative pushes the other way."
+            ),
+            **formats,
+        },
+        alt=f"Words of {name} and what they add",
+    )
+    note("Share: of the captions of each labelled value.")
+
+
+def _pick_row(key: str, words: list[str]) -> None:
+    selected = selected_row(key)
+    if selected is not None:
+        view.choose("listed", words[selected])
+
+
+def _pick_bar(key: str) -> None:
+    points = st.session_state[key].selection.points
+    if points:
+        view.choose("listed", points[0]["customdata"])
+
+
+def _captions(engine: Engine, own: CaptionScores, name: str, word: str) -> None:
+    """The captions to which a word adds most, that word coloured, and a way to list all of them in the table above."""
+    count, places = cached.captions_with(engine.folder, own.run.run_id, word, LISTED)
+    written = cached.captions(engine.folder, own.run.spec.captions)["caption"]
+    st.button(
+        f"List {counted(count, 'caption')} above",
+        icon=":material/arrow_upward:",
+        key="list_word",
+        on_click=_list_word,
+        args=(word,),
+    )
+    largest = max((float(abs(own.words_of(place)).max(initial=0.0)) for place in places), default=0.0)
+    for place in places:
+        row = own.table.loc[place]
+        tokens, original = row["masked"].split(), tokenize(written.iloc[row["kept_at"]])
+        coloured_caption(
+            f"Image {row['image_id']}",
+            tokens,
+            own.words_of(place),
+            own.attribute,
+            int(row["predicted"]),
+            row["confidence"],
+            original,
+            largest,
+            f", labelled {own.attribute.values[row['label']]}",
+            only=word,
+        )
+    if count > len(places):
+        note(f"The {len(places)} of {count:,} captions of {name} to which it adds most.")
+
+
+def _list_word(word: str) -> None:
+    """Filter the table by a word; the captions listed are others, and so is the first image."""
+    view.choose("word", word)
+    view.choose("image", "")
+    view.choose("page", 1)
