@@ -8,23 +8,36 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.caption_filters import caption_rows, select_rows, sort_orders
+from capbias_core.analysis.caption_filters import (
+    GIVES_AWAY,
+    OTHER,
+    OWN,
+    WRONG,
+    Filters,
+    caption_rows,
+    select_rows,
+    sort_orders,
+)
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
-from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.base import collection_picker, empty_state, errors, note, page, plain
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import progress, score_now
 from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH = 200  # beside the image
+CAPTION_WIDTH, HEIGHT = 200, 560  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
+KINDS = (
+    f"A caption gives the label away if attackers give the labelled value a probability of {GIVES_AWAY:g} or more, and "
+    "does not if they give it no more than chance. Wrong: the only value that a caption names is not the labelled one."
+)
 
 
 def main() -> None:
@@ -45,13 +58,14 @@ def main() -> None:
     against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")
     own = cached.scores(engine.folder, runs[name].run_id)
     rows = _rows(engine.folder, runs[name].run_id, runs[against].run_id if against != NOBODY else "")
-    chosen = _filtered(rows, own.attribute, against)
+    chosen = _filtered(engine, runs[name], rows, own.attribute, against)
+    human = _human(engine, collection)
     if chosen.empty:
         note("No caption fits these filters.")
     else:
-        _read(engine, collection, runs, name, against, own, chosen)
+        _read(engine, collection, runs, name, against, own, chosen, human)
     st.divider()
-    people = [(other, run) for other, run in runs.items() if other in _human(engine, collection) and other != name]
+    people = [(other, run) for other, run in runs.items() if other in human and other != name]
     revealing_words(engine, runs[name], own, name, people[0] if people else None)
     note(own.attribute.note)
 
@@ -84,15 +98,36 @@ def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
     return caption_rows(own, written, cached.scores(folder, other_id) if other_id else None)
 
 
-def _filtered(rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.DataFrame:
-    side = st.sidebar
+def _filtered(engine: Engine, run: RunRow, rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.DataFrame:
+    side, name = st.sidebar, run.spec.model
     orders = sort_orders(attribute, against != NOBODY)
     order = view.selectbox(side, "Sort by", orders, key="sort")
+    kinds = {EVERYONE: EVERYONE}
+    if against != NOBODY:
+        kinds |= {OWN: f"{name} gives it away, {against} does not", OTHER: f"{against} gives it away, {name} does not"}
+    if attribute.words:
+        kinds[WRONG] = "wrong value named"
+    kind = view.selectbox(side, "Which captions", list(kinds), key="kind", format_func=kinds.get, help=KINDS)
     group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")
     word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
     query = view.text(side, "Search captions or an image id", key="q")
+    pattern = view.checkbox(side, "Regular expression", key="pattern", help="In RE2's syntax, such as (man|boy).*tie.")
+    images = _labelled_images(engine, run)
     view.text(side, "Image shown", key="image")
-    return select_rows(rows, attribute, order, "" if group == EVERYONE else group, word, query)
+    group, kind = ("" if chosen == EVERYONE else chosen for chosen in (group, kind))
+    return select_rows(rows, attribute, order, Filters(group, word, query, pattern, kind, images))
+
+
+def _labelled_images(engine: Engine, run: RunRow) -> set[str] | None:
+    """Images with a value in a column of the table of labels that is asked for; None for all."""
+    digest = run.spec.labels["table"]
+    columns = [column for column in cached.captions(engine.folder, digest) if column != "image_id"]
+    column = view.selectbox(st.sidebar, "Column of the labels", [EVERYONE, *columns], key="column")
+    if column == EVERYONE:
+        return None
+    values = cached.column_values(engine.folder, digest, column)
+    value = view.selectbox(st.sidebar, f"{plain(column)} is", values, key="value", missing="the value")
+    return cached.images_with(engine.folder, digest, column, value) if values else set()
 
 
 def _read(
@@ -103,6 +138,7 @@ def _read(
     against: str,
     own: CaptionScores,
     chosen: pd.DataFrame,
+    human: set[str],
 ) -> None:
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
     left, right = st.container(key="stacks").columns(2, gap="medium")
@@ -119,7 +155,6 @@ def _read(
             note(f"No scored caption of image {image}.")
             return
         steps(chosen, place, PAGE)
-        human = _human(engine, collection)
         found = read_image(engine, runs, name, against, place)
         side_by_side(engine, collection, found, human)
     more_of_image(engine, collection, runs[name], found, list(part["image_id"]), human)
@@ -145,7 +180,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
-        note(f"{len(chosen):,} captions of {name}. Select a row to see its image.")
+        note(f"{counted(len(chosen), 'caption')} of {name}. Select a row to see its image.")
     number = view.number(right, f"Page of {pages:,}", 1, pages, 1, key="page")
     part = chosen.iloc[(number - 1) * PAGE : number * PAGE]
     shown = pd.DataFrame(
@@ -163,7 +198,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
     select_row(key, _row_of_image(part))
     draw_table(
         shown,
-        height=560,
+        height=min(HEIGHT, THREE_LINES * (len(part) + 1)),
         row_height=THREE_LINES,
         selection_mode="single-row",
         key=key,

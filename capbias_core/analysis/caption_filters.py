@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
+from capbias_core.errors import CapbiasError
+from capbias_core.load.objects import BETWEEN
+from capbias_core.measures.ratio_error import naming
+from capbias_core.metrics.error import wrong_names
 from capbias_core.types import Attribute
 
 DIFFERENCE = "difference"
 IMAGE = "image id"
+# Kinds of captions: one set gives the label away and the other does not, and a caption that names another value.
+OWN, OTHER, WRONG = "own", "other", "wrong"
+# The probability of the labelled value from which a caption gives it away.
+GIVES_AWAY = 0.7
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which captions are listed; what is empty admits all.
+
+    group: the labelled value. word: a whole word after masking. query: text anywhere in the caption, or an image id.
+    pattern: the query is a regular expression of RE2, whose time grows with the text alone, so that none can block the
+    page. kind: OWN (the caption gives the labelled value a probability of GIVES_AWAY or more, the other set's captions
+    of the image at most chance, on average), OTHER (the reverse) or WRONG (it names only another value). images: those
+    that count.
+    """
+
+    group: str = ""
+    word: str = ""
+    query: str = ""
+    pattern: bool = False
+    kind: str = ""
+    images: Collection[str] | None = None
 
 
 def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores | None = None) -> pd.DataFrame:
@@ -19,8 +49,9 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
 
     written: the set as kept. Columns: image_id, caption_index, labelled and
     predicted (values of the attribute), score (probability of the predicted value), p0.. ; caption (as written);
-    masked; difference (probability of the labelled value, minus its mean over the other set's captions of the
-    same image; missing where that set has none).
+    masked; share (probability of the labelled value); other (its mean over the other set's captions of the same image;
+    missing where that set has none); difference (share - other); wrong (the caption's only named value is not the
+    labelled one; as the metric error).
     """
     values = np.array(own.attribute.values, dtype=object)
     table = own.table
@@ -30,11 +61,20 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
     )
     rows[shares.columns] = shares
     rows["caption"] = written["caption"].to_numpy()[table["kept_at"]]
-    rows["difference"] = np.nan
+    rows["share"], rows["other"] = _labelled_share(own), np.nan
     if other is not None:
-        theirs = _labelled_share(other).groupby(other.table["image_id"]).mean()
-        rows["difference"] = _labelled_share(own) - rows["image_id"].map(theirs)
+        rows["other"] = rows["image_id"].map(_labelled_share(other).groupby(other.table["image_id"]).mean())
+    rows["difference"] = rows["share"] - rows["other"]
+    rows["wrong"] = _names_wrong(rows, own.attribute)
     return rows
+
+
+def _names_wrong(rows: pd.DataFrame, attribute: Attribute) -> np.ndarray:
+    if not attribute.words:
+        return np.zeros(len(rows), dtype=bool)
+    labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"]
+    evidence = naming(rows, labels, attribute)
+    return wrong_names(evidence.names, evidence.label)
 
 
 def _labelled_share(scores: CaptionScores) -> pd.Series:
@@ -48,23 +88,39 @@ def sort_orders(attribute: Attribute, with_difference: bool) -> list[str]:
     return [DIFFERENCE, *toward, IMAGE] if with_difference else [*toward, IMAGE]
 
 
-def select_rows(
-    rows: pd.DataFrame, attribute: Attribute, order: str, group: str = "", word: str = "", query: str = ""
-) -> pd.DataFrame:
-    """Rows of one labelled value, with a whole word after masking, and with a text anywhere in the caption, sorted.
+def column_values(table: pd.DataFrame, column: str) -> list[str]:
+    """What a column of a table of labels holds, each once, in order; of lists such as cat|dog their parts."""
+    return sorted({part for text in _texts(table, column).unique() for part in text.split(BETWEEN) if part})
 
-    Empty filters admit all. difference sorts by size, either way.
+
+def images_with(table: pd.DataFrame, column: str, value: str) -> set[str]:
+    """Images of a table of labels that have this value, or this part of a list, in a column."""
+    texts = _texts(table, column)
+    with_value = {text for text in texts.unique() if value in text.split(BETWEEN)}
+    return {*table.loc[texts.isin(with_value), "image_id"]}
+
+
+def _texts(table: pd.DataFrame, column: str) -> pd.Series:
+    return table[column].fillna("").astype(str)
+
+
+def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: Filters) -> pd.DataFrame:
+    """The rows of `caption_rows` that pass the filters, sorted; difference sorts by size, either way.
+
+    Raises CapbiasError for a regular expression that cannot be read.
     """
     kept = np.ones(len(rows), dtype=bool)
-    if group:
-        kept &= (rows["labelled"] == group).to_numpy()
-    if word:
-        kept &= (" " + rows["masked"] + " ").str.contains(f" {word.lower().strip()} ", regex=False).to_numpy()
-    if query:
-        found = rows["caption"].str.contains(query.strip(), case=False, regex=False) | (
-            rows["image_id"] == query.strip()
-        )
-        kept &= found.to_numpy(dtype=bool)
+    if filters.group:
+        kept &= (rows["labelled"] == filters.group).to_numpy()
+    if filters.word:
+        word = filters.word.lower().strip()
+        kept &= (" " + rows["masked"] + " ").str.contains(f" {word} ", regex=False).to_numpy()
+    if filters.query.strip():
+        kept &= _found(rows, filters.query.strip(), filters.pattern)
+    if filters.kind:
+        kept &= _of_kind(rows, filters.kind, 1 / len(attribute.values))
+    if filters.images is not None:
+        kept &= rows["image_id"].isin(filters.images).to_numpy()
     chosen = rows[kept]
     if order == DIFFERENCE:
         return chosen.sort_values("difference", key=lambda column: -column.abs(), kind="stable")
@@ -72,6 +128,29 @@ def select_rows(
         if order == f"bias score, {value} first":
             return chosen.sort_values(f"p{place}", ascending=False, kind="stable")
     return chosen.sort_values(["image_id", "caption_index"], kind="stable")
+
+
+def _found(rows: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
+    """Rows whose caption has a text or an expression, whatever its case, and those of an image with that id."""
+    if not pattern:
+        found = rows["caption"].str.contains(query, case=False, regex=False)
+    else:
+        try:
+            found = pc.match_substring_regex(pa.array(rows["caption"], pa.string()), query, ignore_case=True)
+        except pa.ArrowInvalid as error:
+            raise CapbiasError(
+                f"the regular expression {query!r}: {str(error).partition(': ')[2].splitlines()[0]}",
+                "an expression of RE2, such as (man|boy).*tie; it knows no lookaround and no backreference",
+                "Change it, or switch the regular expression off.",
+            ) from None
+    return np.asarray(found, dtype=bool) | (rows["image_id"] == query).to_numpy()
+
+
+def _of_kind(rows: pd.DataFrame, kind: str, chance: float) -> np.ndarray:
+    if kind == WRONG:
+        return rows["wrong"].to_numpy()
+    sure, not_sure = ("share", "other") if kind == OWN else ("other", "share")
+    return ((rows[sure] >= GIVES_AWAY) & (rows[not_sure] <= chance)).to_numpy()
 
 
 def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, list[int]]:

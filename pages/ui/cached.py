@@ -69,8 +69,20 @@ def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def captions(folder: str, digest: str) -> pd.DataFrame:
-    """A kept caption set, as written."""
+    """A kept caption set or table of labels, as written."""
     return Workspace(folder).frame(digest)
+
+
+@st.cache_data(show_spinner=False, max_entries=SETS)
+def column_values(folder: str, digest: str, column: str) -> list[str]:
+    """What a column of a kept table of labels holds."""
+    return caption_filters.column_values(captions(folder, digest), column)
+
+
+@st.cache_data(show_spinner=False, max_entries=SETS)
+def images_with(folder: str, digest: str, column: str, value: str) -> set[str]:
+    """Images that have this value in a column of a kept table of labels."""
+    return caption_filters.images_with(captions(folder, digest), column, value)
 
 
 # derived is no field of an attribute, and does not show in its repr.

@@ -20,13 +20,13 @@ PLACES = ("street", "field", "room")
 
 
 def written(model: str) -> list[str]:
-    """A caption for each image: Female and Male in turn. `first` names the cue of the label, `second` half the time
-    that of the other value, and of every tenth image `first` names the wrong value."""
+    """A caption for each image: Female and Male in turn. `first` names the cue of the label, `second` that of the
+    other value in two of ten, and of every tenth image `first` names the wrong value."""
     found = []
     for image in range(IMAGES):
         label = image % 2
         named = 1 - label if model == "first" and image % 10 == 3 else label
-        cue = CUES[label if model != "second" or image % 4 < 2 else 1 - label]
+        cue = CUES[1 - label if model == "second" and image % 10 in (2, 3) else label]
         found.append(f"a {('woman', 'man')[named]} with a {cue} in the {PLACES[image % 3]}")
     return found
 
@@ -162,3 +162,27 @@ def test_the_words_as_a_table_stand_beside_their_captions_too(page):
     table = next(own.value for own in drawn.dataframe if "pushes toward" in own.value).set_index("word")
     assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human mean"] > 0
     assert table.at["with", "kind"] == "function word" and table.at["umbrella", "kind"] == ""
+
+
+def shown_images(page) -> list[str]:
+    return list(next(own.value for own in page.dataframe if "caption" in own.value)["image"])
+
+
+def test_the_filters_of_a_link(page):
+    """By hand: every tenth image from 3 is wrong; `second` names the cue of the other value in images 2 and 3 of 10."""
+    wrong = page(captioner="first", sort="image id", kind="wrong")
+    assert shown_images(wrong) == sorted(str(image) for image in range(3, IMAGES, 10))
+    away = page(captioner="first", against="second", sort="image id", kind="own")
+    assert shown_images(away) == sorted(str(image) for image in range(IMAGES) if image % 10 in (2, 3))
+    assert "first gives it away, second does not" in away.selectbox(key="kind").options
+    dark = page(captioner="first", sort="image id", column="skin", value="Dark", group="Male")
+    assert shown_images(dark) == sorted(str(image) for image in range(1, 30, 2))
+    rooms = page(captioner="first", sort="image id", column="objects", value="room")
+    assert shown_images(rooms) == sorted(str(image) for image in range(2, IMAGES, 3))
+    found = page(captioner="first", sort="image id", q="^a woman .*(room|field)$", pattern="1")
+    assert shown_images(found) and all(int(image) % 3 for image in shown_images(found))
+    assert "Got" in texts(page(q="(", pattern="1"))
+
+
+def test_what_needs_another_set_is_not_offered_without_one(page):
+    assert page(captioner="first", against="nobody").selectbox(key="kind").options == ["all", "wrong value named"]
