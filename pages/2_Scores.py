@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -53,7 +52,7 @@ from pages.ui.base import (
 )
 from pages.ui.chart import draw_chart
 from pages.ui.options import option_controls
-from pages.ui.running import cost, progress, to_do
+from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
 
 NO_REFERENCES = "none"
@@ -231,7 +230,7 @@ def _masked(engine: Engine, collection: str, request: Request) -> str:
 
 def _headline(engine: Engine, collection: str, rows: pd.DataFrame) -> None:
     if text := headline(engine.workspace, collection, rows):
-        st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+        answer_box(engine, collection, text.headline, text.support)
 
 
 def _gaps(rows: pd.DataFrame) -> None:

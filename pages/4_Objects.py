@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -33,7 +32,7 @@ from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
-from pages.ui.base import captions_and_labels, collection_picker, errors, lacking, note, page
+from pages.ui.base import box, captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -126,7 +125,7 @@ def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
 
 def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Attribute) -> None:
     text = object_answer(table, own.overall, own.n, model, attribute)
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    box(text.headline, text.support)
 
 
 def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -16,11 +14,12 @@ from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Item
 from pages.ui import view
-from pages.ui.base import attribute_names, captions_and_labels, collection_picker, errors, note, page
+from pages.ui.base import attribute_names, box, captions_and_labels, collection_picker, errors, note, page
 from pages.ui.chart import draw_chart
-from pages.ui.running import progress, start_button, to_do
+from pages.ui.running import answer_box, progress, start_button, to_do
 from pages.ui.table import draw_table
 
 SEEDS = 5
@@ -50,13 +49,13 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     progress(engine)
     found = measures_in(rows)
     if not found:
-        st.html(f'<div class="cb-answer"><b>Nothing is measured in both directions yet.</b><p>{WHAT}</p></div>')
+        box("Nothing is measured in both directions yet.", WHAT)
         _measure(engine, collection, sets, tables, attribute)
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     frame = _one_way(directions(rows, name))
     text = directions_answer(frame, name, attribute)
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    answer_box(engine, collection, text.headline, text.support)
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions")
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(
@@ -66,7 +65,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         "the other value."
     )
     note(explained(name))
-    item = [item for item in tables if attribute in item.details["attributes"]][-1]
+    item = table_with(tables, attribute)
     note(item.details["attributes"][attribute]["attribute"]["note"])
     _measure(engine, collection, sets, tables, attribute)
 
@@ -93,7 +92,7 @@ def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: lis
     if not human:
         note("Both directions compare with human captions: load references on the Data page.")
         return
-    table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
+    table = table_with(tables, attribute).name
     request = Request(collection, sets, table, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
     specs = plan(engine.workspace, request)
     if to_do(engine, specs)[1]:

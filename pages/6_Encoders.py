@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -51,12 +49,12 @@ from capbias_core.present.table import to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attribute_of
+from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
 from pages.ui.chart import draw_chart
-from pages.ui.running import cost, progress, state_of, to_do
+from pages.ui.running import answer_box, cost, progress, state_of, to_do
 from pages.ui.table import draw_table
 from pages.ui.uploads import uploaded_path
 
@@ -75,7 +73,7 @@ def main() -> None:
         attribute = _attribute(tables)
         measured = _measured(engine, collection, attribute)
         progress(engine)
-        _encoders(engine, measured, attribute, _values(tables, attribute))
+        _encoders(engine, collection, measured, attribute, _values(tables, attribute))
     st.divider()
     st.header("Sweep over encoders")
     with errors():
@@ -104,7 +102,7 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: int) -> None:
+def _encoders(engine: Engine, collection: str | None, measured: pd.DataFrame, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
     sources = [*([MEASURED] if series_of(measured) else []), *PRINTED]
     source = view.selectbox(
@@ -130,7 +128,7 @@ def _encoders(engine: Engine, measured: pd.DataFrame, attribute: str, values: in
     judged = rows[learned(rows, known)]
     found = {named(key): sensitivity_of(engine.workspace, rows_of(judged, key), values) for key in answering(judged)}
     text = encoders_answer(found, "" if own else PRINTED[source].title)
-    st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+    answer_box(engine, collection, text.headline, text.support)
     keys = series_of(rows)
     key = view.selectbox(st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric")
     shown = rows_of(rows, key)
@@ -295,7 +293,7 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         key="sweep_deterministic",
         help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
     )
-    table = [item.name for item in tables if attribute in item.details["attributes"]][-1]
+    table = table_with(tables, attribute).name
     options = {"device": device, "deterministic": same}
     request = Request(
         collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options=options

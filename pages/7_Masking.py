@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -29,7 +27,7 @@ from capbias_core.workspace.conditions import all_sets, condition_of, condition_
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
-from pages.ui.base import attribute_names, collection_picker, empty_state, errors, note, page
+from pages.ui.base import attribute_names, box, collection_picker, empty_state, errors, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
@@ -87,7 +85,7 @@ def _answers(
     for name in attributes:
         found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen))
         text = condition_answer(found[-1], captioner, name, bool(active_runs(engine, collection)))
-        st.html(f'<div class="cb-answer"><b>{escape(text.headline)}</b><p>{escape(text.support)}</p></div>')
+        box(text.headline, text.support)
     return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -30,7 +29,7 @@ from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
-from pages.ui.base import collection_picker, empty_state, errors, note, page
+from pages.ui.base import box, collection_picker, empty_state, errors, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
@@ -112,7 +111,7 @@ def _constant(engine: Engine, collection: str, request: Request) -> None:
         spec = next(spec for spec in plan(engine.workspace, asked) if spec.references)
         with st.spinner("Counting words"):
             headline, support = constant_sentence(constant_alignment(engine.workspace, spec), model)
-        st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
+        box(headline, support)
     left, right = st.container(key="stacks_vectors").columns([4, 1], vertical_alignment="center")
     with left:
         note(BRING)
@@ -168,7 +167,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
     primary = view.selectbox(st.sidebar, "Captioner in the chart", list(tables), key="primary")
     delta = request.options["alignment"]["delta"]
     headline, support = sweep_sentence(tables[primary], primary, delta)
-    st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
+    box(headline, support)
     others = " Grey: the other captioners." if len(tables) > 1 else ""
     draw_chart(
         sweep_chart(tables, primary, delta),

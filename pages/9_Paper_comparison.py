@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import pandas as pd
 import streamlit as st
 
@@ -15,7 +13,7 @@ from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import view
-from pages.ui.base import collection_picker, errors, note, page
+from pages.ui.base import box, collection_picker, errors, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -52,7 +50,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     rows = rows[rows["table"] == table]
     beside = beside_measured(rows, measured)
     headline, support = beside_sentence(beside, f"Table {table} of {PAPERS[paper]}")
-    st.html(f'<div class="cb-answer"><b>{escape(headline)}</b><p>{escape(support)}</p></div>')
+    box(headline, support)
     shown = beside_table(beside)
     draw_table(
         shown.style.map(cell_style, subset=[HOLDS]),

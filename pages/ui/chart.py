@@ -14,10 +14,11 @@ from pages.ui.base import note
 NO_BAR = {"displayModeBar": False}
 
 
-def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "") -> None:
+def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", **selecting) -> None:
     """A Plotly figure, what is to be known of it, and its downloads, which are made when they are asked for.
 
-    alt: what it shows, for people who do not see it; the files are called so.
+    alt: what it shows, for people who do not see it; the files are called so. selecting: what st.plotly_chart takes of
+    a chart whose points can be selected.
     """
     name = re.sub(r"[^\w.-]+", "_", alt).strip("_")
     lack = pictures_lack()
@@ -27,7 +28,7 @@ def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "") -> None:
         "modeBarButtons": [["toImage"]],
         "toImageButtonOptions": {"format": "svg", "filename": name},
     }
-    st.plotly_chart(figure, key=key, config=camera if lack else NO_BAR, alt=alt)
+    st.plotly_chart(figure, key=key, config=camera if lack else NO_BAR, alt=alt, **selecting)
     if notes:
         note(notes)
     with st.popover("Take away", icon=":material/download:", key=f"take_{key}"):

@@ -15,6 +15,7 @@ from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import note
+from pages.ui.chart import draw_chart
 from pages.ui.coloured import coloured_caption
 from pages.ui.table import draw_table, select_row, selected_row
 
@@ -60,12 +61,11 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
 
 def _chart(run: RunRow, attribute: Attribute, top: pd.DataFrame, name: str, human: str, functional: set[str]) -> None:
     key = f"word_chart_{run.run_id}_{len(top)}"
-    st.plotly_chart(
+    draw_chart(
         _figure(top, attribute, name, human, functional & {*top["word"]}),
         key=key,
         on_select=partial(_pick_bar, key),
         selection_mode="points",
-        config={"displayModeBar": False},
         alt=f"What the most revealing words of {name} add" + (f", beside the human captions {human}" if human else ""),
     )
 

@@ -36,9 +36,9 @@ def progress(engine: Engine, collection: str | None = None) -> None:
         _poll(engine, collection, seconds)
 
 
-def answer_box(engine: Engine, collection: str, headline: str, support: str) -> None:
+def answer_box(engine: Engine, collection: str | None, headline: str, support: str) -> None:
     """The answer of a page, and how much of it is still to come."""
-    waiting = len(active_runs(engine, collection))
+    waiting = len(active_runs(engine, collection)) if collection else 0
     coming = f"{counted(waiting, 'run')} of this collection still to come: this is what is known so far."
     box(headline, support, coming if waiting else "")
 
