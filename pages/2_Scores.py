@@ -14,11 +14,12 @@ from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, measure_of
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart
 from capbias_core.present.headline import headline
+from capbias_core.present.latex import to_latex
 from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import (
     GREY_BAND,
@@ -29,7 +30,7 @@ from capbias_core.present.sentence import (
     told_apart,
     variants_warning,
 )
-from capbias_core.present.table import decimals, first_columns, pair_table, scores_table, to_csv, to_latex
+from capbias_core.present.table import decimals, first_columns, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
@@ -202,7 +203,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
             note(warning)
     groups = of_groups(rows)
     _table(rows[~groups & ~of_gaps(rows)], letters, metric, said)
-    _take_away(engine, collection, rows, letters, metric)
+    _take_away(engine, collection, request, rows, letters, metric)
     gaps = "performance_gap" in request.metrics
     if gaps:
         _gaps(rows)
@@ -281,11 +282,15 @@ def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | 
         view.go("pages/3_Captions.py", captioner=model)
 
 
-def _take_away(engine: Engine, collection: str, rows: pd.DataFrame, letters: dict, metric: str) -> None:
+def _take_away(
+    engine: Engine, collection: str, request: Request, rows: pd.DataFrame, letters: dict, metric: str
+) -> None:
     """The numbers in view as files. A bundle is made when it is asked for."""
+    in_view = expand_metrics(request.metrics)
+    latex = to_latex(rows[rows["metric"].isin(in_view)], letters, in_view, metric)
     place = st.container(horizontal=True)
     place.download_button("CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", key="csv")
-    place.download_button("LaTeX", to_latex(rows, letters), f"{collection}.tex", "text/x-tex", key="tex")
+    place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex")
     with place.popover("Bundle"):
         note(
             "A zip with all that is behind these numbers: a report that opens without a server, rows, plan, versions "

@@ -12,7 +12,8 @@ from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.present.table import to_csv, to_json, to_latex
+from capbias_core.present.latex import to_latex
+from capbias_core.present.table import to_csv, to_json
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE = "bundle"

@@ -1,4 +1,4 @@
-"""Results as text: CSV and JSON with every digit, a table of rounded cells, LaTeX; words and edits for a terminal."""
+"""Results as text: CSV and JSON with every digit, a table of rounded cells; words and edits for a terminal."""
 
 from __future__ import annotations
 
@@ -13,25 +13,8 @@ from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.sentence import intervals_over, measure
+from capbias_core.present.sentence import measure
 from capbias_core.types import RESULT_COLUMNS, counted
-
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "–": "--",
-}
 
 
 def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
@@ -145,53 +128,6 @@ def decimals(metric: str, scale: float) -> int:
     """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
     own = METRICS[metric].digits if metric in METRICS else None
     return own or (2 if scale != 100 else 1)
-
-
-def to_latex(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None) -> str:
-    """`scores_table` as a tabular for the package booktabs, after comments that say n, seeds and method."""
-    table = scores_table(frame, letters, metrics)
-    shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
-    return "\n".join(
-        [
-            *_latex_comments(shown),
-            *(["% Captioners that share a letter are not told apart."] if letters else []),
-            rf"\begin{{tabular}}{{{'l' * table.shape[1]}}}",
-            r"\toprule",
-            _latex_row(table.columns),
-            r"\midrule",
-            *(_latex_row(row) for row in table.itertuples(index=False)),
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
-
-
-def _latex_row(cells) -> str:
-    return " & ".join(escape_latex(cell) for cell in cells) + r" \\"
-
-
-def _latex_comments(frame: pd.DataFrame) -> list[str]:
-    """A line for each way of measuring: which metrics, on how many captions, with how many seeds."""
-    lines = [f"% Value, std over attacker seeds, interval ({intervals_over(frame)}). Needs \\usepackage{{booktabs}}."]
-    ways = ["attribute", "variant", "n", "seeds", "encoder", "method"]
-    for (attribute, said, n, seeds, encoder, method), group in frame.assign(variant=variants(frame)).groupby(
-        ways, sort=False
-    ):
-        names, models = (", ".join(dict.fromkeys(group[name])) for name in ("metric", "model"))
-        images = f", {said.replace('_', ' ')}" if said else ""
-        attacker = f", {encoder}, {counted(seeds, 'seed')}" if seeds else ""
-        lines.append(f"% {names} of {models} ({attribute}{images}): n = {n}{attacker}; {method}".replace("\n", " "))
-    return lines
-
-
-def escape_latex(text: object) -> str:
-    """Text with LaTeX's special characters escaped.
-
-    >>> escape_latex("LIC_M & 5%")
-    'LIC\\\\_M \\\\& 5\\\\%'
-    """
-    return "".join(LATEX.get(character, character) for character in str(text))
 
 
 def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
