@@ -33,7 +33,7 @@ def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", **selecting)
         note(notes)
     with st.popover("Take away", icon=":material/download:", key=f"take_{key}"):
         if lack:
-            note(f"{lack} The camera above the chart saves it as SVG.")
+            note(f"{lack.rstrip('.')}. The camera above the chart saves it as SVG.")
         row = st.container(horizontal=True)
         for format, mime in {} if lack else FORMATS.items():
             _download(row, format.upper(), partial(picture, figure, format), f"{name}.{format}", mime, key)
