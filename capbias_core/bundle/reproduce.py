@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from capbias_core.bundle.write import FORMAT, MANIFEST, PLAN, ROWS, versions
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_captions, read_objects
 from capbias_core.load.archives import unpacked_tree
+from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.types import RESULT_COLUMNS, Table
 from capbias_core.workspace.inputs import Tell
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
 # What tells rows apart, and what is compared of each.
@@ -42,6 +44,14 @@ WORDS = ("n", "seeds", "training", "interval", "verdict")
 # How far a number may be off on another machine, whose processor sums in another order.
 TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
+
+DERIVED = "derived"  # the key in the details of labels that were made from human captions
+READERS: dict[str, Callable[[Path], Table]] = {
+    "captions": read_captions,
+    "references": partial(read_captions, kind="reference"),
+    "attributes": read_attributes,
+    "objects": read_objects,
+}
 
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
@@ -131,7 +141,22 @@ def find_data(bundle: Bundle, places: Iterable[Path], tell: Tell) -> dict[str, p
                 item = wanted.pop(digest)
                 tell(f"{path.name}: {item['kind']} {item['name']}")
                 found[digest] = frame
+    for item in [own for own in wanted.values() if DERIVED in own["details"]]:
+        frame = _derived(item, bundle, found)
+        if frame is not None and content_hash(frame) == item["content"]:
+            tell(f"{item['kind']} {item['name']}: derived from the human captions")
+            found[item["content"]] = frame
     return found
+
+
+def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
+    """Labels that were made from human captions, made from them again; None where these are missing."""
+    made = item["details"][DERIVED]
+    content = next((own["content"] for own in bundle.items if own["hash"] == made["references"]), "")
+    frame = (bundle.frames | found).get(content)
+    (entry,) = item["details"]["attributes"].values()
+    attribute = replace(attribute_from(entry["attribute"]), derived=made["precedence"])
+    return None if frame is None else derive_labels(frame, attribute)
 
 
 def _candidates(places: Iterable[Path]) -> list[Path]:
@@ -148,10 +173,7 @@ def _candidates(places: Iterable[Path]) -> list[Path]:
 def _read(path: Path, kind: str) -> pd.DataFrame | None:
     """A file as this kind of item, None if it is not one."""
     try:
-        if kind in ("captions", "references"):
-            return read_captions(path, kind="reference" if kind == "references" else "generated").frame
-        reader = {"attributes": read_attributes, "objects": read_objects}.get(kind)
-        return reader(path).frame if reader else None
+        return READERS[kind](path).frame if kind in READERS else None
     except CapbiasError:
         return None
 
@@ -195,10 +217,12 @@ def _keep(workspace: Workspace, bundle: Bundle, frames: dict[str, pd.DataFrame])
     missing = [item for item in bundle.items if item["content"] and item["content"] not in frames]
     if missing:
         named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
+        hidden = sorted({item["kind"] for item in missing} - set(READERS))
+        remedy = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}." if hidden else ""
         raise CapbiasError(
             f"a bundle without {named}",
             "the files that these were read from, unchanged",
-            "Name the files, or their folder: --data.",
+            remedy or "Name the files, or their folder: --data.",
         )
     for item in bundle.items:
         if item["content"]:

@@ -120,8 +120,10 @@ def _attribute_file(name: str) -> str:
 
 
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
-    """What the runs read of a collection, each content of a kind once."""
+    """What the runs read of a collection, and human captions from which labels were derived."""
     read = {digest for run in runs for digest in run.spec.inputs()}
+    tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
+    read |= {item.details["derived"]["references"] for item in tables if "derived" in item.details}
     models = {run.spec.model for run in runs}
     found: dict[tuple[str, str], Item] = {}
     for item in workspace.items(collection=collection):

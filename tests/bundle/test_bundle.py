@@ -11,18 +11,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from capbias_core import cli
 from capbias_core.api import run_here
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.bundle.reproduce import compared, find_data, read_bundle, reproduce
+from capbias_core.bundle.reproduce import Comparison, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
+from capbias_core.present.pictures import pictures_lack
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import attribute_text
 from capbias_core.types import Result
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
 
 SMALL = ("strong", "weak")
@@ -265,3 +268,76 @@ def test_labels_of_a_column_with_odd_names_come_back(tmp_path):
     read = read_bundle(path, tmp_path / "bundle")
     found = reproduce(Workspace(tmp_path / "two"), read, {}, run_here)
     assert found.same == found.rows > 0
+
+
+def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Comparison:
+    """Measure runs, bundle them (without data where there are places to find them), and make them again."""
+    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    (folder / "bundle.zip").write_bytes(
+        write_bundle(workspace, "small", [spec.run_id for spec in specs], data=not places)
+    )
+    read = read_bundle(folder / "bundle.zip", folder / "inside")
+    assert read.manifest["not_in_plan"] == []
+    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_here)
+
+
+@pytest.mark.long
+def test_word_vectors_and_objects_go_along(measured, tmp_path):
+    """Vectors are named by the hash of a large file, of which the workspace holds an excerpt."""
+    workspace = Workspace(tmp_path / "home")
+    for item in measured[0].items():
+        workspace.keep(item.kind, item.name, measured[0].frame(item.hash), "small", "test", item.details)
+    words = ("street", "field", "cake", "tie", "horse", "umbrella", "skateboard", "motorcycle")
+    lines = [f"{word} {place % 3}.5 {place}.25" for place, word in enumerate(words)]
+    (tmp_path / "glove.txt").write_text("\n".join(lines) + "\n")
+    vectors = keep_vectors(workspace, offer_vectors(workspace, tmp_path / "glove.txt", "small"), "glove", "small")
+    objects = pd.DataFrame({"image_id": [str(own) for own in range(1, 91)], "objects": ["cake|tie", "horse"] * 45})
+    workspace.keep("objects", "things", objects, "small", "test")
+    options = {"alignment": alignment_option(vectors, 0.5)}
+    asked = ("lic", "ba", "cooccurrence")
+    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", asked, "human", seeds=1, options=options))
+    found = reproduced(workspace, specs, tmp_path)
+    assert found.same == found.rows > 10 and found.reasons == ()
+
+
+@pytest.mark.long
+def test_labels_that_were_derived_are_derived_again(data, tmp_path):
+    def captions(person: str) -> list[dict]:
+        young = [(image, image % 2) for image in range(80)]
+        return [{"image_id": image, "caption": f"a {('boy', person)[old]} with a dog"} for image, old in young]
+
+    for name, person in (("strong", "man"), ("human", "elderly man")):
+        (tmp_path / f"{name}.json").write_text(json.dumps(captions(person)))
+    workspace = Workspace(tmp_path / "home")
+    place = ["--collection", "small", "--workspace", str(tmp_path / "home")]
+    assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
+    assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
+    derived = ["import", "--kind", "attributes", "--attribute", "age", "--from-references", "human"]
+    assert cli.main([*derived, *place]) == 0
+    (table,) = workspace.items("attributes", "small")
+    specs = plan(workspace, Request("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
+    found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
+    assert found.same == found.rows > 0
+
+
+def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, monkeypatch, capsys):
+    """Read from its files, as anybody would run it: the content of each is what the run names."""
+    zipfile.ZipFile(bundle).extractall(tmp_path)
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    assert cli.main(["run", str(tmp_path / "plan.toml"), "--check"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(measured[1])
+
+
+@pytest.mark.long
+def test_the_scores_page_offers_it_with_every_chart(measured, monkeypatch):
+    monkeypatch.setenv("CAPBIAS_HOME", str(measured[0].folder))
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.chdir(root)
+    page = AppTest.from_file(str(root / "app.py"), default_timeout=60).switch_page("pages/2_Scores.py")
+    page.query_params.update({"seeds": "2", "collection": "small"})
+    page.run()
+    assert not page.exception
+    labels = [button.proto.label for button in page.get("download_button")]
+    assert labels[:3] == ["CSV", "LaTeX", "Make the bundle"] and labels[-1] == "Data (CSV)"
+    pictures = ["SVG", "PNG", "PDF"] if not pictures_lack() else []
+    assert labels[3:-1] == pictures
