@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.variants import variants
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
-from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import better_text, interval_over, measure
 from capbias_core.types import Attribute, counted
 
-ROW_HEIGHT = 34
+ROW_HEIGHT, STEP_HEIGHT = 34, 24
+FOR_NUMBERS = 1.3
 MARGINS = 96
 
 
@@ -95,6 +98,57 @@ def interval_chart(
     encoders = [own for own in rows["encoder"].unique() if own]
     name += f" ({encoders[0]})" if len(encoders) == 1 else ""
     return _finished(figure, f"{name} ({better_text(metric, len(attribute.values))})", len(rows), right=90)
+
+
+def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, ends: Attribute, largest: float):
+    """How a caption's logit adds up: the intercept, every word in order, and the sum as the last bar.
+
+    words: T words as they are shown. values: (T,) what each adds, positive toward the second of the two values of ends.
+    largest: the axis goes this far to either side, so that two captions can be compared.
+    """
+    need("A chart", "plotly")
+    import plotly.graph_objects as go
+
+    steps = [intercept, *map(float, values)]
+    total = sum(steps)
+    figure = go.Figure(
+        go.Waterfall(
+            orientation="h",
+            y=list(range(len(steps) + 1)),
+            x=[*steps, total],
+            measure=["absolute", *["relative"] * len(values), "total"],
+            text=[f"{step:+.2f}" for step in (*steps, total)],
+            textposition="outside",
+            cliponaxis=False,
+            hoverinfo="none",
+            connector={"line": {"color": GREY, "width": 1}},
+            increasing={"marker": {"color": BLUE_MARK}},
+            decreasing={"marker": {"color": ORANGE_MARK}},
+            totals={"marker": {"color": GREY}},
+        )
+    )
+    figure.add_vline(x=0, line={"dash": "dash", "color": GREY, "width": 1.5})
+    names = ["intercept", *map(escape, words), "sum"]
+    title = f"← {escape(ends.values[0])} · logit · {escape(ends.values[1])} →"
+    figure.update_layout(
+        height=MARGINS + STEP_HEIGHT * len(names),
+        margin={"l": 10, "r": 40, "t": 10, "b": 46},
+        showlegend=False,
+        xaxis={"title": {"text": title}, "zeroline": False, "range": [-largest, largest]},
+        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "automargin": True},
+        dragmode=False,
+    )
+    return figure
+
+
+def furthest(values: np.ndarray, intercept: float) -> float:
+    """How far from 0 the sums of a waterfall get, with room for the numbers beside its bars.
+
+    >>> furthest(np.array([1.0, -3.0]), 0.0)
+    2.6
+    """
+    sums = intercept + np.cumsum([0.0, *values])
+    return FOR_NUMBERS * float(abs(sums).max())
 
 
 def neutral_line(figure, neutral: float, name: str) -> None:

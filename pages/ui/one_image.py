@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.caption_filters import toward
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.analysis.side_by_side import closest, words_of_one
 from capbias_core.prepare import tokenize
+from capbias_core.present.figures import furthest, logit_waterfall
 from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
-from capbias_core.types import counted
+from capbias_core.types import Attribute, counted
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -143,6 +145,7 @@ def more_of_image(engine: Engine, collection: str, run: RunRow, found: OneImage,
 
     beside: the images of the page, which another encoder reads at the same time.
     """
+    adds_up(found, human)
     more = [*found.others[1:], *found.rest]
     if more:
         with st.expander(f"{counted(len(more), 'more caption')} of image {found.image}"):
@@ -153,11 +156,55 @@ def more_of_image(engine: Engine, collection: str, run: RunRow, found: OneImage,
     what_if(engine, own.scores, own.place, own.written, found.largest)
 
 
+def adds_up(found: OneImage, human: set[str]) -> None:
+    """The logits of the captions side by side as waterfalls, drawn once somebody opens them."""
+    lines = [found.own, *found.others[:1]]
+    box = st.expander("How the score adds up", key="adds_up", on_change="rerun")
+    if not box.open:
+        return
+    parts = [_parts(line) for line in lines]
+    largest = max(furthest(values, intercept) for _, values, intercept in parts)
+    columns = box.container(key="stacks_adds_up").columns(len(lines), gap="medium")
+    for column, line, (ends, values, intercept) in zip(columns, lines, parts, strict=True):
+        with column:
+            who = _who(line, human)
+            note(f"{who}: {line.written}")
+            st.plotly_chart(
+                logit_waterfall(_named(line), values, intercept, ends, largest),
+                key=f"adds_up_{line.name}",
+                config={"displayModeBar": False},
+                alt=f"How the logit of the caption of {who} adds up",
+            )
+            delta = line.scores.table.at[line.place, "delta"]
+            near = f", within {delta:.3f}," if delta > 0 else ""
+            row = line.scores.table.loc[line.place]
+            value = line.scores.attribute.values[int(row["predicted"])]
+            note(f"The sum is{near} the logit: the attackers give {value} a probability of {row['confidence']:.2f}.")
+
+
+def _named(line: Line) -> list[str]:
+    """The words as they are shown, and which of them the attacker does not read."""
+    mask = line.scores.attribute.mask_token
+    pairs = zip(line.shown, line.tokens, strict=True)
+    return [f"{word} (masked)" if token == mask else word for word, token in pairs]
+
+
+def _parts(line: Line) -> tuple[Attribute, np.ndarray, float]:
+    """The two ends of the scale, what each word adds, and the intercept."""
+    row, words = line.scores.table.loc[line.place], line.scores.words_of(line.place)
+    ends, values = toward(line.scores.attribute, words, int(row["predicted"]))
+    return ends, values, float(row["baseline0" if words.shape[1] == 1 else f"baseline{int(row['predicted'])}"])
+
+
+def _who(line: Line, human: set[str]) -> str:
+    return f"{line.name} (human)" if line.name in human else line.name
+
+
 def _draw(line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "") -> None:
     row = line.scores.table.loc[line.place]
     delta = f", convergence delta {row['delta']:.3f}" if row["delta"] > 0 else ""
     coloured_caption(
-        f"{line.name} (human)" if line.name in human else line.name,
+        _who(line, human),
         line.tokens,
         line.scores.words_of(line.place),
         line.scores.attribute,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.read import caption_scores
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import suggested_details
@@ -186,3 +189,28 @@ def test_the_filters_of_a_link(page):
 
 def test_what_needs_another_set_is_not_offered_without_one(page):
     assert page(captioner="first", against="nobody").selectbox(key="kind").options == ["all", "wrong value named"]
+
+
+def test_the_score_adds_up_once_somebody_asks(page, workspace):
+    """The last bar is the logit that the run kept."""
+    drawn = page(image="3", captioner="first", against="second")
+    assert not waterfalls(drawn)
+    drawn.session_state["adds_up"] = True
+    charts = waterfalls(drawn.run())
+    runs = {run.spec.model: run for run in workspace.runs()}
+    tables = [caption_scores(workspace, runs[name]).table.set_index("image_id") for name in ("first", "second")]
+    sums = [numbers(chart["data"][0]["x"])[-1] for chart in charts]
+    assert sums == pytest.approx([table.at["3", "logit0"] for table in tables], abs=1e-6)
+    assert "woman (masked)" in charts[0]["layout"]["yaxis"]["ticktext"]
+
+
+def waterfalls(page) -> list[dict]:
+    found = [json.loads(own.proto.spec) for own in page.get("plotly_chart")]
+    return [chart for chart in found if chart["data"][0]["type"] == "waterfall"]
+
+
+def numbers(given) -> np.ndarray:
+    """What Plotly writes as a list or as the bytes of an array."""
+    if isinstance(given, list):
+        return np.array(given)
+    return np.frombuffer(base64.b64decode(given["bdata"]), dtype=given["dtype"])
