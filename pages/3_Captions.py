@@ -19,6 +19,7 @@ from capbias_core.analysis.caption_filters import (
     sort_orders,
 )
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
@@ -31,7 +32,7 @@ from pages.ui.running import progress, score_now
 from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH, HEIGHT = 200, 560  # beside the image
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 160, 76, 560  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
 KINDS = (
@@ -143,7 +144,7 @@ def _read(
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
     left, right = st.container(key="stacks").columns(2, gap="medium")
     with left:
-        part = _table(chosen, name, against)
+        part = _table(chosen, own.attribute, name, against)
     with right:
         image = st.session_state["image"].strip()
         if not image:
@@ -175,7 +176,7 @@ def _place(own: CaptionScores, image: str, part: pd.DataFrame) -> int | None:
     return by_index[chosen]
 
 
-def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
+def _table(chosen: pd.DataFrame, attribute: Attribute, name: str, against: str) -> pd.DataFrame:
     """A page of captions, which is returned."""
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
@@ -186,6 +187,7 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
     shown = pd.DataFrame(
         {
             "caption": part["caption"],
+            "toward": [signed_bar(value) for value in lean(part, attribute)],
             "bias score": [f"{score:.2f} {to}" for score, to in zip(part["score"], part["predicted"], strict=True)],
             "difference": part["difference"].round(2),
             "labelled": part["labelled"],
@@ -206,12 +208,22 @@ def _table(chosen: pd.DataFrame, name: str, against: str) -> pd.DataFrame:
         on_select=partial(_pick, key, part),
         column_config={
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
+            "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=_ends(attribute)),
             "difference": st.column_config.NumberColumn(
-                format="%+.2f", help=f"Probability of the labelled value, {name} minus {against}."
+                width=DIFFERENCE_WIDTH,
+                format="%+.2f",
+                help=f"Probability of the labelled value, {name} minus {against}.",
             ),
         },
     )
     return part
+
+
+def _ends(attribute: Attribute) -> str:
+    """What a bar to either side says."""
+    if len(attribute.values) > 2:
+        return "The longer the bar, the surer the attackers are of the value behind it."
+    return "The guess as a bar: left {}, right {}, the longer the surer.".format(*map(plain, attribute.values))
 
 
 def _row_of_image(part: pd.DataFrame) -> list[int]:

@@ -31,10 +31,10 @@ def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
         shown = shown.assign(**{name: shown[name].str.replace(", ", KEPT_TOGETHER) for name in intervals})
         settings.setdefault("row_height", THREE_LINES)
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
-    widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
-    first = next(iter(widths), "")
-    pinned = {first} if sum(widths.values()) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     given = settings.pop("column_config", {})
+    widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
+    first, drawn = next(iter(widths), ""), [_given(given.get(name)).get("width") or widths[name] for name in widths]
+    pinned = {first} if sum(drawn) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
     longest = OF_THREE_LINES if lines else WIDEST
     columns = {

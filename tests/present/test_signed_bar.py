@@ -1,0 +1,37 @@
+"""Bars of a table: worked out by hand."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from capbias_core.attributes import get_attribute
+from capbias_core.present.colour import BLUE_MARK, ORANGE_MARK
+from capbias_core.present.signed_bar import lean, signed_bar
+
+
+@pytest.mark.parametrize(
+    ("value", "left", "width", "colour"),
+    [
+        (-1, 0, 32, ORANGE_MARK),
+        (-0.5, 16, 16, ORANGE_MARK),
+        (0, 32, 0, BLUE_MARK),
+        (0.25, 32, 8, BLUE_MARK),
+        (3, 32, 32, BLUE_MARK),
+    ],
+)
+def test_a_bar_goes_from_the_middle_to_its_side(value, left, width, colour):
+    drawing = unquote(re.fullmatch(r"data:image/svg\+xml,([\w%/:= .-]+)", signed_bar(value))[1])
+    bar = ElementTree.fromstring(drawing)[0]
+    assert (float(bar.get("x")), float(bar.get("width")), bar.get("fill")) == (left, width, colour)
+
+
+def test_how_far_captions_lean():
+    two = pd.DataFrame({"p0": [0.9, 0.5, 0.2], "p1": [0.1, 0.5, 0.8]})
+    assert lean(two, get_attribute("gender")).tolist() == pytest.approx([-0.8, 0.0, 0.6])
+    nine = get_attribute("emotion")
+    assert lean(pd.DataFrame({"score": [1 / 9, 5 / 9, 1.0]}), nine).tolist() == pytest.approx([0.0, 0.5, 1.0])
