@@ -45,12 +45,6 @@ def function_words(folder: str, run_id: str) -> set[str]:
     return tasks.function_words(words(folder, run_id)["word"])
 
 
-@st.cache_data(show_spinner=False, max_entries=256)
-def captions_with(folder: str, run_id: str, word: str, number: int) -> tuple[int, list[int]]:
-    """How many captions of one run contain a word, and the rows of those to which it adds most."""
-    return caption_filters.captions_with(scores(folder, run_id), word, number)
-
-
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
     """The linear attackers of one run for captions of this index, for rescoring."""

@@ -12,7 +12,12 @@ from capbias_core.present.words import coloured_words
 from capbias_core.types import Attribute
 
 
-def coloured_caption(
+def coloured_caption(*caption, **more) -> None:
+    """Draw a `caption_line`."""
+    st.html(caption_line(*caption, **more))
+
+
+def caption_line(
     name: str,
     tokens,
     words: np.ndarray,
@@ -24,13 +29,13 @@ def coloured_caption(
     extra: str = "",
     alone: np.ndarray | None = None,
     only: str = "",
-) -> None:
-    """A line: who, how sure, and the words. originals: the words as written, where they are as many as the tokens.
-    alone: (T,) booleans, words that the caption beside it does not have. only: the one token that is
-    coloured; every one unless given."""
+) -> str:
+    """HTML of a line: who, how sure, and the words.
+
+    originals: the words as written, where they are as many as the tokens. alone: (T,) booleans, words that the caption
+    beside it does not have. only: the one token that is coloured; every one unless given.
+    """
     ends, values = toward(attribute, words, predicted)
     kept = originals if len(originals) == len(tokens) else None
-    st.html(
-        f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
-        + coloured_words(tokens, values, ends, kept, largest, alone, only)
-    )
+    who = f"<div><b>{escape(name)}</b> · {share:.2f} {escape(attribute.values[predicted])}{escape(extra)}</div>"
+    return who + coloured_words(tokens, values, ends, kept, largest, alone, only)

@@ -39,7 +39,10 @@ def other_encoders(
     """
     image, index = scores.table.loc[place, ["image_id", "caption_index"]]
     # Tracked, so that it stays open when the page is drawn anew at the end of a run.
-    with st.expander("How another encoder reads it", key="another_encoder", on_change="rerun"):
+    box = st.expander("How another encoder reads it", key="another_encoder", on_change="rerun")
+    if not box.open:
+        return
+    with box:
         attention: dict[str, Attention] = {}
         others = encoder_views(engine.workspace, collection, run, image)
         if others:

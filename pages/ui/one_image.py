@@ -20,6 +20,7 @@ from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import note
+from pages.ui.chart import draw_chart
 from pages.ui.coloured import coloured_caption
 from pages.ui.encoder_view import other_encoders
 from pages.ui.what_if import what_if
@@ -148,9 +149,13 @@ def more_of_image(engine: Engine, collection: str, run: RunRow, found: OneImage,
     adds_up(found, human)
     more = [*found.others[1:], *found.rest]
     if more:
-        with st.expander(f"{counted(len(more), 'more caption')} of image {found.image}"):
-            for line in more:
-                _draw(line, found.largest, human)
+        box = st.expander(
+            f"{counted(len(more), 'more caption')} of image {found.image}", key="more_captions", on_change="rerun"
+        )
+        if box.open:
+            with box:
+                for line in more:
+                    _draw(line, found.largest, human)
     own = found.own
     other_encoders(engine, collection, run, own.scores, own.place, beside, tokenize(own.written))
     what_if(engine, own.scores, own.place, own.written, found.largest)
@@ -169,10 +174,9 @@ def adds_up(found: OneImage, human: set[str]) -> None:
         with column:
             who = _who(line, human)
             note(f"{who}: {line.written}")
-            st.plotly_chart(
+            draw_chart(
                 logit_waterfall(_named(line), values, intercept, ends, largest),
                 key=f"adds_up_{line.name}",
-                config={"displayModeBar": False},
                 alt=f"How the logit of the caption of {who} adds up",
             )
             delta = line.scores.table.at[line.place, "delta"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.caption_filters import captions_with
 from capbias_core.analysis.read import CaptionScores, beside_human, top_words
 from capbias_core.prepare import tokenize
 from capbias_core.present.word_chart import FUNCTION, where_words_come_from, word_chart
@@ -16,7 +18,7 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import note
 from pages.ui.chart import draw_chart
-from pages.ui.coloured import coloured_caption
+from pages.ui.coloured import caption_line
 from pages.ui.table import draw_table, select_row, selected_row
 
 CHART, TABLE = "chart", "table"
@@ -31,13 +33,12 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
     smallest = view.number(st, "In at least this many captions", 1, None, 10, key="smallest")
     table = cached.words(engine.folder, run.run_id)
     table = table[(table["count"] >= smallest) & (table["word"] != attribute.mask_token)]
-    top = top_words(table, smallest, WORDS // len(attribute.values))
+    human_name, human_id = (human[0], human[1].run_id) if human else ("", "")
+    top, figure = _strongest(engine.folder, run.run_id, attribute, smallest, name, human_name, human_id)
     if top.empty:
         note("No word is in so many captions.")
         return
-    functional = cached.function_words(engine.folder, run.run_id)
     if human:
-        top = beside_human(top, cached.words(engine.folder, human[1].run_id), smallest)
         note(where_words_come_from(top, name, smallest))
     left, right = st.container(key="stacks_words").columns(2, gap="medium")
     strongest = top.iloc[top["mean"].abs().argmax()]["word"]
@@ -49,31 +50,37 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
     with left:
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
         if kind == TABLE:
-            human_table = cached.words(engine.folder, human[1].run_id) if human else None
+            human_table = cached.words(engine.folder, human_id) if human else None
+            functional = cached.function_words(engine.folder, run.run_id)
             _table(run, attribute, table, human_table, functional, name, smallest, word)
         else:
-            _chart(run, attribute, top, name, human[0] if human else "", functional)
+            _chart(figure, f"word_chart_{run.run_id}_{len(top)}", name, human_name)
     note(
         f"What a word adds to the logit of the captions with it, on average. A {FUNCTION} is an article, preposition, "
         "pronoun, conjunction, auxiliary or numeral. Select a word to see its captions."
     )
 
 
-def _chart(run: RunRow, attribute: Attribute, top: pd.DataFrame, name: str, human: str, functional: set[str]) -> None:
-    key = f"word_chart_{run.run_id}_{len(top)}"
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=cached.KEYS)
+def _strongest(
+    folder: str, run_id: str, attribute: Attribute, smallest: int, name: str, human: str, human_id: str
+) -> tuple[pd.DataFrame, Any]:
+    """The words that push most, beside what they add in the human captions where there are any, and their chart."""
+    table = cached.words(folder, run_id)
+    top = top_words(table[table["word"] != attribute.mask_token], smallest, WORDS // len(attribute.values))
+    if human:
+        top = beside_human(top, cached.words(folder, human_id), smallest)
+    return top, word_chart(top, attribute, name, human, cached.function_words(folder, run_id))
+
+
+def _chart(figure: Any, key: str, name: str, human: str) -> None:
     draw_chart(
-        _figure(top, attribute, name, human, functional & {*top["word"]}),
+        figure,
         key=key,
         on_select=partial(_pick_bar, key),
         selection_mode="points",
         alt=f"What the most revealing words of {name} add" + (f", beside the human captions {human}" if human else ""),
     )
-
-
-@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=cached.KEYS)
-def _figure(top: pd.DataFrame, attribute: Attribute, name: str, human: str, functional: set[str]):
-    """The chart, drawn once for these words."""
-    return word_chart(top, attribute, name, human, functional)
 
 
 def _table(
@@ -140,8 +147,7 @@ def _pick_bar(key: str) -> None:
 
 def _captions(engine: Engine, own: CaptionScores, name: str, word: str) -> None:
     """The captions to which a word adds most, that word coloured, and a way to list all of them in the table above."""
-    count, places = cached.captions_with(engine.folder, own.run.run_id, word, LISTED)
-    written = cached.captions(engine.folder, own.run.spec.captions)["caption"]
+    count, lines = _lines_with(engine.folder, own.run.run_id, word)
     st.button(
         f"List {counted(count, 'caption')} above",
         icon=":material/arrow_upward:",
@@ -149,24 +155,36 @@ def _captions(engine: Engine, own: CaptionScores, name: str, word: str) -> None:
         on_click=_list_word,
         args=(word,),
     )
+    st.html("".join(f'<div style="margin-bottom: .7rem">{line}</div>' for line in lines))
+    if count > len(lines):
+        note(f"The {len(lines)} of {count:,} captions of {name} to which it adds most.")
+
+
+@st.cache_data(show_spinner=False, max_entries=256)
+def _lines_with(folder: str, run_id: str, word: str) -> tuple[int, list[str]]:
+    """How many captions of a run contain a word, and those to which it adds most as HTML."""
+    own = cached.scores(folder, run_id)
+    written = cached.captions(folder, own.run.spec.captions)["caption"]
+    count, places = captions_with(own, word, LISTED)
     largest = max((float(abs(own.words_of(place)).max(initial=0.0)) for place in places), default=0.0)
+    lines = []
     for place in places:
         row = own.table.loc[place]
-        tokens, original = row["masked"].split(), tokenize(written.iloc[row["kept_at"]])
-        coloured_caption(
-            f"Image {row['image_id']}",
-            tokens,
-            own.words_of(place),
-            own.attribute,
-            int(row["predicted"]),
-            row["confidence"],
-            original,
-            largest,
-            f", labelled {own.attribute.values[row['label']]}",
-            only=word,
+        lines.append(
+            caption_line(
+                f"Image {row['image_id']}",
+                row["masked"].split(),
+                own.words_of(place),
+                own.attribute,
+                int(row["predicted"]),
+                row["confidence"],
+                tokenize(written.iloc[row["kept_at"]]),
+                largest,
+                f", labelled {own.attribute.values[row['label']]}",
+                only=word,
+            )
         )
-    if count > len(places):
-        note(f"The {len(places)} of {count:,} captions of {name} to which it adds most.")
+    return count, lines
 
 
 def _list_word(word: str) -> None:

@@ -234,6 +234,7 @@ def test_the_page_shows_what_another_encoder_reads_and_starts_it(workspace, smal
     monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
     page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     page.query_params["image"] = "10"
+    page.session_state["another_encoder"] = True  # opened
     page = page.switch_page("pages/3_Captions.py").run()
     assert not page.exception
     before = {run.run_id for run in workspace.runs()}

@@ -25,9 +25,14 @@ from capbias_core.present.signed_bar import lean, signed_bar
     ],
 )
 def test_a_bar_goes_from_the_middle_to_its_side(value, left, width, colour):
-    drawing = unquote(re.fullmatch(r"data:image/svg\+xml,([\w%/:= .-]+)", signed_bar(value))[1])
-    bar = ElementTree.fromstring(drawing)[0]
-    assert (float(bar.get("x")), float(bar.get("width")), bar.get("fill")) == (left, width, colour)
+    uri = signed_bar(value)
+    assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
+    bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0]
+    assert bar.attrib | {"x": float(bar.attrib["x"]), "width": float(bar.attrib["width"])} == bar.attrib | {
+        "x": left,
+        "width": width,
+        "fill": colour,
+    }
 
 
 def test_how_far_captions_lean():
