@@ -56,7 +56,7 @@ def main() -> None:
     _photographs(engine, collection)
     if collection in engine.workspace.collections():
         _vectors(engine, collection)
-    _derive(engine)
+    _derive(engine, collection)
     st.divider()
     _kept(engine)
 
@@ -172,9 +172,9 @@ def _next_step(engine: Engine, collection: str) -> str:
     return f" Still missing there: {'; '.join(missing).lower()}."
 
 
-def _derive(engine: Engine) -> None:
-    """Labels from the words of kept human captions: their counts, and only then a button that keeps them."""
-    human = engine.workspace.items("references")[::-1]
+def _derive(engine: Engine, collection: str) -> None:
+    """Labels from the words of human captions here: their counts, and only then a button that keeps them."""
+    human = engine.workspace.items("references", collection)[::-1]
     if not human:
         return
     st.divider()
@@ -185,7 +185,7 @@ def _derive(engine: Engine) -> None:
         "Human captions",
         range(len(human)),
         key="derive_from",
-        format_func=lambda place: f"{human[place].name} ({human[place].collection}, {human[place].images:,} images)",
+        format_func=lambda place: f"{human[place].name} ({human[place].images:,} images)",
     )
     name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else next(iter(rules))
     if st.button(f"Derive {name} labels from these captions", key="derive"):

@@ -56,9 +56,10 @@ TURNS = {
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; a bomb is known from its header, before anything is decoded
 
 
-def read_photograph(path: Path) -> np.ndarray:
+def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     """(height, width, 3) uint8 RGB, turned upright as its EXIF says; of an animated file the first frame.
 
+    longest: pixels that are enough for its longer side, so that a JPEG is decoded at a half or less.
     Raises CapbiasError for a file that is no picture, is cut short, or has more than 64 million pixels.
     """
     need("Reading a photograph", "PIL")
@@ -69,6 +70,8 @@ def read_photograph(path: Path) -> np.ndarray:
         try:
             with _opened(handle) as image:
                 _check_size(path, image.size)
+                if longest:
+                    image.draft("RGB", (longest, longest))
                 return _rgb(_upright(image))
         except (Image.DecompressionBombError, Image.DecompressionBombWarning):
             raise _too_large(path, "more than 89 million pixels") from None

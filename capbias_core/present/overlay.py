@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.load.photographs import read_photograph
 from capbias_core.vision.masking import PERSON
 
 if TYPE_CHECKING:
@@ -32,6 +35,15 @@ def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
 
     size = (max(1, round(pixels.shape[1] * share)), max(1, round(pixels.shape[0] * share)))
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
+
+
+def thumbnail(path: Path, longest: int = 240) -> bytes:
+    """A small JPEG of a photograph. Raises CapbiasError where it cannot be read."""
+    from PIL import Image
+
+    small = io.BytesIO()
+    Image.fromarray(reduced(read_photograph(path, longest), longest)).save(small, "JPEG", quality=80)
+    return small.getvalue()
 
 
 def layered(

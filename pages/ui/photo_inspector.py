@@ -42,6 +42,7 @@ from pages.ui import cached, view
 from pages.ui.base import errors, note
 from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
+from pages.ui.thumbnails import thumbnails
 
 ATTACKER = next(name for name, entry in ATTACKERS.items() if entry.rescores)  # it scores a caption at once
 ENOUGH = 1000  # images
@@ -68,9 +69,8 @@ def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attr
             "page (files named by image id)."
         )
         return
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        image = _picker(engine, files, sets)
+    image = _picker(engine, files, sets)
+    right = st.container(width=360)
     if image not in files:
         note(f"There is no photograph {image!r} in this collection.")
         return
@@ -95,15 +95,19 @@ def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> st
     for item in sets.values():
         captioned |= set(cached.captions(engine.folder, item.hash)["image_id"]) & files.keys()
     order = sorted(files, key=lambda image: (image not in captioned, image))
-    return view.selectbox(
+    above = st.container()
+    chosen = view.selectbox(
         st,
-        f"Photograph ({len(files):,}, {len(captioned):,} of them captioned)",
+        f"or by image id ({len(files):,} photographs, {len(captioned):,} of them captioned)",
         order[:LISTED],
         key="photograph",
         missing="the photograph",
         accept_new_options=len(order) > LISTED,
-        help="By image id.",
+        width=360,
     )
+    with above:
+        thumbnails(files, order, chosen, key="photograph")
+    return chosen
 
 
 @st.cache_data(show_spinner=False, max_entries=16)

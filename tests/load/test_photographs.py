@@ -16,6 +16,7 @@ from capbias_core.measures.base import Measure, Outcome
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.registry import MEASURES
+from capbias_core.present.overlay import thumbnail
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
@@ -203,3 +204,14 @@ def test_photographs_are_imported_in_the_terminal(tmp_path, folder, capsys):
     assert "2 photographs" in capsys.readouterr().out
     assert main(words) == 0
     assert Workspace(tmp_path / "home").item("images", "photographs", "mine").images == 2
+
+
+def test_a_thumbnail_is_small_and_upright(tmp_path):
+    pixels = np.zeros((600, 900, 3), np.uint8)
+    pixels[:, :450] = 255  # the left half is white; turned to the right it is the upper one
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(pixels).save(tmp_path / "1.jpg", exif=exif)
+    small = np.asarray(Image.open(io.BytesIO(thumbnail(tmp_path / "1.jpg", 90))))
+    assert small.shape == (90, 60, 3)
+    assert small[:40].mean() > 250 and small[50:].mean() < 5
