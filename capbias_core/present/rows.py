@@ -31,6 +31,9 @@ STYLE = f"""<style>
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
+.cb-name:focus-within + .cb-bar::after {{content: attr(aria-label); position: absolute; left: 0; top: 1.5rem;
+  z-index: 9; padding: .2rem .5rem; font-size: .85rem; background: #1F2733; color: #FFFFFF; border-radius: 4px;
+  width: max-content; max-width: 13rem; border: 1px solid #8A94A3}}
 .cb-axis {{position: relative; height: 1.2rem; opacity: .75; font-size: .85rem; white-space: nowrap}}
 .cb-axis span {{position: absolute; transform: translateX(-50%)}}
 </style>"""
@@ -94,10 +97,10 @@ def _interval_row(
     name = escape(row["model"])
     told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
     spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
-    title = f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}"
+    said = _said(f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}")
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
-        f'<div class="cb-bar" title="{escape(title)}">'
+        f'<div class="cb-bar" role="img" {said}>'
         f"{_band(scale, neutral, bands.get(row['model'], neutral))}{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
@@ -130,11 +133,11 @@ def _word_row(row: pd.Series, attribute: Attribute, largest: float, two: bool, p
     colour = ORANGE_MARK if two and row["mean"] < 0 else BLUE_MARK
     toward = attribute.values[int(row["toward"])]
     link = f"{page}?{urlencode({**view, 'word': row['word']})}"
-    title = f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {row['count']:,} captions"
+    said = _said(f"{number(row['mean'], 2)} on the logit on average, toward {toward}, in {row['count']:,} captions")
     tail = f"{row['count']:,} captions" if two else f"{toward}, {row['count']:,} captions"
     return (
         f'<span class="cb-name"><a href="{escape(link)}" target="_self">{escape(row["word"])}</a></span>'
-        f'<div class="cb-bar" title="{escape(title)}"><i class="cb-fill" '
+        f'<div class="cb-bar" role="img" {said}><i class="cb-fill" '
         f'style="left:{left:.2f}%;width:{size:.2f}%;background:{colour}"></i></div>'
         f'<span class="cb-small">{escape(tail)}</span>'
     )
@@ -163,6 +166,11 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         return 100 * (value - self.low) / self.width
+
+
+def _said(text: str) -> str:
+    """What a bar says, to a mouse and to a screen reader."""
+    return f'title="{escape(text)}" aria-label="{escape(text)}"'
 
 
 def _grid(columns: str, cells: list[str]) -> str:

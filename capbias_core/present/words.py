@@ -16,6 +16,11 @@ STYLE = """<style>
 .cb-second {border-bottom: 2px solid #3B82D0}
 .cb-masked {border: 1px dashed #8A94A3; opacity: .75}
 .cb-alone {font-weight: 750}
+/* What a word adds: read out by a screen reader, and shown where a keyboard goes to the caption. */
+.cb-w[data-adds]::after {content: " " attr(data-adds); position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap}
+.cb-words:focus-visible .cb-w[data-adds]::after {position: static; width: auto; height: auto; clip-path: none;
+  font-size: .72rem; padding-left: .2rem; white-space: nowrap}
 .cb-legend {font-size: .85rem}
 </style>"""
 
@@ -36,20 +41,20 @@ def coloured_words(
         else _word(token, float(value), attribute, original, largest, " cb-alone" if mark else "")
         for token, value, original, mark in zip(tokens, values, originals or tokens, marks, strict=True)
     ]
-    return f'<div class="cb-words">{" ".join(shown)}</div>'
+    named = 'role="group" tabindex="0" aria-label="A caption, with what each word adds to the logit"'
+    return f'<div class="cb-words" {named}>{" ".join(shown)}</div>'
 
 
 def _word(token: str, value: float, attribute: Attribute, original: str, largest: float, mark: str) -> str:
     if token == attribute.mask_token:
         title = f"masked: the attacker reads {token} ({value:+.3f})"
-        return f'<span class="cb-w cb-masked{mark}" title="{escape(title)}">{escape(original)}</span>'
+        adds = f'title="{escape(title)}" data-adds="(masked, {value:+.2f})"'
+        return f'<span class="cb-w cb-masked{mark}" {adds}>{escape(original)}</span>'
     toward = attribute.values[0] if value < 0 else attribute.values[1]
     side = "cb-first" if value < 0 else "cb-second"
     title = f"{value:+.3f} toward {toward}"
-    return (
-        f'<span class="cb-w {side}{mark}" style="background:{ramp(value, largest)}" title="{escape(title)}">'
-        f"{escape(token)}</span>"
-    )
+    adds = f'title="{escape(title)}" data-adds="({value:+.2f} {escape(toward)})"'
+    return f'<span class="cb-w {side}{mark}" style="background:{ramp(value, largest)}" {adds}>{escape(token)}</span>'
 
 
 def legend(attribute: Attribute, beside: bool = False) -> str:
@@ -63,5 +68,6 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
     alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""
     return (
         f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline)'
-        f"{masked}{alone} · hover a word for its value, added to the logit</div>"
+        f"{masked}{alone} · hover a word for what it adds to the logit, or go to a "
+        "caption with Tab</div>"
     )

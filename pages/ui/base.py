@@ -21,6 +21,9 @@ from pages.ui.frame import frame
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
 
+# Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
+MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
+
 # Under a choice of captioners of which the masked are not chosen at first.
 MASKED_TOO = "Sets of masked photographs are in the list too."
 
@@ -95,8 +98,11 @@ def masked_left_out(names: Iterable[str], choose: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """Text for a label that Streamlit reads as Markdown: every mark is escaped, so that it is shown as written."""
-    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:])", r"\\\1", text)
+    """Text for a label that Streamlit reads as Markdown: marks are escaped, so that it is shown as written.
+
+    Only where they are marks: a control's name for screen readers is the label as it stands, escapes and all.
+    """
+    return re.sub(MARKS, r"\\\g<0>", text)
 
 
 def collection_picker(workspace: Workspace) -> str | None:

@@ -95,7 +95,7 @@ def shown_image(page) -> str:
 def lines(page) -> dict[str, str]:
     """Who -> the words of the caption, those that only it has in capitals; the first caption of each."""
     found = {}
-    for name, words in re.findall(r'<div><b>([^<]*)</b>.*?</div><div class="cb-words">(.*?)</div>', texts(page)):
+    for name, words in re.findall(r'<div><b>([^<]*)</b>.*?</div><div class="cb-words"[^>]*>(.*?)</div>', texts(page)):
         marked = re.findall(r'<span class="([^"]*)"[^>]*>([^<]*)</span>', words)
         found.setdefault(name, " ".join(word.upper() if "cb-alone" in mark else word for mark, word in marked))
     return found

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from capbias_core.attributes import get_attribute
-from capbias_core.present.words import coloured_words, legend
+from capbias_core.present.words import STYLE, coloured_words, legend
 
 GENDER = get_attribute("gender")
 
@@ -31,3 +31,10 @@ def test_the_legend_names_what_is_marked():
 def test_a_caption_is_only_text():
     html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
     assert "<b>" not in html and "&lt;b&gt;" in html
+
+
+def test_what_a_word_adds_is_there_without_a_mouse():
+    html = coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
+    assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
+    assert 'data-adds="(-0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
+    assert ".cb-words:focus-visible" in STYLE and "attr(data-adds)" in STYLE
