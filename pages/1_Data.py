@@ -41,6 +41,7 @@ KEPT = {
     "images": "photographs",
     VECTORS: "word vectors",
 }
+WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
 
 def main() -> None:
@@ -231,21 +232,27 @@ def _kept(engine: Engine) -> None:
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
             "runs": uses,
-            "from": [item.source for item in items],
             "kept at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
             "kB": [round(item.bytes / 1000) for item in items],
-            "content hash": [item.hash for item in items],
+            "from": [item.source for item in items],
         }
     )
     event = draw_table(
-        table, on_select="rerun", selection_mode="single-row", key="kept", alt="Your data", row_height=None
+        table,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="kept",
+        alt="Your data",
+        row_height=None,
+        column_config={"from": st.column_config.Column(width=WIDTH_FROM)},
     )
-    note("Used by: how many runs read it. Select a row to delete it.")
+    note("Runs: how many read it. Select a row for its content hash, or to delete it.")
     for item in items:
         if outdated(engine.workspace, item):
             note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")
     if event.selection.rows:
         place = event.selection.rows[0]
+        note(f"{items[place].name}: content hash {items[place].hash}, from {items[place].source}.")
         _delete(engine, items[place], uses[place])
 
 

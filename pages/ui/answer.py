@@ -37,11 +37,13 @@ from pages.ui.base import (
     lacking,
     masked_left_out,
     note,
+    plain,
     workspace_engine,
 )
 from pages.ui.running import active_runs, answer_box, progress, score_now, start_button
 
 WORDS_A_SIDE = 6
+IN_SIDEBAR = 30  # letters that a control there shows at once
 # Kinds of data that an answer rests on.
 SHOWN = ("captions", "attributes", "references")
 HOW = (
@@ -73,9 +75,12 @@ def answer_page() -> None:
         return
     ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
     shown = list(ways)[::-1]
-    chosen = ways[
-        view.selectbox(st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True)
-    ]
+    said = view.selectbox(
+        st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True
+    )
+    chosen = ways[said]
+    if len(said) > IN_SIDEBAR:
+        st.sidebar.caption(plain(said))
     _answer(engine, collection, chosen, found)
     buttons = st.container(horizontal=True)
     if buttons.button("Load captions", icon=":material/upload:"):

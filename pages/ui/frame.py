@@ -60,6 +60,8 @@ h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}
+[data-testid="stMultiSelect"] [data-tag] {max-width: 100%; height: auto}
+[data-testid="stMultiSelect"] [data-tag] > span {white-space: normal; overflow-wrap: anywhere}
 .cb-caveats {margin: .8rem 0}
 .cb-caveats summary {cursor: pointer; padding: .2rem 0; text-decoration: underline; text-underline-offset: 3px;
   width: max-content}

@@ -13,6 +13,7 @@ LETTER, NARROW, BESIDE = 7.2, 4.0, 20
 NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
 WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
+NAME = 130  # pixels of a name beside values with their intervals
 KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
 # A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
 # tables that are scrolled even in a window of 1280 pixels have one.
@@ -33,7 +34,10 @@ def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
     given = settings.pop("column_config", {})
     widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
-    first, drawn = next(iter(widths), ""), [_given(given.get(name)).get("width") or widths[name] for name in widths]
+    first = next(iter(widths), "")
+    if intervals:  # a long name goes over several lines too
+        widths[first] = min(widths[first], NAME)
+    drawn = [_given(given.get(name)).get("width") or widths[name] for name in widths]
     pinned = {first} if sum(drawn) > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
     longest = OF_THREE_LINES if lines else WIDEST

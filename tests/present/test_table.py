@@ -74,7 +74,7 @@ def test_every_default_metric_fits_at_1280_pixels():
     metrics = dict(zip(["LIC", "LIC_M", "LIC_D", "leakage", "SC", "ratio"], cells, strict=True)) | {
         "error": "5.0 [3.9]"
     }
-    frame = pd.DataFrame([{"captioner": "transformer", "letters": "ab", "verdict": "amplifies"} | metrics])
+    frame = pd.DataFrame([{"captioner": "amplifier_masked_person", "letters": "ab", "verdict": "amplifies"} | metrics])
     settings = drawn(frame, intervals=list(metrics))
     boxes = 32  # for selecting a row
     assert boxes + sum(own["width"] for own in settings["column_config"].values()) <= 903  # beside the sidebar
