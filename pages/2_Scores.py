@@ -332,7 +332,13 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
     figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands)
     notes = f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}"
-    draw_chart(figure, key="chart_figure", alt=f"{chosen} of each captioner", notes=notes)
+    draw_chart(
+        figure,
+        key="chart_figure",
+        alt=f"{chosen} of each captioner",
+        notes=notes,
+        headline=f"{metric} of each captioner",
+    )
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):
             matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))

@@ -27,6 +27,7 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import collection_picker, empty_state, errors, note, page, plain
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
+from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import progress, score_now
 from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
@@ -64,6 +65,7 @@ def main() -> None:
     if chosen.empty:
         note("No caption fits these filters.")
     else:
+        present_caption(engine, collection, own, chosen)
         _read(engine, collection, runs, name, against, own, chosen, human)
     st.divider()
     people = [(other, run) for other, run in runs.items() if other in human and other != name]

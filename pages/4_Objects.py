@@ -31,13 +31,14 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
-from pages.ui import view
+from pages.ui import present, view
 from pages.ui.base import box, captions_and_labels, collection_picker, errors, lacking, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
 BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
+PRESENTED = 12  # objects of the chart in present mode, where type is large
 NOBODY = "none"
 NAMED = "attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
@@ -64,8 +65,8 @@ def main() -> None:
         own = _ratios(engine.folder, spec, human.hash if human else "")
         theirs = _ratios(engine.folder, objects.of_references(spec, human), spec.captions) if human else None
         table = by_difference(objects.beside_human(own, theirs))
-        _answer(table, own, spec.model, attribute)
-        _charts(table, spec.model, attribute)
+        headline = _answer(table, own, spec.model, attribute)
+        _charts(table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
         st.divider()
         _scores(engine, collection, request, spec, attribute)
@@ -123,9 +124,10 @@ def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
     return objects.captions_with(Workspace(folder), spec, name)
 
 
-def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Attribute) -> None:
+def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Attribute) -> str:
     text = object_answer(table, own.overall, own.n, model, attribute)
     box(text.headline, text.support)
+    return text.headline
 
 
 def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
@@ -166,14 +168,17 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         )
 
 
-def _charts(table: pd.DataFrame, model: str, attribute: Attribute) -> None:
+def _charts(table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
     names = [name for name in CHARTS if name != "beside" or "human_captions" in table]
     chosen = view.selectbox(
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
-    drawn = {"beside": beside_chart, "distribution": distribution_chart}[chosen](table, attribute, model)
+    if chosen == "beside":
+        drawn = beside_chart(table, attribute, model, PRESENTED if present.on() else MOST)
+    else:
+        drawn = distribution_chart(table, attribute, model)
     said = _beside_note(table, attribute) if chosen == "beside" else BINS
-    draw_chart(drawn, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=said)
+    draw_chart(drawn, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=said, headline=headline)
 
 
 def _beside_note(table: pd.DataFrame, attribute: Attribute) -> str:

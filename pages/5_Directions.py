@@ -56,7 +56,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     frame = _one_way(directions(rows, name))
     text = directions_answer(frame, name, attribute)
     answer_box(engine, collection, text.headline, text.support)
-    draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions")
+    draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(
         f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds. Images "

@@ -135,7 +135,7 @@ def _encoders(engine: Engine, collection: str | None, measured: pd.DataFrame, at
     grey = _grey(published, beside, shown, key)
     able = rows_of(judged, key)
     said = sensitivity_of(engine.workspace, able, values)
-    _scores(shown, grey, key, values, said, looks)
+    _scores(shown, grey, key, values, said, looks, text.headline)
     if own and beside != NONE and grey.empty:
         note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
     if lacking := unlearned_note(rows, known):
@@ -177,7 +177,13 @@ def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Series
 
 
 def _scores(
-    shown: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, said: Sensitivity, looks: dict[str, Look]
+    shown: pd.DataFrame,
+    grey: pd.DataFrame,
+    key: Series,
+    values: int,
+    said: Sensitivity,
+    looks: dict[str, Look],
+    headline: str,
 ) -> None:
     st.header(f"{named(key)} by encoder and captioner")
     figure = scores_by_encoder(shown, grey, key, values, looks)
@@ -185,7 +191,8 @@ def _scores(
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     colours = "A captioner has one colour in every chart here, an encoder one shape. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
-    draw_chart(figure, key="scores", alt=f"{named(key)} of each captioner by each encoder", notes=notes)
+    alt = f"{named(key)} of each captioner by each encoder"
+    draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline)
     draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
     note(
         f"Value ± standard deviation over attacker seeds [{intervals_over(shown)}]; printed values as in the papers. "

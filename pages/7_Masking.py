@@ -171,10 +171,12 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
         note("Nothing is measured yet.")
     else:
         masked = "; ".join(f"{name}: {what}" for name, what in WHAT.items())
+        what = f"Metrics of {captioner} against what was masked"
         draw_chart(
             figure,
             key="conditions",
-            alt=f"Metrics of {captioner} against what was masked",
+            alt=what,
+            headline=what,
             notes="Dots are measured values with 95% intervals; dashed: chance for LIC_M, 0 for the others. Grey: "
             "printed by LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4): other captioners or encoders, shown "
             f"beside, deciding nothing. Conditions: {masked}.",

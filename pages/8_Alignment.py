@@ -173,6 +173,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
         sweep_chart(tables, primary, delta),
         key="sweep",
         alt="Contextual share of substitutions, and METEOR, against delta",
+        headline=headline,
         notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
         f"alignment.{others} Words are counted as often as they occur.",
     )

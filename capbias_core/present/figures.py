@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,9 @@ from capbias_core.types import Attribute, counted
 ROW_HEIGHT, STEP_HEIGHT = 34, 24
 FOR_NUMBERS = 1.3
 MARGINS = 96
+TYPE = 14  # pixels
+# Properties of a figure that are lengths in pixels, wherever they stand.
+LENGTHS = {"size", "thickness", "width", "arrowwidth", "standoff", "ax", "ay", "xshift", "yshift", "l", "r", "t", "b"}
 
 
 def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -174,3 +178,31 @@ def _finished(figure, title: str, rows: float, right: int):
         dragmode=False,
     )
     return figure
+
+
+def enlarged(figure, times: float):
+    """A copy with type, marks, lines and margins so many times as large, for whatever room it is given."""
+    import plotly.graph_objects as go
+
+    content = figure.to_dict()
+    margin = {name: length * times for name, length in content["layout"].get("margin", {}).items()}
+    data, layout = _longer(content["data"], times), _longer(content["layout"], times)
+    layout = {name: own for name, own in layout.items() if name not in ("height", "width", "template")}
+    larger = go.Figure(data, layout | {"margin": margin})
+    font = {"size": TYPE * times}
+    larger.update_layout(font=font, legend={"font": font})
+    larger.for_each_annotation(lambda own: own.update(font={"size": own.font.size or TYPE * times}))
+    for update in (larger.update_xaxes, larger.update_yaxes):
+        update(tickfont=font, title={"font": font})
+    return larger
+
+
+def _longer(part: Any, times: float, name: str = "") -> Any:
+    """A part of a figure with its lengths multiplied."""
+    if isinstance(part, dict):
+        return {key: _longer(own, times, key) for key, own in part.items()}
+    if name in LENGTHS and isinstance(part, int | float) and not isinstance(part, bool):
+        return part * times
+    if isinstance(part, list | tuple):
+        return [_longer(own, times) for own in part]
+    return part

@@ -1,7 +1,7 @@
 """Names beside the points of a chart, none over another, over a point or out of the chart.
 
-A page's window is not known when a chart is made, so a place counts as free only if it is free in the narrowest and in
-the widest one: what lies apart in both lies apart in all between.
+A page's window is not known when a chart is made, so a place counts as free only if it is free in the smallest and in
+the largest one, by width and by height: what lies apart in these lies apart in all between.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from capbias_core.present.colour import GREY
 
 # Pixels: a plot in the narrowest and the widest window, a letter and a line of the name, a point with its margin.
 WIDTHS = (280, 1400)
+# Of the usual height, since a chart that is presented fills the window.
+HEIGHTS = (0.75, 1.7)
 LETTER, LINE = 7.5, 17
 POINT = 8
 LONGEST_NAME = 24
@@ -30,10 +32,10 @@ def name_places(
     """Where the middle of each name goes, in pixels right of and below its point; None if no place is free.
 
     points: (N, 2), the share of the plot's width from the left and of its height from the top. height: of the plot in
-    pixels. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. The first names are
-    placed first, so the same points always give the same places.
+    pixels, usually. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. The first
+    names are placed first, so the same points always give the same places.
     """
-    sizes = [np.array([width, height]) for width in WIDTHS]
+    sizes = [np.array([width, height * times]) for width in WIDTHS for times in HEIGHTS]
     full = [
         [
             *(np.array(box) * np.tile(size, 2) for box in taken),

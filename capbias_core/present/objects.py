@@ -130,16 +130,16 @@ def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     return _laid_out(figure, f"share of the captions with an object that name {value}", "objects", HEIGHT)
 
 
-def beside_rows(table: pd.DataFrame, attribute: Attribute) -> tuple[pd.DataFrame, int]:
+def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> tuple[pd.DataFrame, int]:
     """The objects of `beside_chart`, from the one that goes least with the last value beside the human captions to the
-    one that goes most; at most 30, those with the largest difference. Then of how many objects they are."""
+    one that goes most; at most so many, those with the largest difference. Then of how many objects they are."""
     place = len(attribute.values) - 1
     own = table[(table["captions"] >= ENOUGH) & table[f"human_share{place}"].notna()]
-    kept = by_difference(own)[:MOST]
+    kept = by_difference(own)[:most]
     return kept.loc[_difference(kept, place).sort_values(kind="stable").index], len(own)
 
 
-def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
+def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: int = MOST):
     """Two dots per object, which its row names: the model's share of the last value and, in grey, the human captions'.
 
     The model's is orange where it is lower and blue where it is higher. Sorted by the difference; see `beside_rows`.
@@ -148,7 +148,7 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     import plotly.graph_objects as go
 
     place = len(attribute.values) - 1
-    rows, _ = beside_rows(table, attribute)
+    rows, _ = beside_rows(table, attribute, most)
     difference = _difference(rows, place)
     value, other = attribute.values[-1], attribute.values[0] if place == 1 else "another value"
     names = [escape(name) for name in rows["object"]]

@@ -27,7 +27,7 @@ from capbias_core.types import counted
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
-from pages.ui import cached, view
+from pages.ui import cached, present, view
 from pages.ui.base import (
     attribute_names,
     box,
@@ -131,7 +131,9 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     with left:
         st.header(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
         bands = baselines(rows) if chosen.metric == "LIC" else {}
-        st.html(interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands))
+        drawn = interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands)
+        present.rows(drawn, text.headline)
+        st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         note(
             f"{best} Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}"

@@ -9,17 +9,20 @@ from typing import Any
 import streamlit as st
 
 from capbias_core.present.pictures import FORMATS, figure_data, picture, pictures_lack
+from pages.ui import present
 from pages.ui.base import note
 
 NO_BAR = {"displayModeBar": False}
 
 
-def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", **selecting) -> None:
+def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", **selecting) -> None:
     """A Plotly figure, what is to be known of it, and its downloads, which are made when they are asked for.
 
-    alt: what it shows, for people who do not see it; the files are called so. selecting: what st.plotly_chart takes of
+    headline: of the chart that the page presents. alt: what it shows, for people who do not see it; the files are called so. selecting: what st.plotly_chart takes of
     a chart whose points can be selected.
     """
+    if headline:
+        present.chart(figure, key, alt, headline)
     name = re.sub(r"[^\w.-]+", "_", alt).strip("_")
     lack = pictures_lack()
     camera = {

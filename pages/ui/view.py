@@ -22,7 +22,19 @@ import streamlit as st
 SHARED = ("collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
-    *("against", "alignment", "attribute", "attributes", "by", "caption", "captioner", "column", "group", "image"),
+    *(
+        "against",
+        "alignment",
+        "at",
+        "attribute",
+        "attributes",
+        "by",
+        "caption",
+        "captioner",
+        "column",
+        "group",
+        "image",
+    ),
     *("judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets", "table"),
     *("value", "vectors", "word"),
 }
@@ -213,6 +225,18 @@ def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = 
         return isinstance(value, bool)
 
     return _drawn(key, default, read, fits, lambda: getattr(place, draw)(label, key=key, **more))
+
+
+def state(key: str, default: Any) -> Any:
+    """A whole number, or yes or no as 1 or 0, for which there is no control; `choose` sets it."""
+    kind = type(default)
+
+    def read(texts: list[str]) -> tuple[Any, list[str]]:
+        with suppress(ValueError):
+            return kind(int(texts[-1])), []
+        return UNFIT, []
+
+    return _drawn(key, default, read, lambda value: isinstance(value, kind), lambda: st.session_state[key])
 
 
 def _drawn(

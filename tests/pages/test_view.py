@@ -33,6 +33,7 @@ def test_defaults_stand_in_the_address():
         "number": "10",
         "word": "",
         "yes": "1",
+        "step": "1",
     }
 
 
@@ -44,6 +45,12 @@ def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
     assert any("the part" in own.value and "zebra" in own.value for own in page.html)
     page.multiselect(key="some").set_value(["a"]).run()
     assert not any("zebra" in own.value for own in page.html), "another was chosen since"
+
+
+def test_what_has_no_control_is_read_from_the_address_too():
+    page = opened(step="4")
+    assert page.session_state["step"] == 4 and shown(page)["step"] == ["4"]
+    assert shown(opened(step="four"))["step"] == ["1"]
 
 
 def test_a_former_name_of_a_key_is_read():

@@ -17,6 +17,7 @@ def main() -> None:
     view.number(st, "number", 1, 50, 10, key="number")
     view.text(st, "word", key="word")
     view.checkbox(st, "yes", default=True, key="yes")
+    view.state("step", 1)
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

@@ -1,6 +1,6 @@
 """Names beside points: apart from each other, from the points and inside the plot, whatever the window's width."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,11 +13,11 @@ HEIGHT = 450
 LETTER, LINE = 7.2, 16
 
 
-def boxes(points, names, places, width) -> list[tuple[float, float, float, float]]:
-    """Left, top, right and bottom of each name in pixels of a plot so wide."""
+def boxes(points, names, places, width, height=HEIGHT) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of each name in pixels of a plot so wide and high."""
     found = []
     for (across, down), name, place in zip(points, names, places, strict=True):
-        x, y = across * width + place[0], down * HEIGHT + place[1]
+        x, y = across * width + place[0], down * height + place[1]
         half = len(cut(name)) * LETTER / 2
         found.append((x - half, y - LINE / 2, x + half, y + LINE / 2))
     return found
@@ -47,12 +47,12 @@ def test_no_name_lies_over_another_or_leaves_the_plot(case):
     names = [f"transformer {number}"[: 3 + 3 * (number % 5)] for number in range(len(points))]
     places = name_places(points, names, HEIGHT)
     assert None not in places and places == name_places(points, names, HEIGHT)
-    for width in (280, 420, 700, 1000, 1400):
-        found = boxes(points, names, places, width)
+    for width, height in product((280, 420, 700, 1000, 1400), (350, HEIGHT, 700)):
+        found = boxes(points, names, places, width, height)
         assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
-        assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= HEIGHT for box in found)
+        assert all(box[0] >= 0 and box[1] >= 0 and box[2] <= width and box[3] <= height for box in found)
         for across, down in points:
-            x, y = across * width, down * HEIGHT
+            x, y = across * width, down * height
             assert not any(overlap(box, (x - 5, y - 5, x + 5, y + 5)) for box in found)
 
 

@@ -1,0 +1,152 @@
+"""Present mode: one chart or one caption fills the screen, for people who sit far away.
+
+It is on where the address says `present=1`; p turns it on and off, Escape off. A page hands its main chart or caption
+to a function here, which draws it alone where it is presented, and ends the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from capbias_core.analysis.caption_filters import toward
+from capbias_core.analysis.read import CaptionScores
+from capbias_core.prepare import tokenize
+from capbias_core.present.figures import enlarged
+from capbias_core.present.large_words import LARGE, large_words
+from capbias_core.runs.engine import Engine
+from capbias_core.workspace.ingest import picture_path
+from pages.ui import cached, view
+
+SCORE = (
+    "The score is how confident the attackers are in their guess; they did not train on this image. Under a word "
+    "stands what it adds to the logit."
+)
+NO_BAR = {"displayModeBar": False}
+# What lies below keeps its place and its state, but is neither seen nor reached.
+CSS = """<style>
+[data-testid="stSidebar"] *, [data-testid="stHeader"] *, [data-testid="stSidebar"], [data-testid="stHeader"],
+[data-testid="stMain"] *:not(.st-key-presented, .st-key-presented *) {visibility: hidden !important}
+.st-key-presented {visibility: visible; position: fixed; inset: 0; z-index: 999999; overflow: auto;
+  padding: 1.5rem 2.5rem 1rem; background: light-dark(#FFFFFF, #12171E); justify-content: safe center;
+  flex-wrap: nowrap}
+.st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
+.st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
+  height: calc(100vh - 13rem) !important; min-height: 22rem}
+.st-key-presented .cb-rows, .st-key-presented .cb-axis {font-size: 28px}
+.st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
+</style>"""
+# Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.
+LARGER = 1.6
+
+
+def on() -> bool:
+    """Whether the page is presented."""
+    return view.state("present", False)
+
+
+def chart(figure, key: str, alt: str, headline: str) -> None:
+    """The chart of a page, where it is presented. headline: what it shows, said above it."""
+    if not _presenting():
+        return
+    with _screen(headline):
+        st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config=NO_BAR, alt=alt)
+    st.stop()
+
+
+def rows(html: str, headline: str) -> None:
+    """The same of a chart that is drawn as rows of text."""
+    if not _presenting():
+        return
+    with _screen(headline):
+        st.html(html)
+    st.stop()
+
+
+def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen: pd.DataFrame) -> None:
+    """One caption, where it is presented: the photograph where there is one, each word with its value, the score.
+
+    chosen: the captions that the page lists, in its order, with the rows of own.table as index. The arrow keys go
+    through them, from the image that the page shows.
+    """
+    if not _presenting() or chosen.empty:
+        return
+    at = _position(chosen)
+    row, attribute = own.table.loc[chosen.index[at]], own.attribute
+    value = attribute.values[int(row["predicted"])]
+    with _screen(f"{own.run.spec.model}, image {row['image_id']} ({at + 1:,} of {len(chosen):,})", _steps(chosen, at)):
+        picture = picture_path(engine.workspace, collection, row["image_id"])
+        left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
+        if left and picture:
+            left.image(str(picture), alt=f"Photograph {row['image_id']}")
+        with right:
+            label = attribute.values[int(row["label"])]
+            score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
+            said = f'<div class="cb-said">Labelled {escape(label)} by other people. {SCORE}</div>'
+            st.html(LARGE + score + _words(engine, own, row) + said)
+    st.stop()
+
+
+def _words(engine: Engine, own: CaptionScores, row: pd.Series) -> str:
+    tokens, place = row["masked"].split(), int(np.flatnonzero(own.table.index == row.name)[0])
+    written = tokenize(cached.captions(engine.folder, own.run.spec.captions)["caption"].iloc[row["kept_at"]])
+    ends, values = toward(own.attribute, own.words_of(place), int(row["predicted"]))
+    return large_words(tokens, values, ends, written if len(written) == len(tokens) else tokens)
+
+
+def _position(chosen: pd.DataFrame) -> int:
+    """The place in the order that the address names; that of the image that the page shows, where it is another one."""
+    image, at = st.session_state.get("image", "").strip(), view.state("at", 1) - 1
+    of_image = np.flatnonzero(chosen["image_id"] == image)
+    if len(of_image) and (at >= len(chosen) or chosen["image_id"].iloc[at] != image):
+        return int(of_image[0])
+    return min(max(at, 0), len(chosen) - 1)
+
+
+def _steps(chosen: pd.DataFrame, at: int) -> list[tuple[str, str, int | None, str]]:
+    """Buttons to the caption before and after: label, key, place and image; no place at an end."""
+    found = []
+    for label, key, to in (("Previous", "Left", at - 1), ("Next", "Right", at + 1)):
+        there = 0 <= to < len(chosen)
+        found.append((label, key, to + 1 if there else None, chosen["image_id"].iloc[to] if there else ""))
+    return found
+
+
+def _presenting() -> bool:
+    """Whether the page is presented; in its sidebar stands the button with the key for it."""
+    st.sidebar.button(
+        "Present",
+        key="present_button",
+        icon=":material/fullscreen:",
+        shortcut="p",
+        on_click=view.choose,
+        args=("present", not on()),
+        help="Fill the screen, in large type. Escape leaves it.",
+    )
+    return on()
+
+
+@contextmanager
+def _screen(headline: str, steps: list[tuple[str, str, int | None, str]] | None = None) -> Iterator[None]:
+    """What is drawn within fills the window, with the ways on and out below it."""
+    st.html(CSS)
+    with st.container(key="presented"):
+        if headline:
+            st.html(f"<h1>{escape(headline)}</h1>")
+        yield
+        with st.container(horizontal=True):
+            for label, key, to, image in steps or ():
+                st.button(
+                    label, key=f"present_{key}", shortcut=key, disabled=to is None, on_click=_step, args=(to, image)
+                )
+            st.button("Leave", key="present_leave", shortcut="Escape", on_click=view.choose, args=("present", False))
+
+
+def _step(to: int, image: str) -> None:
+    view.choose("at", to)
+    view.choose("image", image)
