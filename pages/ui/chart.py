@@ -18,8 +18,8 @@ NO_BAR = {"displayModeBar": False}
 def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", **selecting) -> None:
     """A Plotly figure, what is to be known of it, and its downloads, which are made when they are asked for.
 
-    headline: of the chart that the page presents. alt: what it shows, for people who do not see it; the files are called so. selecting: what st.plotly_chart takes of
-    a chart whose points can be selected.
+    alt: what it shows, for people who do not see it; the files are called so. headline: of the chart that the page
+    presents. selecting: what st.plotly_chart takes of a chart whose points can be selected.
     """
     if headline:
         present.chart(figure, key, alt, headline)

@@ -22,21 +22,9 @@ import streamlit as st
 SHARED = ("collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
-    *(
-        "against",
-        "alignment",
-        "at",
-        "attribute",
-        "attributes",
-        "by",
-        "caption",
-        "captioner",
-        "column",
-        "group",
-        "image",
-    ),
-    *("judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets", "table"),
-    *("value", "vectors", "word"),
+    *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "group"),
+    *("image", "judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets"),
+    *("table", "value", "vectors", "word"),
 }
 # What no option is.
 UNFIT = object()
