@@ -99,6 +99,7 @@ def _table(
     shown = pd.DataFrame(
         {
             "word": table["word"].to_numpy(),
+            "kind": ["function" if own in functional else "" for own in table["word"]],
             "pushes toward": [attribute.values[value] for value in place],
             "mean": abs(means[:, 0]) if two else means.max(axis=1),
             "count": table["count"].to_numpy(),
@@ -107,10 +108,9 @@ def _table(
     if human is not None:
         theirs = human.set_index("word").reindex(table["word"]).filter(regex=r"^mean\d+$").to_numpy()
         signs = 2 * place - 1
-        shown.insert(3, "human mean", theirs[:, 0] * signs if two else theirs[range(len(theirs)), place])
+        shown.insert(4, "human mean", theirs[:, 0] * signs if two else theirs[range(len(theirs)), place])
     for number, value in enumerate(attribute.values):
         shown[f"share of {value}"] = 100 * table[f"share{number}"].to_numpy()
-    shown["kind"] = [FUNCTION if own in functional else "" for own in table["word"]]
     shown = shown.sort_values("mean", ascending=False, ignore_index=True)
     formats = {f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values}
     key = f"words_{run.run_id}_{smallest}"

@@ -164,7 +164,7 @@ def test_the_words_as_a_table_stand_beside_their_captions_too(page):
     drawn = page(captioner="first", against="human", listed="umbrella", words_as="table")
     table = next(own.value for own in drawn.dataframe if "pushes toward" in own.value).set_index("word")
     assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human mean"] > 0
-    assert table.at["with", "kind"] == "function word" and table.at["umbrella", "kind"] == ""
+    assert table.at["with", "kind"] == "function" and table.at["umbrella", "kind"] == ""
 
 
 def shown_images(page) -> list[str]:
