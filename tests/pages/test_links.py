@@ -245,6 +245,7 @@ def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window
 def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, address):
     open_page(window, f"{address}/Captions?collection=scored&captioner=first&sort=image+id")
     heading = window.get_by_role("heading", name=re.compile(r"^Image \d"))
+    expect(window.get_by_role("button", name="Next")).to_be_enabled()
     for key, image in (("ArrowRight", "1"), ("ArrowRight", "10"), ("ArrowLeft", "1")):
         window.keyboard.press(key)
         expect(heading).to_have_text(f"Image {image}", timeout=30_000)
