@@ -25,11 +25,11 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
-from pages.ui.base import collection_picker, empty_state, errors, note, page, plain
+from pages.ui.base import box, collection_picker, empty_state, errors, note, page, plain
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
-from pages.ui.running import progress, score_now
+from pages.ui.running import active_runs, progress, score_now
 from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
@@ -49,10 +49,7 @@ def main() -> None:
     progress(engine)
     runs = _runs(engine, collection) if collection else {}
     if not collection or not runs:
-        empty_state(engine, "No caption is scored yet.")
-        if collection:
-            with errors():
-                score_now(engine, collection)
+        _nothing_yet(engine, collection)
         return
     name = view.selectbox(st.sidebar, "Captions of", list(runs), key="captioner", missing="the captions of")
     # Reading starts at the difference: beside the human captions where there are any.
@@ -71,6 +68,17 @@ def main() -> None:
     people = [(other, run) for other, run in runs.items() if other in human and other != name]
     revealing_words(engine, runs[name], own, name, people[0] if people else None)
     note(own.attribute.note)
+
+
+def _nothing_yet(engine: Engine, collection: str | None) -> None:
+    """What to do where no caption is scored."""
+    if collection and active_runs(engine, collection):
+        box("Running.", "Scored captions appear here by themselves.")
+        return
+    empty_state(engine, "No caption is scored yet.")
+    if collection:
+        with errors():
+            score_now(engine, collection)
 
 
 def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:

@@ -9,6 +9,7 @@ from capbias_core.analysis.conditions import COLUMNS, condition_rows, without_va
 from capbias_core.analysis.printed import printed_conditions
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.load.published import published_results
+from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.present.conditions import (
     TITLES,
     WHAT,
@@ -123,7 +124,7 @@ def _choices(
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's.",
     )
-    seeds = view.number(side, "Seeds", 1, 50, SEEDS, key="seeds", help="The papers use 10.")
+    seeds = view.number(side, "Seeds", 1, MOST_SEEDS, SEEDS, key="seeds", help="The papers use 10.")
     taken = [_which(condition, items) for condition, items in sets.get(captioner, {}).items() if len(items) > 1]
     return captioner, chosen, attacker_entry(attacker).name, int(seeds), taken
 
