@@ -17,7 +17,16 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Item
 from pages.ui import view
-from pages.ui.base import attribute_names, box, captions_and_labels, collection_picker, errors, note, page
+from pages.ui.base import (
+    attribute_names,
+    box,
+    captions_and_labels,
+    collection_picker,
+    errors,
+    label_caveats,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.running import answer_box, progress, start_button, to_do
 from pages.ui.table import draw_table
@@ -26,6 +35,11 @@ SEEDS = 5
 WHAT = (
     "A captioner can tell more than people do of the attribute (A→T) or of the objects on the image (T→A). Measured, "
     "each captioner is a point of one plane, which says which images to add to the training set."
+)
+ADVICE = (
+    "Images to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
+    "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with the "
+    "other value."
 )
 
 
@@ -58,15 +72,8 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     answer_box(engine, collection, text.headline, text.support)
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
-    note(
-        f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds. Images "
-        "to add to the training set, as the DBAC paper advises and without a promise that it helps: for A→T above 0 "
-        "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with "
-        "the other value."
-    )
-    note(explained(name))
-    item = table_with(tables, attribute)
-    note(item.details["attributes"][attribute]["attribute"]["note"])
+    note(f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds.")
+    label_caveats(engine, collection, [attribute], [ADVICE, explained(name)])
     _measure(engine, collection, sets, tables, attribute)
 
 

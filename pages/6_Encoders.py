@@ -52,7 +52,17 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.store import Item
 from pages.ui import view
-from pages.ui.base import MASKED_TOO, attribute_names, collection_picker, empty_state, errors, note, page, show_error
+from pages.ui.base import (
+    MASKED_TOO,
+    attribute_names,
+    collection_picker,
+    empty_state,
+    errors,
+    label_caveats,
+    note,
+    page,
+    show_error,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.running import answer_box, cost, progress, state_of, to_do
 from pages.ui.table import draw_table
@@ -74,6 +84,8 @@ def main() -> None:
         measured = _measured(engine, collection, attribute)
         progress(engine)
         _encoders(engine, collection, measured, attribute, _values(tables, attribute))
+        if collection and attribute:
+            label_caveats(engine, collection, [attribute])
     st.divider()
     st.header("Sweep over encoders")
     with errors():

@@ -28,7 +28,7 @@ from capbias_core.workspace.conditions import all_sets, condition_of, condition_
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
-from pages.ui.base import attribute_names, box, collection_picker, empty_state, errors, note, page
+from pages.ui.base import attribute_names, box, collection_picker, empty_state, errors, label_caveats, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
@@ -76,6 +76,7 @@ def main() -> None:
         note(_missing(collection, len(own) > 1))
     with errors():
         _which_is_which(engine, collection)
+        label_caveats(engine, collection, attributes)
 
 
 def _answers(

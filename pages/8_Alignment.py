@@ -29,7 +29,7 @@ from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
-from pages.ui.base import box, collection_picker, empty_state, errors, note, page
+from pages.ui.base import box, collection_picker, empty_state, errors, label_caveats, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
@@ -68,6 +68,7 @@ def main() -> None:
             _constant(engine, collection, request)
             _measure(engine, collection, request)
         _both(engine, collection, request)
+        label_caveats(engine, collection, [request.attribute])
 
 
 def _missing(engine: Engine, collection: str | None) -> str:

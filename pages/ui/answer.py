@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -10,6 +12,7 @@ from capbias_core.analysis.read import Comparison, caption_runs, comparisons, ea
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
+from capbias_core.present.figures import interval_chart
 from capbias_core.present.rows import STYLE, collection_rows, interval_rows, word_rows
 from capbias_core.present.sentence import (
     GREY_BAND,
@@ -40,6 +43,7 @@ from pages.ui.base import (
     plain,
     workspace_engine,
 )
+from pages.ui.chart import take_away
 from pages.ui.running import active_runs, answer_box, progress, score_now, start_button
 
 WORDS_A_SIDE = 6
@@ -138,6 +142,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         note(
             f"{best} Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}"
         )
+        figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
+        take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
         _words(engine, collection, chosen, model)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])

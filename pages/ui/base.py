@@ -15,6 +15,7 @@ from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.types import counted
 from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.store import Item, Workspace, default_folder
 from pages.ui import view
 from pages.ui.frame import frame
@@ -89,6 +90,12 @@ def caveats(lines: Iterable[str]) -> None:
     rest = "".join(f"<li>{line}</li>" for line in others)
     folded = f"<details><summary>{counted(len(others), 'more note')}</summary><ul>{rest}</ul></details>"
     st.html(f'<div class="cb-note cb-caveats" role="note">{first}{folded if others else ""}</div>')
+
+
+def label_caveats(engine: Engine, collection: str, attributes: Iterable[str], more: Iterable[str] = ()) -> None:
+    """What the labels of some attributes leave out, and further lines, as `caveats`."""
+    tables = engine.workspace.items("attributes", collection)
+    caveats([*(attribute_of(table_with(tables, name), name)[0].note for name in attributes), *more])
 
 
 def masked_left_out(names: Iterable[str], choose: str = "") -> str:

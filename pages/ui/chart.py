@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -16,31 +16,46 @@ NO_BAR = {"displayModeBar": False}
 
 
 def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", **selecting) -> None:
-    """A Plotly figure, what is to be known of it, and its downloads, which are made when they are asked for.
+    """A Plotly figure, what is to be known of it, and its downloads.
 
     alt: what it shows, for people who do not see it; the files are called so. headline: of the chart that the page
     presents. selecting: what st.plotly_chart takes of a chart whose points can be selected.
     """
     if headline:
         present.chart(figure, key, alt, headline)
-    name = re.sub(r"[^\w.-]+", "_", alt).strip("_")
     lack = pictures_lack()
     camera = {
         "displayModeBar": True,
         "displaylogo": False,
         "modeBarButtons": [["toImage"]],
-        "toImageButtonOptions": {"format": "svg", "filename": name},
+        "toImageButtonOptions": {"format": "svg", "filename": _file_name(alt)},
     }
     st.plotly_chart(figure, key=key, config=camera if lack else NO_BAR, alt=alt, **selecting)
     if notes:
         note(notes)
-    with st.popover("Take away", icon=":material/download:", key=f"take_{key}"):
+    take_away(lambda: figure, key, alt, "The camera above the chart saves it as SVG.")
+
+
+def take_away(make: Callable[[], Any], key: str, alt: str, without: str = "") -> None:
+    """The downloads of a chart, which are made when they are asked for.
+
+    make: its Plotly figure. without: what helps where this machine can draw no picture.
+    """
+    box = st.popover("Take away", icon=":material/download:", key=f"take_{key}", on_change="rerun")
+    if not box.open:
+        return
+    lack, name = pictures_lack(), _file_name(alt)
+    with box:
         if lack:
-            note(f"{lack.rstrip('.')}. The camera above the chart saves it as SVG.")
+            note(f"{lack.rstrip('.')}. {without}")
         row = st.container(horizontal=True)
         for format, mime in {} if lack else FORMATS.items():
-            _download(row, format.upper(), partial(picture, figure, format), f"{name}.{format}", mime, key)
-        _download(row, "Data (CSV)", partial(_csv, figure), f"{name}.csv", "text/csv", key)
+            _download(row, format.upper(), lambda own=format: picture(make(), own), f"{name}.{format}", mime, key)
+        _download(row, "Data (CSV)", lambda: _csv(make()), f"{name}.csv", "text/csv", key)
+
+
+def _file_name(alt: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", alt).strip("_")
 
 
 def _csv(figure: Any) -> str:

@@ -500,7 +500,7 @@ def test_charts_of_quality_say_that_higher_is_better_and_draw_no_neutral_point()
     html = interval_rows(own, "cider", GENDER, letters)
     assert "higher is better →" in html and 'cb-neutral"' not in html and "nan" not in html
     gap = interval_chart(rows[rows["metric"] == "cider_gap"], "cider_gap", GENDER, {})
-    assert gap.layout.xaxis.title.text == "cider_gap (nearest to neutral is best)" and len(gap.layout.shapes) == 1
+    assert gap.layout.xaxis.title.text == "cider_gap (nearest to 0 is best)" and len(gap.layout.shapes) == 1
 
 
 # LIC against quality and vocabulary
