@@ -26,7 +26,7 @@ from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.base import box, collection_picker, empty_state, errors, note, page, plain
-from pages.ui.one_image import STEPS, more_of_image, read_image, show_caption, side_by_side, steps
+from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import active_runs, progress, score_now
@@ -206,7 +206,7 @@ def _table(chosen: pd.DataFrame, attribute: Attribute, name: str, against: str) 
     )
     if against == NOBODY:
         shown = shown.drop(columns="difference")
-    key = f"captions_{name}_{against}_{number}_{len(chosen)}_{st.session_state.get(STEPS, 0)}"
+    key = f"captions_{name}_{against}_{number}_{len(chosen)}"
     select_row(key, _row_of_image(part))
     draw_table(
         shown,

@@ -25,7 +25,6 @@ from pages.ui.coloured import coloured_caption
 from pages.ui.encoder_view import other_encoders
 from pages.ui.what_if import what_if
 
-STEPS = "steps"  # how often a button or an arrow key led to another caption
 PICTURE_CSS = """<style>
 .st-key-photograph img {max-height: 13rem; width: auto !important; max-width: 100%}
 </style>"""
@@ -110,10 +109,8 @@ def steps(chosen: pd.DataFrame, place: int, page: int) -> None:
 
 
 def _show(image: str, index: int, page: int) -> None:
-    """Choose another caption; the table begins anew, since the browser may still send back the row of the last one."""
     show_caption(image, index)
     view.choose("page", page)
-    st.session_state[STEPS] = st.session_state.get(STEPS, 0) + 1
 
 
 def show_caption(image: str, index: int) -> None:

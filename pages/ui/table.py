@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pandas as pd
@@ -18,6 +19,8 @@ KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
 # A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
 # tables that are scrolled even in a window of 1280 pixels have one.
 WIDEST_PINNED, SCROLLED = 240, 860
+# Seconds in which the browser may still send back the row that was selected before.
+LATE = 2.0
 
 
 def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
@@ -53,13 +56,18 @@ def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
 def select_row(key: str, rows: list[int]) -> None:
     """Select a row of a table that is about to be drawn, so that the table follows what is chosen elsewhere."""
     st.session_state[key] = {"selection": {"rows": rows, "columns": []}}
-    st.session_state[f"{key}_drawn"] = rows
+    drawn = st.session_state.get(f"{key}_drawn", [[], [], 0.0])
+    if drawn[0] != rows:
+        st.session_state[f"{key}_drawn"] = [rows, drawn[0], time.monotonic()]
 
 
 def selected_row(key: str) -> int | None:
-    """The row that a user has just selected; None where it is that of `select_row`, which the browser sends back."""
+    """The row that a user has just selected; None where it is that of `select_row`, which the browser sends back, or
+    the one before, sent back too late."""
     rows = st.session_state[key].selection.rows
-    return rows[0] if rows and rows != st.session_state[f"{key}_drawn"] else None
+    drawn, before, at = st.session_state[f"{key}_drawn"]
+    late = rows == before and time.monotonic() - at < LATE
+    return rows[0] if rows and rows != drawn and not late else None
 
 
 def _width(column: pd.Series, broken: str = "") -> int:
