@@ -30,10 +30,10 @@ from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
 from pages.ui.running import active_runs, progress, score_now
-from pages.ui.table import THREE_LINES, draw_table, select_row, selected_row
+from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 160, 76, 560  # beside the image
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 165, 76, 560  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
 KINDS = (
@@ -210,8 +210,8 @@ def _table(chosen: pd.DataFrame, attribute: Attribute, name: str, against: str) 
     select_row(key, _row_of_image(part))
     draw_table(
         shown,
-        height=min(HEIGHT, THREE_LINES * (len(part) + 1)),
-        row_height=THREE_LINES,
+        height=min(HEIGHT, FOUR_LINES * (len(part) + 1)),
+        row_height=FOUR_LINES,
         selection_mode="single-row",
         key=key,
         alt=f"Captions of {name}",

@@ -49,10 +49,10 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
     for run in known.values():
         if run.status in ("failed", "died"):
             note(f"⚠ {run.spec.model} ({MEASURES[run.spec.measure].title}) {run.status}: {run.message}")
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    with left:
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with row:
         note(state_of(known, len(specs), len(todo)) + (f"; {cost(engine, todo)}." if todo else "."))
-    if right.button(label, type="primary", disabled=not todo, width="stretch", key=key):
+    if row.button(label, type="primary", disabled=not todo, key=key):
         engine.submit(todo, collection)
         st.rerun()
 

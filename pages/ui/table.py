@@ -13,7 +13,7 @@ import streamlit as st
 LETTER, NARROW, BESIDE = 7.2, 4.0, 20
 NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
-WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
+WIDEST, OF_THREE_LINES, THREE_LINES, FOUR_LINES = 560, 400, 66, 88
 NAME = 130  # pixels of a name beside values with their intervals
 KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
 # A wider first column would leave too little for the others; and what is kept in view is drawn paler, so that only
