@@ -14,6 +14,7 @@ from capbias_core.measures.cost import Size, held_out_cost, per_image
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
 from capbias_core.measures.lic_baseline import (
     LEAST_HUMAN,
+    Excess,
     Sides,
     attacked,
     baseline_estimates,
@@ -212,7 +213,7 @@ def _outcome(job: Job, sides: Sides, splits) -> Outcome:
         job.result(METRICS[name], own, test, method, device=device_of(attacker), verdict=said.get(name, ""))
         for name, own in found.items()
     ]
-    notes = (*_notes(job, train, test, len(sides.model.images)), *_of_plainness(sides))
+    notes = (*_notes(job, train, test, len(sides.model.images)), *_of_plainness(sides), *_lost(found))
     return Outcome(rows, sides_arrays(sides), notes)
 
 
@@ -229,6 +230,15 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
     elif sides.human is not None:
         yield f"No baseline: it needs at least {LEAST_HUMAN} human captions per image. So amplification is not shown."
+
+
+def _lost(found: dict[str, Estimate]) -> Iterator[str]:
+    excess = found.get("LIC_excess")
+    if isinstance(excess, Excess) and excess.lost:
+        yield (
+            "The retelling gives away less than the human captions (LIC_baseline below 0), though plainer words are "
+            "easier to learn: it lost what gives the label away. So amplification is not shown."
+        )
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
@@ -263,7 +273,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=3,
+    version=4,
     cost=_cost,
     run=run,
     estimates=estimates,

@@ -98,22 +98,27 @@ class Excess(Estimate):
     """LIC beyond a baseline that is only known to lie between two ends.
 
     The value is against the end that is harder to beat. below: against the other end. more_varied: the captions are
-    more varied than the human ones, which alone can put LIC below the band.
+    more varied than the human ones, which alone can put LIC below the band. lost: the retelling is shown to give away
+    less than the human captions; plainer words are easier to learn, so it lost what gives away, and how far plainness
+    reaches is not known.
     """
 
     below: Estimate
     more_varied: bool
+    lost: bool = False
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """95%, from the lower limit against one end to the upper limit against the other; it covers both intervals.
 
-        Of captions that are more varied than the human ones the upper limit is at least 0.
+        Of captions that are more varied than the human ones the upper limit is at least 0; of a retelling that lost
+        what gives away the lower limit is at most 0.
         """
         low, high = super().interval()
         other_low, other_high = self.below.interval()
         if low is None or high is None or other_low is None or other_high is None:
             return None, None
-        return min(low, other_low), max(high, other_high, 0.0 if self.more_varied else other_high)
+        lowest, highest = min(low, other_low), max(high, other_high)
+        return min(lowest, 0.0) if self.lost else lowest, max(highest, 0.0) if self.more_varied else highest
 
 
 def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate]:
@@ -125,9 +130,11 @@ def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate
     baseline = difference(of_retold, retold, confidence_where_right(human), human, lic.scale)
     beyond = difference(confidence_where_right(model), model, of_retold, retold, lic.scale)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
+    _, most = baseline.interval()
+    lost = most is not None and most < 0
     return {
         "LIC_baseline": baseline,
-        "LIC_excess": Excess(**vars(harder), below=other, more_varied=plainness.more_varied),
+        "LIC_excess": Excess(**vars(harder), below=other, more_varied=plainness.more_varied, lost=lost),
     }
 
 

@@ -70,6 +70,16 @@ def test_the_excess_covers_the_intervals_against_both_ends():
     assert replace(low, more_varied=True).interval()[1] == 0
 
 
+def test_a_retelling_that_lost_what_gives_away_shows_no_amplification():
+    """LIC is above 0, but the retelling gives away less than people do: how far plainness reaches is not known."""
+    own = excess(estimate_of(2.9, 3.0, 3.1), estimate_of(4.9, 5.0, 5.1))
+    assert verdict_of({"LIC_excess": own}) == "amplifies"
+    lost = replace(own, lost=True)
+    assert lost.interval() == (0.0, own.interval()[1]) and verdict_of({"LIC_excess": lost}) == "not shown"
+    below = excess(estimate_of(-2.9, -3.0, -3.1), estimate_of(-2.9, -3.0, -3.1))
+    assert replace(below, lost=True).interval() == below.interval(), "what lies below is below"
+
+
 def test_nothing_is_shown_by_one_attacker_or_without_a_baseline():
     assert verdict_of({}) == "not shown"
     assert verdict_of({"LIC_excess": excess(estimate_of(9.0), estimate_of(9.0))}) == "not shown"
