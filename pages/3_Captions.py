@@ -33,7 +33,7 @@ from pages.ui.running import active_runs, progress, score_now
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 165, 76, 560  # beside the image
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 165, 76, 540  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
 KINDS = (
