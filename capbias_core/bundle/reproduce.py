@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.bundle.write import FORMAT, MANIFEST, PLAN, ROWS, versions
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_captions, read_objects
@@ -24,21 +25,8 @@ from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
-# What tells rows apart, and what is compared of each.
-KEYS = (
-    "attribute",
-    "model",
-    "metric",
-    "encoder",
-    "direction",
-    "condition",
-    "coverage",
-    "alignment",
-    "object",
-    "group",
-    "photographs",
-    "prompt",
-)
+# What tells rows apart and names them, and what is compared of each.
+KEYS = ("model", "metric", "direction", "encoder", "attribute", *ORIGINS)
 NUMBERS = ("value", "spread", "ci_low", "ci_high")
 WORDS = ("n", "seeds", "training", "interval", "verdict")
 # How far a number may be off on another machine, whose processor sums in another order.
@@ -202,9 +190,8 @@ def reproduce(
             reasons.append(f"{', '.join(request.metrics)}: {error}")
     wanted = set(bundle.rows["run_id"])
     # Runs with another id are those of a changed version, model or input; they are compared all the same.
-    chosen = [spec for run_id, spec in specs.items() if run_id in wanted] or list(specs.values())
-    if wanted - specs.keys():
-        chosen = list(specs.values())
+    all_known = bool(wanted) and wanted <= specs.keys()
+    chosen = [spec for run_id, spec in specs.items() if not all_known or run_id in wanted]
     rows = compute(workspace, chosen, bundle.manifest["collection"])
     reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
     made = workspace.results([spec.run_id for spec in chosen])
@@ -290,5 +277,4 @@ def _shown(value: Any) -> str:
 
 def _named(row: dict[str, Any]) -> str:
     """`nic LIC ngram gender`"""
-    parts = ("model", "metric", "direction", "encoder", "attribute", *KEYS[5:])
-    return " ".join(str(row[name]) for name in parts if not _missing(row[name]) and row[name] not in ("", "constant"))
+    return " ".join(str(row[name]) for name in KEYS if not _missing(row[name]) and row[name] not in ("", "constant"))

@@ -13,7 +13,7 @@ from rich.table import Column
 from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
 from capbias_core.present.sentence import cost_text, duration, named_notes
-from capbias_core.runs.cost import expected, time_left
+from capbias_core.runs.cost import expected_each, time_left, total
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.spec import RunSpec
@@ -31,10 +31,10 @@ def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> 
     started: list[str] = []
     try:
         started += engine.submit(list(specs), collection)
-        todo = {spec.run_id: expected(workspace, [spec]) for spec in specs if spec.run_id in started}
+        todo = expected_each(workspace, (spec for spec in specs if spec.run_id in started))
         if todo:
-            seconds, earlier = sum(own.seconds for own in todo.values()), all(own.earlier for own in todo.values())
-            say(f"{counted(len(todo), 'run')} to do: {cost_text(seconds, earlier)}")
+            whole = total(todo.values())
+            say(f"{counted(len(todo), 'run')} to do: {cost_text(whole.seconds, whole.earlier)}")
         with Shown({run_id: own.seconds for run_id, own in todo.items()}) as shown:
             return engine.wait([spec.run_id for spec in specs], shown)
     except KeyboardInterrupt:

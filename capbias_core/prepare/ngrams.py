@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,6 @@ from scipy.sparse import csr_matrix
 
 # A term that no caption has: its column is all zeros, so captions without any word still make a matrix.
 NOTHING = "<>"
-
-
-def vectorizer(longest: int) -> Any:
-    """scikit-learn's, untrained: binary n-grams of up to `longest` words, tokens joined by a space."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    return CountVectorizer(token_pattern=r"\S+", lowercase=False, ngram_range=(1, longest), binary=True, dtype=float)
 
 
 def ngram_matrix(captions: Sequence[str], pairs: bool) -> tuple[csr_matrix, dict[str, int]]:

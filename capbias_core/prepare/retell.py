@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from capbias_core.prepare.ngrams import ngram_matrix, vectorizer
+from capbias_core.prepare.ngrams import ngram_matrix
 
 FOLDS = 5
 HUMAN_WORDS, COMPONENTS = 3000, 300  # the commonest human words, and the dimensions that they are reduced to
@@ -71,10 +71,11 @@ def told(captions: Sequence[str], human: Sequence[str]) -> float:
     Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
     that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`.
     """
-    words = vectorizer(1)
-    theirs = words.fit_transform(human).tocsr()
-    rare = sp.diags(_rarity(theirs))
-    own, theirs = _unit(words.transform(captions).tocsr() @ rare), _unit(theirs @ rare)
+    both, _ = ngram_matrix([*human, *captions], pairs=False)
+    own, theirs = both[len(human) :], both[: len(human)]
+    said = np.flatnonzero(np.asarray(theirs.sum(axis=0)).ravel())
+    rare = sp.diags(_rarity(theirs[:, said]))
+    own, theirs = _unit(own[:, said] @ rare), _unit(theirs[:, said] @ rare)
     return float(own.multiply(theirs).sum(axis=1).mean() - (own @ np.asarray(theirs.mean(axis=0)).ravel()).mean())
 
 

@@ -52,20 +52,34 @@ def interval_rows(
     the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
     bands: by captioner, the baseline; a grey band goes there from the neutral point.
     """
-    rows = rows.sort_values("value", ascending=False)
-    neutral = METRICS[metric].neutral(len(attribute.values))
-    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
     bands = bands or {}
-    drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
-    scale = Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
+    rows, low, high = intervals_in_order(rows)
+    neutral = METRICS[metric].neutral(len(attribute.values))
+    scale = scale_of(low, high, neutral, bands)
     name = METRICS[metric].reference_line
     cells = [
         _interval_row(row, a, b, scale, neutral, letters if len(letters) > 1 else {}, row["model"] == answered, bands)
         for (_, row), a, b in zip(rows.iterrows(), low, high, strict=True)
     ]
-    mark = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>' if drawn else _better(metric)
+    mark = (
+        f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>'
+        if math.isfinite(neutral)
+        else _better(metric)
+    )
     axis = f'<span></span><div class="cb-axis">{mark}</div><span class="cb-small">[95% interval]</span><span></span>'
     return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
+
+
+def intervals_in_order(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    """Rows as they are drawn, highest value on top, and the ends of their intervals; the value where there is none."""
+    rows = rows.sort_values("value", ascending=False)
+    return rows, rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
+
+
+def scale_of(low: pd.Series, high: pd.Series, neutral: float, bands: dict[str, float]) -> Scale:
+    """The scale of intervals, with the neutral point and the bands that go from it where there is such a point."""
+    drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
+    return Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
 
 
 def _neutral_mark(scale: Scale, neutral: float) -> str:

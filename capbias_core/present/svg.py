@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.rows import Scale
+from capbias_core.present.rows import Scale, intervals_in_order, scale_of
 from capbias_core.present.sentence import better_text, interval, interval_over
 from capbias_core.types import Attribute
 
@@ -34,15 +34,13 @@ def interval_svg(
 
     rows: results of one metric, one row a captioner. letters, bands: as of `figures.interval_chart`.
     """
-    rows = rows.sort_values("value", ascending=False)
     bands = bands or {}
+    rows, low, high = intervals_in_order(rows)
     neutral = METRICS[metric].neutral(len(attribute.values))
-    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
     tails = [_tail(row, letters) for _, row in rows.iterrows()]
     left = 16 + LETTER * max(map(len, rows["model"]))
     right = WIDTH - 12 - LETTER * max(map(len, tails))
-    drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
-    scale = Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
+    scale = scale_of(low, high, neutral, bands)
 
     def place(value: float) -> str:
         return f"{left + (right - left) * scale(value) / 100:.1f}"
@@ -97,7 +95,7 @@ def _ticks(scale: Scale, place, bottom: float) -> str:
     last = math.floor((scale.low + scale.width) / step)
     return (
         f'<line x1="{place(scale.low)}" x2="{place(scale.low + scale.width)}" y1="{bottom}" y2="{bottom}" '
-        + ('stroke="currentColor" opacity=".4"/>')
+        'stroke="currentColor" opacity=".4"/>'
         + "".join(
             f'<text x="{place(own * step)}" y="{bottom + 15}" text-anchor="middle" opacity=".8">{own * step:g}</text>'
             for own in range(first, last + 1)

@@ -37,15 +37,27 @@ class Cost:
 
 def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Cost:
     """What runs will take one after another."""
+    return total(expected_each(workspace, specs).values())
+
+
+def expected_each(workspace: Workspace, specs: Iterable[RunSpec]) -> dict[str, Cost]:
+    """What each of some runs will take, by id."""
     items = {item.hash: item for item in workspace.items()}
     paces: dict[str, float] = {}
-    total = 0.0
+    found = {}
     for spec in specs:
         kind = _kind(spec)
         if kind not in paces:
             paces[kind] = _pace(workspace, spec, items)
-        total += uncorrected(workspace, spec, items) * (1.0 if math.isnan(paces[kind]) else paces[kind])
-    return Cost(total, not any(map(math.isnan, paces.values())))
+        timed = not math.isnan(paces[kind])
+        found[spec.run_id] = Cost(uncorrected(workspace, spec, items) * (paces[kind] if timed else 1.0), timed)
+    return found
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """What runs take together."""
+    costs = list(costs)
+    return Cost(sum(own.seconds for own in costs), all(own.earlier for own in costs))
 
 
 def time_left(rows: Sequence[RunRow], seconds: Mapping[str, float], passed: float) -> tuple[float, float]:

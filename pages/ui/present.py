@@ -27,7 +27,6 @@ SCORE = (
     "The score is how confident the attackers are in their guess; they did not train on this image. Under a word "
     "stands what it adds to the logit."
 )
-NO_BAR = {"displayModeBar": False}
 # What lies below keeps its place and its state, but is neither seen nor reached.
 CSS = """<style>
 [data-testid="stSidebar"] *, [data-testid="stHeader"] *, [data-testid="stSidebar"], [data-testid="stHeader"],
@@ -55,7 +54,7 @@ def chart(figure, key: str, alt: str, headline: str) -> None:
     if not _presenting():
         return
     with _screen(headline):
-        st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config=NO_BAR, alt=alt)
+        st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
     st.stop()
 
 

@@ -11,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text, duration
-from capbias_core.runs.cost import expected, time_left
+from capbias_core.runs.cost import expected, expected_each, time_left
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
@@ -32,7 +32,8 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
     that results appear as they arrive."""
     if active := active_runs(engine, collection):
-        seconds = {run.run_id: expected(engine.workspace, [run.spec]).seconds for run in active}
+        costs = expected_each(engine.workspace, (run.spec for run in active))
+        seconds = {run_id: own.seconds for run_id, own in costs.items()}
         _poll(engine, collection, seconds)
 
 
