@@ -34,7 +34,7 @@ from capbias_core.present.table import decimals, first_columns, pair_table, scor
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
-from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -223,9 +223,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
 
 def _masked(engine: Engine, collection: str, request: Request) -> str:
     """What is said where no captions of masked photographs are chosen."""
-    sets = engine.workspace.items("captions", collection)
-    whole = originals(sets)
-    masked = [item.name for item in sets if item.name not in whole]
+    masked = left_out_as_masked(engine.workspace.items("captions", collection))
     return "" if set(masked) & set(request.captions) else masked_left_out(masked, "Choose them under Captioners. ")
 
 

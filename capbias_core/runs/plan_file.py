@@ -244,7 +244,8 @@ def requests_of(
 ) -> list[Request]:
     """The requests that runs of a collection answer, as few as can be. metrics: which count."""
     counted = set(metrics)
-    asked = [own for spec in specs if (own := _asked(workspace, collection, spec, counted))]
+    items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
+    asked = [own for spec in specs if (own := _asked(workspace, collection, items, spec, counted))]
     found = _merged(_merged(asked, "captions"), "metrics")
     # A run on all images beside one on those with references comes with that one.
     whole = [own for own in found if own.references]
@@ -264,12 +265,14 @@ def _merged(requests: list[Request], alike: str) -> list[Request]:
     return found
 
 
-def _asked(workspace: Workspace, collection: str, spec: RunSpec, counted: set[str]) -> Request | None:
+def _asked(
+    workspace: Workspace, collection: str, items: dict[tuple[str, str], Item], spec: RunSpec, counted: set[str]
+) -> Request | None:
+    """What a run answers; None for none of the metrics. items: of the collection, by kind and hash."""
     own = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in counted)
     if not own or spec.shared_with:
         return None
-    by_hash = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
-    table = by_hash["attributes", spec.labels["table"]]
+    table = items["attributes", spec.labels["table"]]
     sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
     options = {name: value for name, value in spec.options.items() if name not in NOT_ASKED and value is not None}
     said = {name: spec.options[name] for name in ("attacker", "seeds", "merge_masks") if name in spec.options}
@@ -279,7 +282,7 @@ def _asked(workspace: Workspace, collection: str, spec: RunSpec, counted: set[st
         table.name,
         spec.attribute["name"],
         own,
-        by_hash["references", spec.references].name if spec.references else "",
+        items["references", spec.references].name if spec.references else "",
         objects=sources.get(spec.objects.get("table", ""), ""),
         options=options,
         **said,

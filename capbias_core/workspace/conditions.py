@@ -59,6 +59,12 @@ def condition_of(item: Item) -> tuple[str, str]:
     return item.details.get(CAPTIONER, item.name), item.details.get(CONDITION, ORIGINAL)
 
 
+def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
+    """Names of the caption sets of masked photographs, where `originals` leaves them out."""
+    whole = originals(sets)
+    return [item.name for item in sets if item.name not in whole]
+
+
 def originals(sets: Sequence[Item]) -> list[str]:
     """Names of the caption sets of photographs that nothing is masked on, as captioners are compared by; of all where
     all are of masked ones."""

@@ -27,7 +27,7 @@ from capbias_core.present.sentence import (
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan, words_request
 from capbias_core.types import counted
-from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
@@ -149,8 +149,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
-    whole = originals(sets)
-    masked = masked_left_out(item.name for item in sets if item.name not in whole)
+    masked = masked_left_out(left_out_as_masked(sets))
     shared = [line for line in lines if line in of_all]
     caveats([chosen.attribute.note, masked, *shared])
     with st.expander("How is this measured?"):
