@@ -9,10 +9,9 @@ def main() -> None:
     frame("Answer", "Does a captioner amplify bias?")
     # Only now, so that the browser draws the frame while this is imported.
     from pages.ui.answer import answer_page
-    from pages.ui.base import errors
+    from pages.ui.base import draw
 
-    with errors():
-        answer_page()
+    draw(answer_page)
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

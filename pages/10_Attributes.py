@@ -16,7 +16,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, tables_with
 from pages.ui import cached, view
-from pages.ui.base import errors, note, page, plain, show_error
+from pages.ui.base import draw, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
 
 NEW = "a new one"
@@ -215,5 +215,4 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

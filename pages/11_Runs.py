@@ -16,7 +16,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
-from pages.ui.base import caveats, empty_state, errors, note, page
+from pages.ui.base import caveats, draw, empty_state, note, page
 from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
@@ -170,5 +170,4 @@ def _said(value: object) -> str:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

@@ -25,7 +25,7 @@ from capbias_core.workspace.ingest import (
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
-from pages.ui.base import demo_button, errors, note, page, plain, show_error
+from pages.ui.base import demo_button, draw, errors, note, page, plain, show_error
 from pages.ui.drop import KINDS, drop_zone, forget
 from pages.ui.running import score_now, start_cheap
 from pages.ui.table import draw_table
@@ -270,5 +270,4 @@ def _delete(engine: Engine, item: Item, uses: int) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

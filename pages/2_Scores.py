@@ -46,6 +46,7 @@ from pages.ui.base import (
     captions_and_labels,
     caveats,
     collection_picker,
+    draw,
     errors,
     masked_left_out,
     note,
@@ -345,5 +346,4 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

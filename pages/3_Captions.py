@@ -25,7 +25,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
-from pages.ui.base import box, collection_picker, empty_state, errors, note, page, plain
+from pages.ui.base import box, collection_picker, draw, empty_state, errors, note, page, plain
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
@@ -168,7 +168,7 @@ def _read(
         steps(chosen, place, PAGE)
         found = read_image(engine, runs, name, against, place)
         side_by_side(engine, collection, found, human)
-    more_of_image(engine, collection, runs[name], found, list(part["image_id"]), human)
+    more_of_image(engine, collection, runs, (name, against), found, list(part["image_id"]), human)
 
 
 def _place(own: CaptionScores, image: str, part: pd.DataFrame) -> int | None:
@@ -255,5 +255,4 @@ def _pick(key: str, part: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

@@ -31,8 +31,8 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
-from pages.ui import present, view
-from pages.ui.base import box, captions_and_labels, collection_picker, errors, lacking, note, page
+from pages.ui import cached, present, view
+from pages.ui.base import box, captions_and_labels, collection_picker, draw, errors, lacking, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -62,9 +62,7 @@ def main() -> None:
         request, human = _request(engine, collection, sets, tables)
         spec = objects.cooccurrence_spec(engine.workspace, request)
         attribute = attribute_from(spec.attribute)
-        own = _ratios(engine.folder, spec, human.hash if human else "")
-        theirs = _ratios(engine.folder, objects.of_references(spec, human), spec.captions) if human else None
-        table = by_difference(objects.beside_human(own, theirs))
+        own, table = _counted(engine.folder, spec, human)
         headline = _answer(table, own, spec.model, attribute)
         _charts(table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
@@ -114,12 +112,19 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str,
     return request, references.get(human)
 
 
-@st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs={RunSpec: lambda spec: spec.run_id})
-def _ratios(folder: str, spec: RunSpec, shared_with: str) -> objects.Ratios:
-    return objects.ratios(Workspace(folder), spec, shared_with)
+KEYS = cached.KEYS | {RunSpec: lambda spec: spec.run_id}
 
 
-@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={RunSpec: lambda spec: spec.run_id})
+@st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)
+def _counted(folder: str, spec: RunSpec, human: Item | None) -> tuple[objects.Ratios, pd.DataFrame]:
+    """A row an object, and the rows beside the human captions where there are some."""
+    workspace = Workspace(folder)
+    own = objects.ratios(workspace, spec, human.hash if human else "")
+    theirs = objects.ratios(workspace, objects.of_references(spec, human), spec.captions) if human else None
+    return own, by_difference(objects.beside_human(own, theirs))
+
+
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=KEYS)
 def _captions(folder: str, spec: RunSpec, name: str) -> pd.DataFrame:
     return objects.captions_with(Workspace(folder), spec, name)
 
@@ -265,5 +270,4 @@ def _form(engine: Engine, collection: str, request: Request, spec: RunSpec) -> N
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

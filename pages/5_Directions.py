@@ -22,6 +22,7 @@ from pages.ui.base import (
     box,
     captions_and_labels,
     collection_picker,
+    draw,
     errors,
     label_caveats,
     note,
@@ -127,5 +128,4 @@ def _known(engine: Engine) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

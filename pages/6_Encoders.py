@@ -56,6 +56,7 @@ from pages.ui.base import (
     MASKED_TOO,
     attribute_names,
     collection_picker,
+    draw,
     empty_state,
     errors,
     label_caveats,
@@ -345,5 +346,4 @@ def _start(engine: Engine, request: Request, encoders: list[str]) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

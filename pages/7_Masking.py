@@ -28,7 +28,7 @@ from capbias_core.workspace.conditions import all_sets, condition_of, condition_
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
-from pages.ui.base import attribute_names, box, collection_picker, empty_state, errors, label_caveats, note, page
+from pages.ui.base import attribute_names, box, collection_picker, draw, empty_state, errors, label_caveats, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
@@ -263,5 +263,4 @@ def _save(engine: Engine, sets: list[Item], edited: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

@@ -29,7 +29,7 @@ from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
-from pages.ui.base import box, collection_picker, empty_state, errors, label_caveats, note, page
+from pages.ui.base import box, collection_picker, draw, empty_state, errors, label_caveats, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
@@ -211,5 +211,4 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

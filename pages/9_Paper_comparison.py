@@ -13,7 +13,7 @@ from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import view
-from pages.ui.base import box, collection_picker, errors, note, page
+from pages.ui.base import box, collection_picker, draw, errors, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -97,5 +97,4 @@ def _claims(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it
-    with errors():
-        main()
+    draw(main)

@@ -50,8 +50,7 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
     written: the set as kept. Columns: image_id, caption_index, labelled and
     predicted (values of the attribute), score (probability of the predicted value), p0.. ; caption (as written);
     masked; share (probability of the labelled value); other (its mean over the other set's captions of the same image;
-    missing where that set has none); difference (share - other); wrong (the caption's only named value is not the
-    labelled one; as the metric error).
+    missing where that set has none); difference (share - other).
     """
     values = np.array(own.attribute.values, dtype=object)
     table = own.table
@@ -65,11 +64,11 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
     if other is not None:
         rows["other"] = rows["image_id"].map(_labelled_share(other).groupby(other.table["image_id"]).mean())
     rows["difference"] = rows["share"] - rows["other"]
-    rows["wrong"] = _names_wrong(rows, own.attribute)
     return rows
 
 
 def _names_wrong(rows: pd.DataFrame, attribute: Attribute) -> np.ndarray:
+    """Rows whose caption names one value alone, and not the labelled one; as the metric error."""
     if not attribute.words:
         return np.zeros(len(rows), dtype=bool)
     labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"]
@@ -118,7 +117,7 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
     if filters.query.strip():
         kept &= _found(rows, filters.query.strip(), filters.pattern)
     if filters.kind:
-        kept &= _of_kind(rows, filters.kind, 1 / len(attribute.values))
+        kept &= _of_kind(rows, filters.kind, attribute)
     if filters.images is not None:
         kept &= rows["image_id"].isin(filters.images).to_numpy()
     chosen = rows[kept]
@@ -146,11 +145,11 @@ def _found(rows: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
     return np.asarray(found, dtype=bool) | (rows["image_id"] == query).to_numpy()
 
 
-def _of_kind(rows: pd.DataFrame, kind: str, chance: float) -> np.ndarray:
+def _of_kind(rows: pd.DataFrame, kind: str, attribute: Attribute) -> np.ndarray:
     if kind == WRONG:
-        return rows["wrong"].to_numpy()
+        return _names_wrong(rows, attribute)
     sure, not_sure = ("share", "other") if kind == OWN else ("other", "share")
-    return ((rows[sure] >= GIVES_AWAY) & (rows[not_sure] <= chance)).to_numpy()
+    return ((rows[sure] >= GIVES_AWAY) & (rows[not_sure] <= 1 / len(attribute.values))).to_numpy()
 
 
 def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, list[int]]:

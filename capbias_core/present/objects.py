@@ -153,9 +153,9 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
     value, other = attribute.values[-1], attribute.values[0] if place == 1 else "another value"
     names = [escape(name) for name in rows["object"]]
     figure = go.Figure()
-    for name, ends in zip(names, rows[[f"human_share{place}", f"share{place}"]].to_numpy(), strict=True):
-        line = {"color": GREY, "width": 1.5}
-        figure.add_scatter(x=ends, y=[name, name], mode="lines", line=line, showlegend=False, hoverinfo="skip")
+    ends = rows[[f"human_share{place}", f"share{place}"]].assign(gap=np.nan).to_numpy().ravel()  # one line, with gaps
+    line = {"color": GREY, "width": 1.5}
+    figure.add_scatter(x=ends, y=np.repeat(names, 3), mode="lines", line=line, showlegend=False, hoverinfo="skip")
     for title, prefix, own, colour in (
         ("human captions", "human_", rows, GREY),
         (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),

@@ -15,7 +15,7 @@ FOUND_BY = "found_by"  # the key in the details of objects that a detector found
 def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
     """Where the objects of images may be read: kept files by name, and COLUMN for the attribute table; their hashes."""
     found = {item.name: item.hash for item in workspace.items(OBJECTS, collection)}
-    return found | ({COLUMN: table.hash} if OBJECTS in workspace.frame(table.hash).columns else {})
+    return found | ({COLUMN: table.hash} if OBJECTS in workspace.columns(table.hash) else {})
 
 
 def _annotated(workspace: Workspace, collection: str, sources: dict[str, str]) -> dict[str, str]:

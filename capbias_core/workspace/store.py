@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pyarrow import ArrowException
+from pyarrow.parquet import read_schema
 
 from capbias_core.databases import prepare
 from capbias_core.errors import CapbiasError
@@ -276,8 +278,15 @@ class Workspace:
 
     def frame(self, digest: str) -> pd.DataFrame:
         """The kept frame with this content hash."""
+        return self._read(digest, pd.read_parquet)
+
+    def columns(self, digest: str) -> list[str]:
+        """The columns of the kept frame with this content hash, of whose rows nothing is read."""
+        return self._read(digest, read_schema).names
+
+    def _read(self, digest: str, read: Callable[[Path], Any]) -> Any:
         try:
-            return pd.read_parquet(self._path(digest))
+            return read(self._path(digest))
         except (OSError, ArrowException):
             raise CapbiasError(
                 f"data {digest}, whose file is missing from the workspace or damaged",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.prepare.tasks import function_words
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.types import counted
@@ -21,6 +23,7 @@ from pages.ui import view
 from pages.ui.frame import frame
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
+READING = 2.0  # seconds after the first page was asked for; by then it is being read
 
 # Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
 MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
@@ -35,11 +38,18 @@ def page(title: str) -> Engine:
     return workspace_engine()
 
 
+def draw(main: Callable[[], None]) -> None:
+    """Draw a page by its function. The last line of every page."""
+    with view.written_at_once(), errors():
+        main()
+
+
 def workspace_engine() -> Engine:
     """The engine of the workspace; where that cannot be used the page ends with the reason."""
     with errors():
         engine = engine_for(str(default_folder()))
         _open_on_demo(engine.folder)
+        _load_for_later()
         return engine
     st.stop()
 
@@ -50,6 +60,20 @@ def _open_on_demo(folder: str) -> None:
     engine = engine_for(folder)
     if os.environ.get(DEMO_ASKED) and not engine.workspace.items():
         run_demo(engine)
+
+
+@st.cache_resource(show_spinner=False)
+def _load_for_later() -> None:
+    """Once per server: while its first page is being read, what the first visit of other pages would wait for."""
+    timer = threading.Timer(READING, _load)
+    timer.daemon = True
+    timer.start()
+
+
+def _load() -> None:
+    import plotly.graph_objects  # noqa: F401
+
+    function_words(["to"])
 
 
 @contextmanager

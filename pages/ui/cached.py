@@ -42,7 +42,8 @@ def words(folder: str, run_id: str) -> pd.DataFrame:
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def function_words(folder: str, run_id: str) -> set[str]:
     """The function words of the corpus table of one run."""
-    return tasks.function_words(words(folder, run_id)["word"])
+    found = words(folder, run_id)["word"]
+    return set(Workspace(folder).derived(f"function words {run_id}", lambda: sorted(tasks.function_words(found))))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -15,7 +15,7 @@ from capbias_core.prepare import tokenize
 from capbias_core.present.figures import furthest, logit_waterfall
 from capbias_core.present.words import legend
 from capbias_core.runs.engine import Engine
-from capbias_core.types import Attribute, counted
+from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -52,34 +52,34 @@ class Line:
 
 @dataclass(frozen=True)
 class OneImage:
-    """The captions of one image. others: of the set beside it, the closest first; rest: of every other set."""
+    """The captions of one image. others: of the set beside it, the closest first."""
 
     image: str
     own: Line
     others: list[Line]
-    rest: list[Line]
-
-    @property
-    def lines(self) -> list[Line]:
-        return [self.own, *self.others, *self.rest]
 
     @property
     def largest(self) -> float:
         """What the strongest colour stands for: one scale for all captions, so that they can be compared."""
-        return max(float(abs(line.scores.words_of(line.place)).max(initial=0.0)) for line in self.lines)
+        return max(float(abs(line.scores.words_of(line.place)).max(initial=0.0)) for line in [self.own, *self.others])
 
 
 def read_image(engine: Engine, runs: dict[str, RunRow], name: str, against: str, place: int) -> OneImage:
-    """The caption at a row of the scores of one set, and those of its image in all sets."""
+    """The caption at a row of the scores of one set, and those of its image in the set beside it."""
     own = _line(engine, name, cached.scores(engine.folder, runs[name].run_id), place)
     image = own.scores.table.at[place, "image_id"]
-    found = {other: _lines(engine, other, run, image) for other, run in runs.items()}
-    others = found.pop(against, [])
+    others = _lines(engine, against, runs[against], image) if against in runs else []
     if others:
         first = closest(own.shown, [line.shown for line in others])
         others = [others[first], *others[:first], *others[first + 1 :]]
-    rest = [line for lines in found.values() for line in lines if (line.name, line.place) != (name, place)]
-    return OneImage(image, own, others, rest)
+    return OneImage(image, own, others)
+
+
+def _rest(engine: Engine, runs: dict[str, RunRow], names: tuple[str, str], found: OneImage) -> list[Line]:
+    """The other captions of the image in the set of the one shown, and those in every set that is not beside it."""
+    name, against = names
+    lines = [line for other in runs if other != against for line in _lines(engine, other, runs[other], found.image)]
+    return [line for line in lines if (line.name, line.place) != (name, found.own.place)]
 
 
 def _lines(engine: Engine, name: str, run: RunRow, image: str) -> list[Line]:
@@ -141,23 +141,30 @@ def side_by_side(engine: Engine, collection: str, found: OneImage, human: set[st
     note("The number shows how confident the attackers are in their guess; they did not train on this image.")
 
 
-def more_of_image(engine: Engine, collection: str, run: RunRow, found: OneImage, beside: list[str], human) -> None:
+def more_of_image(
+    engine: Engine,
+    collection: str,
+    runs: dict[str, RunRow],
+    names: tuple[str, str],
+    found: OneImage,
+    beside: list[str],
+    human: set[str],
+) -> None:
     """Below the table: other captions of the image, how other encoders read it, and what if it read otherwise.
 
-    beside: the images of the page, which another encoder reads at the same time.
+    names: the set and the one beside it. beside: the images of the page, which another encoder reads at the same time.
     """
     adds_up(found, human)
-    more = [*found.others[1:], *found.rest]
-    if more:
-        box = st.expander(
-            f"{counted(len(more), 'more caption')} of image {found.image}", key="more_captions", on_change="rerun"
-        )
-        if box.open:
-            with box:
-                for line in more:
-                    _draw(line, found.largest, human)
+    box = st.expander(f"Other captions of image {found.image}", key="more_captions", on_change="rerun")
+    if box.open:
+        with box:
+            more = [*found.others[1:], *_rest(engine, runs, names, found)]
+            for line in more:
+                _draw(line, found.largest, human)
+            if not more:
+                note("No other caption of this image is scored.")
     own = found.own
-    other_encoders(engine, collection, run, own.scores, own.place, beside, tokenize(own.written))
+    other_encoders(engine, collection, runs[names[0]], own.scores, own.place, beside, tokenize(own.written))
     what_if(engine, own.scores, own.place, own.written, found.largest)
 
 

@@ -55,7 +55,7 @@ def chart(figure, key: str, alt: str, headline: str) -> None:
         return
     with _screen(headline):
         st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
-    st.stop()
+    view.stop()
 
 
 def rows(html: str, headline: str) -> None:
@@ -64,7 +64,7 @@ def rows(html: str, headline: str) -> None:
         return
     with _screen(headline):
         st.html(html)
-    st.stop()
+    view.stop()
 
 
 def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen: pd.DataFrame) -> None:
@@ -88,7 +88,7 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
             score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
             said = f'<div class="cb-said">Labelled {escape(label)} by other people. {SCORE}</div>'
             st.html(LARGE + score + _words(engine, own, row) + said)
-    st.stop()
+    view.stop()
 
 
 def _words(engine: Engine, own: CaptionScores, row: pd.Series) -> str:

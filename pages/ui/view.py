@@ -11,10 +11,10 @@ control is bound to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from html import escape
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -31,6 +31,7 @@ UNFIT = object()
 # Names that keys had in links of earlier versions.
 FORMERLY = {"captioner": "set"}
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
+_PENDING = "view_pending"
 
 # A choice replaces its page's step of the browser's back button; only another page is a step.
 ONE_STEP_A_PAGE = """<script>
@@ -54,6 +55,33 @@ def enter(title: str) -> None:
         if former in st.query_params:
             st.query_params[key] = st.query_params.get_all(former)
             del st.query_params[former]
+
+
+@contextmanager
+def written_at_once() -> Iterator[None]:
+    """What is chosen in the block comes into the address when it ends: a browser draws anew at every change of that.
+
+    Where another run of the page, or another page, takes over, that one writes.
+    """
+    st.session_state[_PENDING] = {}
+    try:
+        yield
+        _write_pending()
+    finally:
+        st.session_state.pop(_PENDING, None)
+
+
+def stop() -> NoReturn:
+    """End the page here."""
+    _write_pending()
+    st.stop()
+
+
+def _write_pending() -> None:
+    pending = st.session_state.pop(_PENDING, {})
+    if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
+        st.query_params.update(changed)
+    st.session_state.setdefault(_WRITTEN, {}).update(pending)
 
 
 def query(**choices: str) -> dict[str, str]:
@@ -267,10 +295,18 @@ def _drawn(
     if key in SHARED:
         _shared()[key] = chosen
     texts = _texts(chosen, write)
+    _write(key, given, texts)
+    return chosen
+
+
+def _write(key: str, given: list[str], texts: list[str]) -> None:
+    """given: what the address says."""
+    if _PENDING in st.session_state:
+        st.session_state[_PENDING][key] = texts
+        return
     if given != texts:
         st.query_params[key] = texts
-    written[key] = texts
-    return chosen
+    st.session_state[_WRITTEN][key] = texts
 
 
 def _say_gone(what: str, name: str) -> None:
