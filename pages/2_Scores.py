@@ -59,6 +59,7 @@ from pages.ui.table import draw_table
 
 NO_REFERENCES = "none"
 MOST_BUTTONS = 8
+SEEDS = 10
 
 
 def main() -> None:
@@ -98,17 +99,21 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         missing="the human captions",
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
+    # The page opens on what the front page says, where anything was measured.
+    measured = [own for own in comparisons(engine.workspace, collection, first) if own.attribute.name == attribute]
     attacker = view.selectbox(
         side,
         "Attacker",
         list(ATTACKERS),
+        default=measured[0].attacker if measured else None,
         key="attacker",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    seeds = view.number(side, "Seeds", 1, MOST_SEEDS, 10, key="seeds", help="The papers use 10.")
+    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), SEEDS)
+    seeds = view.number(side, "Seeds", 1, MOST_SEEDS, known_seeds, key="seeds", help="The papers use 10.")
     seen = bool(photograph_sets(engine.workspace, collection))
     known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
     metrics = view.multiselect(

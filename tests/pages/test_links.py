@@ -225,6 +225,19 @@ def test_metrics_without_any_value_have_no_chart(tmp_path, monkeypatch):
     assert not page.exception and len(page.dataframe)
 
 
+def test_scores_opens_on_what_the_front_page_says(tmp_path, monkeypatch):
+    """Scores by three seeds were measured; ten, the default, would open on an empty table."""
+    testing = pytest.importorskip("streamlit.testing.v1")
+    workspace = Workspace(tmp_path)
+    fill(workspace, "scored")
+    for spec in plan(workspace, Request("scored", ("first",), "labels", "gender", ("lic",), "human", seeds=3)):
+        assert workspace.enqueue(spec, "scored", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).switch_page("pages/2_Scores.py").run()
+    assert not page.exception and page.number_input(key="seeds").value == 3 and len(page.dataframe)
+
+
 def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window, address, home):
     """The captions with the word are counted here by hand; the text of another image is not kept."""
     workspace = Workspace(home)
