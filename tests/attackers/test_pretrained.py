@@ -498,6 +498,7 @@ def test_listing_them_imports_no_torch():
     assert done.returncode == 0 and done.stdout.split() == [], done.stderr
 
 
+@pytest.mark.slow
 def test_a_whole_run_in_a_worker_and_a_second_that_embeds_nothing(bert, tmp_path):
     workspace = fill(tmp_path)
     engine = Engine(tmp_path)

@@ -401,6 +401,7 @@ def test_the_estimates_of_a_run_are_those_at_its_delta(tools, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.skipif(not has_java(), reason="METEOR needs Java")
+@pytest.mark.slow
 def test_meteor_of_the_sweep(tools):
     """Java starts once. Half of the captions have spanner, which METEOR knows as a synonym of wrench; whisk is none of
     spoon. Expected: METEOR of each pair of captions by itself."""

@@ -287,6 +287,7 @@ def test_weights_that_were_changed_since_are_refused(workspace, blip, tmp_path):
 # in the terminal
 
 
+@pytest.mark.slow
 def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys):
     output = tmp_path / "captions.json"
     words = ["caption", str(folder), "--captioner", str(blip), "--beams", "2", "--length", "6", "--batch", "4"]

@@ -541,6 +541,7 @@ def minilm() -> str:
     return "minilm"
 
 
+@pytest.mark.slow
 def test_a_whole_run_in_a_worker(tiny, minilm, tmp_path):
     workspace = fill(tmp_path, 16)
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}

@@ -65,6 +65,7 @@ def keep(page) -> None:
     settled(page)
 
 
+@pytest.mark.slow
 def test_from_the_demo_to_the_words_of_an_uploaded_captioner(page, tmp_path, coco_bias):
     with server(tmp_path / "home") as (address, process):
         open_page(page, address)
@@ -146,6 +147,7 @@ def test_wrong_files_give_one_message_and_leave_nothing(page, tmp_path):
     assert list((home / "uploads").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_caption_is_only_ever_text(page, tmp_path):
     home = tmp_path / "home"
     labels = "image_id,gender\n" + "".join(f"{n},{'Female' if n % 2 else 'Male'}\n" for n in range(60))
@@ -203,6 +205,7 @@ def wait_for(condition, seconds: float):
     raise AssertionError("it did not happen in time")
 
 
+@pytest.mark.slow
 def test_a_torch_run_is_followed_cancelled_and_survives_its_workers_death(page, demo_home):
     workspace = Workspace(demo_home)
 

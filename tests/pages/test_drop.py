@@ -64,6 +64,7 @@ def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_p
     assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
 
 
+@pytest.mark.slow
 def test_what_captions_lacks_is_one_button_on_that_page(window, files, tmp_path):
     """Without human captions nothing starts by itself."""
     with server(tmp_path / "home") as (address, _):
@@ -98,6 +99,7 @@ def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(wi
     assert [item.name for item in Workspace(tmp_path / "home").items()] == ["labels"]
 
 
+@pytest.mark.slow
 def test_a_file_alone_whose_columns_are_not_known_can_be_mended(window, tmp_path):
     """Nothing of it stays on disk while it cannot be read, and what is chosen for it stays all the same."""
     (tmp_path / "odd.csv").write_text("who,number\n" + "".join(f"{('Male', 'Female')[n % 2]},{n}\n" for n in range(9)))

@@ -39,6 +39,7 @@ def asks_for(page, *names: str) -> None:
         expect(page.get_by_role("combobox", name=name, exact=True)).to_have_count(int(name in names))
 
 
+@pytest.mark.slow
 def test_a_judge_is_chosen_where_one_is_asked_for(page, address):
     opened(page, address, "LIC")
     asks_for(page)

@@ -106,7 +106,7 @@ def by_link(window, address: str, title: str, collection: str) -> None:
     open_page(window, f"{address}/{path_of(title)}?collection={collection.replace(' ', '+')}")
 
 
-@pytest.mark.parametrize("collection", ["scored", "without labels"])
+@pytest.mark.parametrize("collection", ["scored", pytest.param("without labels", marks=pytest.mark.slow)])
 def test_every_page_keeps_the_collection_of_a_link(window, address, collection):
     """Round by sidebar, from a link to the front page; then back once."""
     by_link(window, address, "Answer", collection)
@@ -134,14 +134,14 @@ def test_every_page_leads_to_every_other(window, address, first, collection):
     [
         ("Answer", "scored", "Load captions", "Data"),
         ("Answer", "scored", "Try a caption", "Captions"),
-        ("Answer", "without labels", "Load what is missing", "Data"),
+        pytest.param("Answer", "without labels", "Load what is missing", "Data", marks=pytest.mark.slow),
         ("Data", "scored", "See the answer", "Answer"),
-        ("Answer", "unscored", "Load my captions", "Data"),
-        ("Scores", "without labels", "Load my captions", "Data"),
-        ("Captions", "unscored", "Load my captions", "Data"),
-        ("Objects", "without labels", "Load my captions", "Data"),
-        ("Alignment", "scored", "Keep word vectors", "Data"),
-        ("Alignment", "without labels", "Load my captions", "Data"),
+        pytest.param("Answer", "unscored", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Scores", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Captions", "unscored", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Objects", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Alignment", "scored", "Keep word vectors", "Data", marks=pytest.mark.slow),
+        pytest.param("Alignment", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
     ],
 )
 def test_every_button_leads_on_in_the_same_collection(window, address, start, collection, button, end):
@@ -205,6 +205,21 @@ def test_the_front_page_opens_on_an_answer_and_lists_every_collection(window, ad
     window.locator(".cb-rows").get_by_role("link", name="unscored").click()
     window.get_by_text("nothing is scored").wait_for()
     check(window, "Answer", "unscored")
+
+
+@pytest.mark.parametrize("collection", ["unscored", "without labels"])
+def test_no_page_fails_where_little_is_known(home, monkeypatch, collection):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("CAPBIAS_HOME", str(home))
+    for file in [ROOT / "app.py", *sorted((ROOT / "pages").glob("[0-9]*.py"))]:
+        page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        page.query_params["collection"] = collection
+        if file.name != "app.py":
+            page = page.switch_page(f"pages/{file.name}")
+        page.run()
+        assert not page.exception and 'class="cb-error"' not in " ".join(own.proto.body for own in page.get("html")), (
+            file.name
+        )
 
 
 def test_metrics_without_any_value_have_no_chart(tmp_path, monkeypatch):
@@ -274,8 +289,9 @@ def test_no_page_has_a_barrier_in_either_theme(window, address):
     from axe_playwright_python.sync_playwright import Axe
 
     found = []
-    for title in PAGES:
-        by_link(window, address, title, "scored")
+    by_link(window, address, "Answer", "scored")
+    for title in [*PAGES[1:], "Answer"]:
+        by_sidebar(window, title)
         for theme in ("light", "dark"):
             window.emulate_media(color_scheme=theme)
             settled(window)

@@ -88,6 +88,7 @@ def test_what_masking_does_to_a_set_and_to_one_photograph(page, address):
     ).to_be_visible()
 
 
+@pytest.mark.slow
 def test_boxes_are_masked_and_photographs_uploaded_from_the_page(page, home, address, tmp_path):
     open_page(page, f"{address}/Masking?collection={COLLECTION}&photograph={IMAGE}&seeds=2")
     page.get_by_text("Find people, mask, caption, map").click()
