@@ -10,6 +10,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
+from capbias_core.load.places import ROOTS, named, roots
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
@@ -41,6 +42,7 @@ KEPT = {
     "images": "photographs",
     VECTORS: "word vectors",
 }
+CLOSED = f"This server opens no folder to its visitors; whoever runs it lists some in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
 
@@ -88,7 +90,7 @@ def _load(engine: Engine) -> str:
             help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, pickles "
             "of the LIC release, a .gz or .zip of them; JPEG and PNG. What a file is, is found by its content.",
         )
-        typed = st.text_input("or a path on the server", key=f"path_{round_}")
+        typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
     if not uploads and not typed.strip():
         forget()
         note(
@@ -124,6 +126,9 @@ def _typed(text: str) -> Path:
 def _photographs(engine: Engine, collection: str) -> None:
     """Where the photographs are: only their place is kept."""
     with st.expander("Photographs in a folder on the server (optional, for Captions and Masking)"):
+        if not roots():
+            note(f"Drop photographs above, or a zip of them. {CLOSED}")
+            return
         folder = st.text_input("Folder on the server", key="folder")
         note(
             "A folder of JPEG or PNG files named by image id, such as 000000109313.jpg, on the computer that runs the "
@@ -131,7 +136,7 @@ def _photographs(engine: Engine, collection: str) -> None:
         )
         if st.button("Use these photographs", type="primary", key="photographs", disabled=not folder.strip()):
             with errors():
-                item = keep_images(engine.workspace, Path(folder.strip()), collection)
+                item = keep_images(engine.workspace, named(folder.strip()), collection)
                 found = f"{item.rows:,} photographs found for the collection {collection}. {twins_text(item)}"
                 st.session_state["said"] = found.strip()
                 st.rerun()
@@ -139,6 +144,9 @@ def _photographs(engine: Engine, collection: str) -> None:
 
 def _vectors(engine: Engine, collection: str) -> None:
     with st.expander("Word vectors of this collection (optional, for contextual vocabulary alignment)"):
+        if not roots():
+            note(f"Word vectors are read from a file on the server. {CLOSED}")
+            return
         left, right = st.columns([2, 1])
         typed = left.text_input(
             "File on the server",

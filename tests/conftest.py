@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from capbias_core.load import places
 from tests.browser import browser, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+os.environ.setdefault("CAPBIAS_DATA_ROOTS", os.sep)  # pages may name any file, but where a test is about that
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +20,12 @@ def coco_bias() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real captions are not here ({folder})")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch):
+    """A page that a test draws makes its process a server's; the next test starts in a terminal again."""
+    monkeypatch.setattr(places, "_serving", False)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from ipaddress import ip_address
 from typing import Annotated
 
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
@@ -22,8 +23,8 @@ app = command(
   capbias app
   capbias app --workspace studies/gender --port 8600
 
-The page is for this machine alone. Another address opens it to whoever reaches that address; read docs/deploying.md
-first.""",
+The page is for this machine alone. There is no sign-in: whoever reaches another address reads, changes and deletes
+everything. So that needs --insecure; read docs/deploying.md first.""",
 )
 
 
@@ -33,17 +34,36 @@ def start(
     workspace: WorkspaceFlag = None,
     port: Annotated[int, flag(f"the port (default: {PORT})", "PORT", INPUTS)] = PORT,
     address: Annotated[str, flag(f"the address (default: {LOOPBACK})", "ADDRESS", INPUTS)] = LOOPBACK,
+    insecure: Annotated[bool, flag("open an address to everybody who reaches it", group=INPUTS)] = False,
 ) -> int:
     """Start the dashboard; Ctrl-C ends it."""
     need("The dashboard", "streamlit", "plotly")
     if not 1 <= port <= LAST_PORT:
         raise CapbiasError(f"--port {port}", f"a number from 1 to {LAST_PORT:,}", "Give another, or leave it out.")
+    if not (insecure or _of_this_machine(address)):
+        raise CapbiasError(
+            f"the address {address}, which others may reach; there is no sign-in",
+            f"{LOOPBACK}, behind a proxy with sign-in where others are to use it",
+            "Leave --address out; or add --insecure if whoever reaches it may read and delete everything.",
+        )
     check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"no dashboard at {APP}", "the file that comes with capbias", "Install capbias again.")
     home = {"CAPBIAS_HOME": workspace} if workspace else {}
     asked = ["--server.address", address, "--server.port", str(port), "--browser.gatherUsageStats", "false"]
     return subprocess.call([sys.executable, "-m", "streamlit", "run", str(APP), *asked], env={**os.environ, **home})
+
+
+def _of_this_machine(address: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> [_of_this_machine(own) for own in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    try:
+        return address == "localhost" or ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def check_free(address: str, port: int) -> None:

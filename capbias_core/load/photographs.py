@@ -13,6 +13,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.places import nameable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -21,8 +22,11 @@ PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 
 
 def picture_files(folder: Path) -> list[Path]:
-    """The files of photographs in a folder, by name; none where there is no such folder."""
-    return sorted(path for path in folder.glob("*") if path.suffix.lower() in PICTURES) if folder.is_dir() else []
+    """The files of photographs in a folder, by name; none where there is no such folder. Links are followed only to
+    what may be named here."""
+    files = folder.glob("*") if folder.is_dir() else []
+    pictures = [path for path in files if path.suffix.lower() in PICTURES]
+    return sorted(path for path in pictures if not path.is_symlink() or nameable(path))
 
 
 def find_pictures(folder: Path) -> pd.DataFrame:

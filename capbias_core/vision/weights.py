@@ -11,6 +11,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.files import readable
+from capbias_core.load.places import nameable, named
 from capbias_core.resources import PACKAGE
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
@@ -36,7 +37,8 @@ def to_download(name: str, folder: Path) -> bool:
     >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
     (True, False)
     """
-    here = Path(name).expanduser().exists() or _in_folder(name, folder).is_file()
+    given = Path(name).expanduser()
+    here = (nameable(given) and given.exists()) or _in_folder(name, folder).is_file()
     return not here and bool(DOWNLOADED.fullmatch(name))
 
 
@@ -52,10 +54,12 @@ def find_weights(name: str, folder: Path) -> Weights:
     """
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = Path(name).expanduser()
-    if not path.exists() and NAME.fullmatch(name):
+    if NAME.fullmatch(name) and not (nameable(path) and path.exists()):
         path = _downloaded(name, folder) if to_download(name, folder) else _in_folder(name, folder)
         if not path.is_file():
             raise _no_such(name, path)
+    else:
+        path = named(path)
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
             f"weights called {path.name!r}",

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import find_model
+from capbias_core.language.files import find_model, model_digest
 from capbias_core.load.files import readable
+from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
@@ -43,7 +44,7 @@ def model_option(workspace: Workspace, kind: str, name: str | ModelReference | N
 
 def model_path(workspace: Workspace, option: ModelReference) -> str:
     """The folder of a run's model. Raises CapbiasError where its files are gone or are others now."""
-    return resolve_model(workspace, option, lambda path: find_model(path, "a model").digest)
+    return resolve_model(workspace, option, lambda path: model_digest(Path(path)))
 
 
 def captioner_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
@@ -83,7 +84,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
         raise CapbiasError(
             "no word vectors", "a file of word vectors (GloVe, word2vec, fastText)", "Name it with --word-vectors."
         )
-    path = Path(file).expanduser().resolve()
+    path = Path(file)
     lower = path.stem.lower().replace("-", "_")
     name = next((known for known in ("gn_glove", *KNOWN) if known in lower), lower)
     return file_option(workspace, name, path)
@@ -91,7 +92,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
 
 def file_option(workspace: Workspace, name: str, path: Path) -> ModelReference:
     """What a run says of a file, such as weights. Raises CapbiasError where it is not there."""
-    path = path.expanduser().resolve()
+    path = named(path).resolve()
     return register_model(workspace, name, str(path), _file_digest(path))
 
 

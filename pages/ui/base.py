@@ -12,6 +12,7 @@ from html import escape
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load import places
 from capbias_core.prepare.tasks import function_words
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
@@ -46,6 +47,7 @@ def draw(main: Callable[[], None]) -> None:
 
 def workspace_engine() -> Engine:
     """The engine of the workspace; where that cannot be used the page ends with the reason."""
+    places.serve()
     with errors():
         engine = engine_for(str(default_folder()))
         _open_on_demo(engine.folder)

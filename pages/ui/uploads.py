@@ -12,6 +12,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
+from capbias_core.load.places import named
 
 FORGOTTEN = 3600
 STATE = "uploads_held"
@@ -91,8 +92,8 @@ def discard() -> None:
 
 
 def server_path(text: str) -> Path:
-    """A path that the user typed. Raises CapbiasError where no file is there."""
-    path = Path(text.strip()).expanduser()
+    """A path that a visitor typed. Raises CapbiasError where no file is there, or it may not be named."""
+    path = named(text.strip())
     if path.is_dir():
         inside = ", ".join(sorted(own.name for own in path.iterdir() if own.is_file())[:5])
         such = f", such as {inside}" if inside else ""

@@ -1,0 +1,47 @@
+"""Which files of this machine may be named.
+
+In a terminal any: whoever types there can read them anyway. A visitor of a server is not its user, so a page may name
+only what lies in the folders that CAPBIAS_DATA_ROOTS lists (between them `:`, on Windows `;`), and nothing where it is
+not set. A link that leads out of a folder does not lie in it. What is elsewhere, or is not there, is not said.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from capbias_core.errors import CapbiasError
+
+ROOTS = "CAPBIAS_DATA_ROOTS"
+_serving = False
+
+
+def serve() -> None:
+    """From now on this process serves pages."""
+    global _serving
+    _serving = True
+
+
+def roots() -> list[Path]:
+    """The folders whose files a visitor of a server may name."""
+    return [Path(own).expanduser().resolve() for own in os.environ.get(ROOTS, "").split(os.pathsep) if own.strip()]
+
+
+def nameable(path: Path) -> bool:
+    """Whether this file or folder may be named here; on a server nothing may that is not in one of its roots."""
+    if not _serving:
+        return True
+    with_links = Path(path).expanduser().resolve()
+    return any(with_links.is_relative_to(root) for root in roots())
+
+
+def named(text: str | Path) -> Path:
+    """A path that somebody typed. Raises CapbiasError unless it may be named here."""
+    path = Path(text).expanduser()
+    if nameable(path):
+        return path
+    raise CapbiasError(
+        f"the path {str(text)[:200]!r}",
+        f"one in a folder that this server opens to its visitors{'' if roots() else ' (it opens none)'}",
+        f"Upload the file; or let whoever runs the server list its folder in {ROOTS}.",
+    )
