@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.toml import read_toml, start_of
 from capbias_core.types import UNKNOWN_TOKEN, Attribute
 
 FOLDER = Path(__file__).parent
@@ -18,7 +19,7 @@ KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "al
 def read_attribute(path: Path) -> Attribute:
     """An attribute from a TOML file. Raises CapbiasError for a file that is not one."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = start_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(Path(path).name, error) from None
     return parse_attribute(text, Path(path).name)
@@ -30,10 +31,11 @@ def parse_attribute(text: str, source: str) -> Attribute:
     Raises CapbiasError, with the line where the text is no TOML.
     """
     try:
-        return _checked(tomllib.loads(text), source)
-    except tomllib.TOMLDecodeError as error:
+        data = read_toml(text)
+    except ValueError as error:
         end = f"at line {len(text.splitlines())}, where the text ends"
         raise unreadable(source, str(error).replace("at end of document", end)) from None
+    return _checked(data, source)
 
 
 def unreadable(source: str, error: object) -> CapbiasError:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capbias_core.attributes import KEYS, unreadable
+from capbias_core.toml import read_toml
 
 # In the order in which a file has them; tables come last.
 TABLES = ("derived", "words", "aliases")
@@ -33,8 +33,8 @@ def fields_of(text: str, source: str) -> Fields:
     Raises CapbiasError where it is no TOML.
     """
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = read_toml(text)
+    except ValueError as error:
         raise unreadable(source, error) from None
     values, words = _texts(data.get("values")), data.get("words")
     return Fields(
@@ -58,7 +58,7 @@ def with_fields(text: str, fields: Fields) -> str:
     A value at the place of another, where there are as many, is that one renamed: it takes over its labels and its
     place in what labels are derived from.
     """
-    data = tomllib.loads(text)
+    data = read_toml(text)
     old = _texts(data.get("values"))
     renamed = dict(zip(old, fields.values, strict=True)) if len(old) == len(fields.values) else {}
     found = data | {

@@ -17,7 +17,6 @@ Files are named relative to the plan. Without files a plan names what its collec
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
+from capbias_core.toml import read_toml, start_of
 from capbias_core.types import Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.inputs import Tell, by_stem, checked_path, dropped_line, mapped, warn
@@ -54,7 +54,6 @@ OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict}
 NOT_ASKED = ("attacker", "seeds", "merge_masks", "encoder")
 # Said even if they are the defaults, which may change.
 SAID = {"attacker", "seeds"}
-MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,7 @@ def read_plan(path: Path) -> PlanFile:
     """The plan in a TOML file. Raises CapbiasError for a file that is none, naming what is wrong in it."""
     path = Path(path)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise CapbiasError(f"{path.name} of more than {MOST_BYTES / 1e6:g} MB", "a plan", "Name the right file.")
-        return parse_plan(path.read_text(encoding="utf-8"), path.name)
+        return parse_plan(start_of(path), path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path.name, getattr(error, "strerror", None) or error) from None
 
@@ -97,8 +94,8 @@ def read_plan(path: Path) -> PlanFile:
 def parse_plan(text: str, name: str) -> PlanFile:
     """The plan in a text. name: what the text is called in errors."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = read_toml(text)
+    except ValueError as error:
         raise _unreadable(name, error) from None
     known = ("collection", *KINDS, "attributes", "measure")
     for key in data:

@@ -1,0 +1,34 @@
+"""Texts in TOML, which strangers may have written: one that would eat the machine is refused before it is parsed."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 64 * 1024
+MOST_DOTS = 200  # in a line: each may be a table in a table, and reading them takes the square of their number
+
+
+def start_of(path: Path) -> str:
+    """The text of a file in UTF-8; of one that `read_toml` refuses for its size, enough to be refused."""
+    with Path(path).open(encoding="utf-8") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The tables in a text. Raises ValueError, whose message follows `which cannot be read`, for what is none, is
+    larger than 64 kB, is nested too deeply or holds a number too long to read.
+
+    >>> read_toml("a.b = 1")
+    {'a': {'b': 1}}
+    """
+    if (size := len(text.encode("utf-8", "surrogatepass"))) > MOST_BYTES:
+        raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,}")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.count(".") > MOST_DOTS:
+            raise ValueError(f"line {number:,} has more than {MOST_DOTS} dots, so its keys may be nested too deeply")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
