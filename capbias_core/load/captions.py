@@ -6,7 +6,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.rows import RowErrors, Rows, merged, place_and_message
+from capbias_core.load.rows import MOST_CHARACTERS, RowErrors, Rows, merged, place_and_message
 from capbias_core.types import CAPTION_COLUMNS, Problem, Table
 
 
@@ -70,6 +70,8 @@ def caption_fault(caption: object) -> str:
         return "there is no caption (null)"
     if not isinstance(caption, str):
         return f"the caption is {described(caption)}, not text"
+    if len(caption) > MOST_CHARACTERS:
+        return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
     if UNSTORABLE.search(caption):
         return "the caption holds a NUL character or half a surrogate pair"
     return ""

@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.captions import nothing_usable
 from capbias_core.load.coco import instances_of
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged
 from capbias_core.types import Table
@@ -48,7 +48,9 @@ def category_names(path: Path, categories: object) -> dict:
     names = {}
     for record in categories if isinstance(categories, list) else ():
         given = record.get("name") if isinstance(record, dict) else None
-        if isinstance(given, str) and isinstance(record.get("id"), (int, str)) and (name := kept_name(given)):
+        if not isinstance(given, str) or UNSTORABLE.search(given):
+            continue
+        if isinstance(record.get("id"), (int, str)) and (name := kept_name(given)):
             names[record["id"]] = name
     if not names:
         raise CapbiasError(

@@ -10,6 +10,8 @@ from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20
+# What a file may hold, so that a small one that unpacks to much does not eat the machine.
+MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 
 USUAL_NAMES = {
     "image_id": """

@@ -10,11 +10,10 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, text_lines
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, RowErrors, Rows, listed
+from capbias_core.load.rows import MOST_COLUMNS, MOST_ROWS, Choose, RowErrors, Rows, listed
 
 ENDINGS = (".csv", ".tsv")
 DELIMITERS = (",", "\t", ";")
-MOST_ROWS = 50_000_000
 
 # A caption may be longer than the 128 KiB at which the csv module stops.
 csv.field_size_limit(2**31 - 1)
@@ -61,6 +60,10 @@ def _usable_header(path: Path) -> tuple[str, tuple[str, ...]]:
 
 def checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     """The names, each of which a table has once. Raises CapbiasError where two are the same."""
+    if len(names) > MOST_COLUMNS:
+        raise CapbiasError(
+            f"{path.name} with {len(names):,} columns", f"at most {MOST_COLUMNS:,}", "Keep those that are needed."
+        )
     if len(set(names)) < len(names):
         raise CapbiasError(
             f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."

@@ -1,0 +1,56 @@
+"""Small files that unpack to much, or hold what cannot be kept: one clear error each, before the machine is full."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from capbias_core.errors import CapbiasError
+from capbias_core.load.rows import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
+from capbias_core.workspace.ingest import preview_import
+from capbias_core.workspace.store import Workspace
+
+
+@pytest.fixture
+def refusal(tmp_path):
+    """What reading a file of a kind is refused with."""
+
+    def of(name: str, kind: str = "captions") -> str:
+        with pytest.raises(CapbiasError) as error:
+            preview_import(Workspace(tmp_path / "w"), tmp_path / name, kind, "c")
+        return str(error.value)
+
+    return of
+
+
+def test_equal_rows_that_take_no_place_in_the_file(tmp_path, refusal):
+    same = pa.DictionaryArray.from_arrays(pa.array([0] * (MOST_ROWS + 1), pa.int8()), ["a dog"])
+    pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
+    assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
+    assert f"{MOST_ROWS + 1:,} rows" in refusal("rows.parquet")
+
+
+@pytest.mark.parametrize("kind", ["captions", "attributes"])
+def test_columns_without_end(tmp_path, refusal, kind):
+    names = ["image_id", "caption", *(f"c{place}" for place in range(MOST_COLUMNS))]
+    (tmp_path / "columns.csv").write_text(",".join(names) + "\n" + ",".join("1" for _ in names))
+    assert f"{MOST_COLUMNS + 2:,} columns" in refusal("columns.csv", kind)
+
+
+def test_a_caption_as_long_as_a_book_is_left_out(tmp_path, refusal):
+    rows = [{"image_id": 1, "caption": "a" * (MOST_CHARACTERS + 1)}]
+    (tmp_path / "long.json").write_text(json.dumps(rows))
+    assert f"{MOST_CHARACTERS + 1:,} characters" in refusal("long.json")
+    (tmp_path / "one.json").write_text(json.dumps([*rows, {"image_id": 2, "caption": "a dog"}]))
+    preview = preview_import(Workspace(tmp_path / "w"), tmp_path / "one.json", "captions", "c")
+    assert list(preview.frame["image_id"]) == ["2"]
+
+
+def test_a_category_that_is_no_text(tmp_path, refusal):
+    half = {"id": 1, "name": "\ud800"}
+    content = {"images": [{"id": 1}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1]}]}
+    (tmp_path / "objects.json").write_text(json.dumps(content | {"categories": [half]}))
+    assert "without categories" in refusal("objects.json", "objects")
+    (tmp_path / "two.json").write_text(json.dumps(content | {"categories": [half, {"id": 2, "name": "cat"}]}))
+    assert "none of 1 images has an object" in refusal("two.json", "objects"), "that of the other is not kept"
