@@ -21,7 +21,14 @@ from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, w
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.options import Option, checked
-from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
+from capbias_core.measures.registry import (
+    MEASURES,
+    METRICS,
+    alike_with_references,
+    expand_metrics,
+    measure_of,
+    needs_references,
+)
 from capbias_core.present.headline import ANSWERING, headline
 from capbias_core.present.sentence import interval, named_notes, told_apart
 from capbias_core.present.table import scores_table, to_text
@@ -507,6 +514,7 @@ def ordered(
 
 def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str = "") -> pd.DataFrame:
     """Rows of a metric that can be compared, one per captioner: of one encoder, on all images if that was measured."""
+    rows = alike_with_references(rows)
     own = rows[(rows["metric"] == metric) & rows["direction"].isin([direction] if direction else rows["direction"])]
     for column in ("direction", "coverage", *PARTS[2:]):
         if len(own):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
@@ -17,7 +18,7 @@ from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
@@ -180,7 +181,7 @@ def beside_human(words: pd.DataFrame, human: pd.DataFrame, smallest_count: int) 
 class Comparison:
     """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
 
-    alignment: as results name it. runs: one a captioner.
+    coverage: '' with references, which name the images. alignment: as results name it. runs: one a captioner.
     metric: the one that answers: LIC with references, else LIC_M.
     """
 
@@ -212,8 +213,8 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         spec = run.spec
         if sets is not None and spec.model not in sets:
             continue
-        alike = [spec.attribute, spec.labels, spec.coverage, spec.references, spec.options]
-        groups.setdefault(repr(alike), []).append(run)
+        alike = [spec.attribute, spec.labels, _coverage(spec), spec.references, spec.options]
+        groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
     found = [_comparison(runs) for runs in groups.values()]
     return sorted(
         found,
@@ -230,13 +231,18 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     )
 
 
+def _coverage(spec: RunSpec) -> str:
+    """With references LIC rests on the images that have some, be they all or a part of a captioner's."""
+    return "" if spec.references else spec.coverage
+
+
 def _comparison(runs: list[RunRow]) -> Comparison:
     spec = runs[0].spec
     return Comparison(
         attribute=attribute_of_run(runs[0]),
         attacker=spec.attacker,
         seeds=len(spec.seeds),
-        coverage=spec.coverage,
+        coverage=_coverage(spec),
         references=spec.references,
         alignment=alignment_name(spec.options.get("alignment")),
         runs=tuple(runs),

@@ -214,6 +214,8 @@ def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, those: Se
     found: dict[str, RunRow] = {}
     for name in ids:
         meant = [run for run in workspace.runs() if name and run.run_id.startswith(name)]
+        if not meant and not those:
+            raise CapbiasError(f"run {name!r}", "a run of this kind; there is none", "`capbias runs` lists every run.")
         if not meant:
             raise unknown_name("run", name, [run.run_id for run in those])
         if len(meant) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,16 @@ from capbias_core.errors import unknown_name
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.present.sentence import told_apart
-from capbias_core.present.table import decimals, pair_table, scores_table, to_csv, to_json, to_text
+from capbias_core.present.table import (
+    BEHIND,
+    decimals,
+    first_columns,
+    pair_table,
+    scores_table,
+    to_csv,
+    to_json,
+    to_text,
+)
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
 FORMATS = {
@@ -135,11 +145,13 @@ def score(
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             said.tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
-            _show(report)
+            _show(report, asked.metrics)
     finally:
         said.end()
     if len(report.table) and not (answered and not path):
         write_output(FORMATS[written](report), path)
+    if path and not answered and report.sentence:
+        say(report.sentence)
     if answered and (further_command := _next_command(flags, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
@@ -174,12 +186,12 @@ class Said:
             say(line)
 
 
-def _show(report: Report) -> None:
-    """The answer for a person: a sentence, the captioners with their letters, and their pairs."""
+def _show(report: Report, asked: Collection[str]) -> None:
+    """The answer for a person: a sentence, the captioners with their letters, and their pairs. asked: the metrics."""
     console = Console(highlight=False, markup=False)
     if report.sentence:
         console.print(Text(readable(report.sentence)), end="\n\n")
-    console.print(_table(report))
+    console.print(_table(report, asked))
     if report.ranking:
         console.print(told_apart(report.ranking))
         console.print(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
@@ -197,8 +209,11 @@ def _highest(report: Report) -> str:
     return max(values, key=values.__getitem__, default=report.models[0])
 
 
-def _table(report: Report) -> Table:
+def _table(report: Report, asked: Collection[str]) -> Table:
+    """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
+    behind = not set(BEHIND) & set(asked)
     frame = scores_table(report.table, report.letters or None)
+    frame = frame[first_columns(frame.columns) if behind else list(frame.columns)]
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name in frame.columns:
         table.add_column(readable(str(name)), overflow="fold")

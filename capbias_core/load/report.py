@@ -42,7 +42,7 @@ class ImportReport:
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
     """A report that begins with the rows of its file."""
-    said = [*_problem_warnings(table.problem_count, table.rows), *(line for own in warnings for line in own)]
+    said = [*_problem_warnings(table), *(line for own in warnings for line in own)]
     lines = [("Rows", f"{table.rows:,}"), *details]
     facts = {"rows": table.rows, **facts}
     return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count)
@@ -244,9 +244,11 @@ def _label_column(labels: pd.Series) -> LabelColumn:
     return LabelColumn(str(labels.name), dict(counts.most_common(MOST_LABELS)), len(counts), len(counts) <= MOST_LABELS)
 
 
-def _problem_warnings(count: int, rows: int) -> Iterable[str]:
-    if count:
-        yield f"{counted(count, 'problem')} in {counted(rows, 'row')}: what could not be read is left out."
+def _problem_warnings(table: Table) -> Iterable[str]:
+    if table.problem_count:
+        counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
+        where, what = place_and_message(table.problems[0])
+        yield f"{counts}: what could not be read is left out. The first is at {where}: {what}."
 
 
 def _size_warnings(per_image: pd.Series) -> Iterable[str]:

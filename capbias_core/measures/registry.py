@@ -6,6 +6,8 @@ import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
 
+import pandas as pd
+
 import capbias_core.measures as package
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.base import BETTER, Group, Measure, Metric
@@ -76,6 +78,12 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
     if not names:
         raise CapbiasError("no metric", f"at least one of: {', '.join(GROUPS)}", "Choose a metric.")
     return tuple(dict.fromkeys(names))
+
+
+def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of results without a coverage where the metric needs references: it rests on the images that have some, be
+    they all of one captioner's and a part of another's."""
+    return rows.assign(coverage=rows["coverage"].where(~rows["metric"].map(needs_references).astype(bool), ""))
 
 
 def needs_references(name: str) -> bool:

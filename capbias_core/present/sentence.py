@@ -17,6 +17,7 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
 
 DBAC_VARIANTS = tuple(dbac.VARIANTS)
+FEW_SEEDS = 3  # fewer say little of how far seeds differ
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,19 @@ def answer(
     seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
     basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker.title}."
-    guessed = f"{_guessed(own, attribute)}; guessing alone gets {round(100 / len(attribute.values))} right"
+    guessed, alone = _guessed(own, attribute), f"guessing alone for {round(100 / len(attribute.values))}"
     if "LIC" not in own.index:
         shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
         return Answer(
             f"{model}: {shown}, chance {number(attribute.chance)}.",
-            f"{guessed}. Without human captions nothing can be said about amplification. {basis}",
+            f"{guessed}, {alone}. LIC_M alone says nothing about amplification: LIC does, beside human captions of the "
+            f"same images. {basis}",
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
         _headline(own, model, attribute, attacker, trained),
-        f"{guessed}, and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}). {basis}{_warning(own.loc['LIC'])}",
+        f"{guessed}, for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
+        f"{number(own.loc['LIC_D', 'value'])}), and {alone}. {basis}{_warning(own.loc['LIC'])}",
     )
 
 
@@ -96,10 +98,12 @@ def _of_100(row: pd.Series) -> int:
 
 
 def _warning(row: pd.Series) -> str:
-    """One line if an interval carries no claim."""
-    if not provisional(row.to_dict()):
-        return ""
-    return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
+    """One line if an interval carries no claim, or is itself unsure."""
+    if provisional(row.to_dict()):
+        return " ⚠ Provisional: the interval keeps this one trained attacker. Measure with more seeds."
+    if row["training"] and row["seeds"] < FEW_SEEDS:
+        return f" ⚠ {row['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
+    return ""
 
 
 def _headline(

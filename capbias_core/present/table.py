@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import VERDICTS
-from capbias_core.measures.registry import METRICS
+from capbias_core.measures.registry import METRICS, alike_with_references
 from capbias_core.present.sentence import measure
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -41,9 +41,9 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
-    numbers rest on all images and some on those with references, a column names its coverage: `LIC (with
-    references)`. Each direction has a column of its own. Counting
-    metrics have no encoder and stand beside the only one, or on rows of their own where there are several.
+    numbers rest on all images and some on those with references, a column names its coverage: `LIC_M (with
+    references)`; metrics that need references have one column. Each direction has a column of its own. Counting metrics
+    have no encoder and stand beside the only one, or on rows of their own where there are several.
 
     letters: by model, by LIC (LIC_M where there is no LIC): captioners that share one are not told apart. metrics:
     which to show, in this order (default: all, in the order of the metrics' own table).
@@ -51,7 +51,7 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
-    frame = frame.assign(variant=variants(frame))
+    frame = frame.assign(variant=variants(alike_with_references(frame)))
     mixed = frame["variant"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
     columns: dict[str, dict[str, None]] = {}

@@ -123,7 +123,7 @@ def _row(own: Offer, number: int) -> Offer | None:
     name = right.text_input("Name", own.name, key=_key(own.path, "name"))
     if not last.checkbox("Keep it", value=True, key=_key(own.path, "wanted")):
         return None
-    if own.likely and own.likely != own.kind:
+    if own.likely and own.likely != own.kind and not _read_well(own):
         _hint(own)
     if own.error:
         show_error(own.error)
@@ -164,6 +164,12 @@ def _about(found: Offer) -> str:
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
     return f"{found.title}: {', '.join(counted(count, what) for what, count in counts.items())}"
+
+
+def _read_well(own: Offer) -> bool:
+    """Whether what looked like labels is captions in columns of other names: it was read as such, every row of it."""
+    captions = own.likely == LABELS and own.kind in (GENERATED, HUMAN)
+    return captions and own.preview is not None and not own.preview.report.problem_count
 
 
 def _hint(own: Offer) -> None:

@@ -242,19 +242,21 @@ def test_captioners_match_by_name_whatever_the_case(published):
 def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others():
     rows = frame(
         row("m", "a", 1, metric="LIC_M"),
-        row("m", "a", 1, coverage="with_references"),
+        row("m", "a", 1, metric="LIC_M", coverage="with_references"),
+        row("m", "a", 1, alignment="contextual"),
         row("m", "a", 1),
-        row("k", "a", 1),
+        row("k", "a", 1, coverage="with_references"),
         row("m", "a", 1, metric="DBAC", direction="A->T"),
         row("m", "", 1, metric="ratio"),
         row("m", "a", 1, metric="DBAC", direction="T->A"),
     )
     assert series_of(rows) == [
         ("LIC", "", ""),
-        ("LIC", "", "with_references"),
+        ("LIC", "", "contextual"),
         ("DBAC", "T->A", ""),
         ("DBAC", "A->T", ""),
         ("LIC_M", "", ""),
+        ("LIC_M", "", "with_references"),
     ]
     assert answering(rows) == [("LIC", "", ""), ("DBAC", "T->A", ""), ("DBAC", "A->T", "")]
 

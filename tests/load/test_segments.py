@@ -142,7 +142,8 @@ def test_the_report(tmp_path):
     assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
     assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
     assert report.warnings == (
-        "1 problem in 4 rows: what could not be read is left out.",
+        "1 problem in 4 rows: what could not be read is left out. "
+        "The first is at record 4: there is no outline (segmentation).",
         "The size of 1 image is not said: that outlines fit is seen when they are used.",
     )
 

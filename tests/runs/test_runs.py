@@ -18,6 +18,7 @@ from capbias_core.measures.ratio_error import naming_from
 from capbias_core.measures.registry import MEASURES
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
+from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
@@ -494,6 +495,39 @@ def test_runs_whose_captions_were_replaced_are_no_longer_current(workspace):
     assert len(finished_runs(workspace, request)) == 1
     workspace.keep("captions", "m", caption_frame(plainly(labels, "other")), "c", "test")
     assert read.current_runs(workspace, "c") == [] and len(workspace.results()) == 0
+
+
+def test_captioners_of_whom_a_part_or_all_has_references_are_compared(workspace):
+    """LIC of both rests on images with references, though one captioner has captions of others, too."""
+    labels = labels_of(60, 60)
+    human = {image: ["a person in a park", "a park"] for image in list(labels)[:100]}
+    sets = {
+        "whole": hinting(labels, 0.8),
+        "part": {image: own for image, own in plainly(labels).items() if image in human},
+    }
+    finished_runs(workspace, replace(fill(workspace, labels, sets, human), seeds=2))
+    best, *_ = read.comparisons(workspace, "c")
+    assert best.metric == "LIC" and {run.spec.model for run in best.runs} == {"whole", "part"}
+    table = scores_table(workspace.results(best.run_ids))
+    assert set(table["captioner"]) == {"whole", "part"} and (table["LIC"] != "").all()
+    assert len(read.ranking(workspace, list(best.runs), "LIC").letters) == 2
+
+
+def test_runs_are_compared_whatever_the_order_of_what_they_name(workspace):
+    labels = labels_of(40, 40)
+    request = replace(fill(workspace, labels, {"m": plainly(labels), "k": hinting(labels, 0.8)}), seeds=2)
+    finished_runs(workspace, request)
+    with workspace._connection() as database:
+        (row, *_) = database.execute(
+            "SELECT run_id, spec FROM runs WHERE json_extract(spec, '$.measure')='lic'"
+        ).fetchall()
+        turned = {
+            name: dict(reversed(own.items())) if isinstance(own, dict) else own
+            for name, own in json.loads(row[1]).items()
+        }
+        database.execute("UPDATE runs SET spec=? WHERE run_id=?", (json.dumps(turned), row[0]))
+    (found,) = read.comparisons(workspace, "c")
+    assert len(found.runs) == 2
 
 
 def test_runs_of_an_earlier_version_are_no_longer_current(workspace):
