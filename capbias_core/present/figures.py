@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.variants import variants
 from capbias_core.errors import need
-from capbias_core.measures.registry import METRICS, alike_with_references
+from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import better_text, interval_over, measure
 from capbias_core.types import Attribute, counted
@@ -34,7 +33,7 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     rows = rows[rows["value"].notna()]
     rows = rows[[METRICS[name].side != "human" for name in rows["metric"]]]
     apart = [name for name in ("encoder", "attribute") if rows.loc[rows[name] != "", name].nunique() > 1]
-    rows = rows.assign(variant=variants(alike_with_references(rows)))
+    rows = rows.assign(variant=variants_of(rows))
     found: dict[str, pd.DataFrame] = {}
     for (metric, direction, said, *more), own in rows.groupby(["metric", "direction", "variant", *apart], sort=False):
         name = " ".join(filter(None, (measure(metric, direction), said.replace("_", " "), *more)))

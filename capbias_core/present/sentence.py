@@ -70,19 +70,19 @@ def answer(
     seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
     each = "with" if seeds == 1 else "each with"
     basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker.title}."
-    guessed, alone = _guessed(own, attribute), f"guessing alone for {round(100 / len(attribute.values))}"
+    guessed, alone = _guessed(own, attribute), f"guessing alone is right for {round(100 / len(attribute.values))}"
     if "LIC" not in own.index:
         shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
         return Answer(
             f"{model}: {shown}, chance {number(attribute.chance)}.",
-            f"{guessed}, {alone}. LIC_M alone says nothing about amplification: LIC does, beside human captions of the "
-            f"same images. {basis}",
+            f"{guessed}; {alone}. LIC_M by itself says nothing about amplification: LIC compares it with human "
+            f"captions of the same images. {basis}",
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
         _headline(own, model, attribute, attacker, trained),
-        f"{guessed}, for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}), and {alone}. {basis}{_warning(own.loc['LIC'])}",
+        f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
+        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}",
     )
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Ranking
-from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import VERDICTS
-from capbias_core.measures.registry import METRICS, alike_with_references
+from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.sentence import measure
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -51,7 +50,7 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
-    frame = frame.assign(variant=variants(alike_with_references(frame)))
+    frame = frame.assign(variant=variants_of(frame))
     mixed = frame["variant"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
     columns: dict[str, dict[str, None]] = {}

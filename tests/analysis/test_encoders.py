@@ -248,6 +248,7 @@ def test_measures_with_lic_and_dbac_first_and_the_fullest_variant_before_others(
         row("k", "a", 1, coverage="with_references"),
         row("m", "a", 1, metric="DBAC", direction="A->T"),
         row("m", "", 1, metric="ratio"),
+        row("m", "a", 1, metric="printed elsewhere"),
         row("m", "a", 1, metric="DBAC", direction="T->A"),
     )
     assert series_of(rows) == [
