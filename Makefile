@@ -5,6 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
+MINUTES ?= 10
 # A notebook or server user may set CAPBIAS_HOME; the default is ./workspace.
 
 # uv does in seconds what takes pip minutes. Where no wheel of uv can be had, pip does the same. Both check hashes.
@@ -17,16 +18,18 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Where bytecode may not be written, every process compiles everything anew, and the tests take half as long again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help app install check quick test slow format lint types wheel lock demo docs
+.PHONY: help app install check quick test slow fuzz format lint types wheel lock audit demo docs
 
 help:
 	@echo "make app     install everything and open the dashboard (PORT=8501)"
 	@echo "make check   format, lint, types, and the quick tests, without browser and torch: a minute or two"
 	@echo "make test    format, lint and every test that is not slow: some minutes"
 	@echo "make slow    the tests that take longer than a minute each"
+	@echo "make fuzz    many files that are nearly valid, to every reader of files (MINUTES=10)"
 	@echo "make format  format the code and sort its imports"
 	@echo "make wheel   build the wheel into dist/"
 	@echo "make lock    pin what pyproject.toml names (UPGRADE=--upgrade for the newest)"
+	@echo "make audit   list what is in an installation (CycloneDX), and what is known to be unsafe in it"
 	@echo "make demo    make the demo data anew"
 	@echo "make docs    write docs/metrics.md from the measures"
 
@@ -48,6 +51,11 @@ test: lint
 slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow
 
+# Memory is limited, so that a file that takes more than 1.5 GB fails too.
+fuzz: $(VENV)/installed-dev
+	@ulimit -d 1500000; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
+	  $(BIN)/python -m pytest tests/load/test_properties.py --hypothesis-profile=many || exit 1; done
+
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check -q --fix .
 	$(BIN)/ruff format -q .
@@ -63,6 +71,15 @@ wheel: $(VENV)/tools
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel
 	@ls -l dist/*.whl
+
+# It fails where something is known to be unsafe, and not where nobody can be asked.
+audit: $(VENV)/tools
+	@mkdir -p dist
+	@$(BIN)/uv tool run -q --from cyclonedx-bom cyclonedx-py requirements requirements.txt -o dist/capbias.cdx.json
+	@$(BIN)/uv tool run -q pip-audit -r requirements.txt --require-hashes --disable-pip >dist/audit.txt 2>&1 \
+	  || ! grep "^Found .* known vulnerabilit" dist/audit.txt || { cat dist/audit.txt; exit 1; }
+	@echo "dist/capbias.cdx.json; $$(grep -c "could not be audited" dist/audit.txt) packages could not be checked; the others:"
+	@head -1 dist/audit.txt
 
 demo: $(VENV)/installed
 	$(BIN)/python -m scripts.demo assets/demo

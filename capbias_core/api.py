@@ -583,7 +583,7 @@ def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) ->
             try:
                 execute(str(workspace.folder), spec.run_id, token)
             except BaseException:
-                workspace.end(spec.run_id, "cancelled", "cancelled", token)
+                workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
                 raise
     return list(workspace.runs_of([spec.run_id for spec in specs]).values())
 

@@ -29,6 +29,8 @@ def read_toml(text: str) -> dict[str, Any]:
         if line.count(".") > MOST_DOTS:
             raise ValueError(f"line {number:,} has more than {MOST_DOTS} dots, so its keys may be nested too deeply")
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
+        repr(found)  # a number in hexadecimal may be too long to be written anywhere
+        return found
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

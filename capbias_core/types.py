@@ -68,6 +68,11 @@ def silent(_share: float, _text: str = "") -> None:
     """A Progress that nobody watches."""
 
 
+def part_of(progress: Progress, start: float, end: float) -> Progress:
+    """What reports to `progress` on a part of the work, from one share of it to another."""
+    return lambda share, text: progress(start + share * (end - start), text)
+
+
 @dataclass(frozen=True)
 class Attribute:
     """A protected attribute as data (one TOML file in `attributes/`).

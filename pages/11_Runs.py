@@ -16,7 +16,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
-from pages.ui.base import caveats, draw, empty_state, note, page
+from pages.ui.base import caveats, draw, empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost
 from pages.ui.table import draw_table
 
@@ -35,19 +35,21 @@ def main() -> None:
     _all_runs(engine)
 
 
+@errors()
 def _under_way(engine: Engine) -> None:
     """The queue, drawn anew every second; the whole page when it is empty."""
     active = active_runs(engine)
     if not active:
         st.rerun()
-    if len(active) > 1:
-        _cancel_all(engine, active)
+    own = [run for run in active if engine.may_cancel(run)]
+    if len(own) > 1:
+        _cancel_all(engine, own)
     for run in reversed(active):
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
             note(f"{run_text(run.spec)} · {run.status}, {elapsed(run)}: {run.message}")
             st.progress(run.progress)
-        if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
+        if run in own and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
 
@@ -83,7 +85,7 @@ def elapsed(run: RunRow) -> str:
     """How long a run took, or has taken so far."""
     if run.started is None:
         return "not started"
-    total = (run.finished or time.time()) - run.started
+    total = max(0.0, (run.finished or time.time()) - run.started)
     return f"{total:.1f} s" if total < 90 else f"{total / 60:.1f} min"
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
-from capbias_core.load.places import ROOTS, named, roots
+from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
@@ -23,12 +23,15 @@ from capbias_core.workspace.ingest import (
     outdated,
     twins_text,
 )
+from capbias_core.workspace.limited import make_ready
+from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.base import demo_button, draw, errors, note, page, plain, show_error
 from pages.ui.drop import KINDS, drop_zone, forget
 from pages.ui.running import score_now, start_cheap
+from pages.ui.sign_in import person, share
 from pages.ui.table import draw_table
 from pages.ui.uploads import held_from, held_paths, server_path
 
@@ -62,6 +65,7 @@ def main() -> None:
     _derive(engine, collection)
     st.divider()
     _kept(engine)
+    _share()
 
 
 def _load(engine: Engine) -> str:
@@ -93,6 +97,7 @@ def _load(engine: Engine) -> str:
         typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
     if not uploads and not typed.strip():
         forget()
+        make_ready()
         note(
             "Captions need an image id and a caption a row. Labels need an image id and a column a protected "
             "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
@@ -242,7 +247,7 @@ def _kept(engine: Engine) -> None:
             "runs": uses,
             "kept at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
             "kB": [round(item.bytes / 1000) for item in items],
-            "from": [item.source for item in items],
+            "from": [shown(item.source) for item in items],
         }
     )
     event = draw_table(
@@ -260,8 +265,35 @@ def _kept(engine: Engine) -> None:
             note(f"⚠ {item.name} in {item.collection} was derived from captions that are gone. Derive it again.")
     if event.selection.rows:
         place = event.selection.rows[0]
-        note(f"{items[place].name}: content hash {items[place].hash}, from {items[place].source}.")
-        _delete(engine, items[place], uses[place])
+        note(f"{items[place].name}: content hash {items[place].hash}, from {shown(items[place].source)}.")
+        if may_change(items[place].owner, engine.workspace.folder):
+            _delete(engine, items[place], uses[place])
+        else:
+            note("It is not yours: only its owner deletes it, or whoever runs the server.")
+
+
+def _share() -> None:
+    """Where people sign in: a workspace that they all use."""
+    if not person():
+        return
+    st.header("Work with others")
+    note(
+        "A shared workspace is for everybody who signs in here. Each reads all of it and adds to it; each deletes and "
+        "cancels only their own. Choose it in the sidebar."
+    )
+    left, right = st.columns([2, 1], vertical_alignment="bottom")
+    left.text_input("Name of a new shared workspace", key="share_name")
+    right.button("Make it", key="share", on_click=_make_shared)
+    if refused := st.session_state.pop("share_refused", None):
+        show_error(refused)
+
+
+def _make_shared() -> None:
+    """Before the page is drawn, so that the sidebar can be told."""
+    try:
+        share(st.session_state["share_name"])
+    except CapbiasError as error:
+        st.session_state["share_refused"] = error
 
 
 def _delete(engine: Engine, item: Item, uses: int) -> None:

@@ -289,12 +289,13 @@ def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | 
 def _take_away(
     engine: Engine, collection: str, request: Request, rows: pd.DataFrame, letters: dict, metric: str
 ) -> None:
-    """The numbers in view as files. A bundle is made when it is asked for."""
+    """The numbers in view as files, each made when it is asked for."""
     in_view = expand_metrics(request.metrics)
-    latex = to_latex(rows[rows["metric"].isin(in_view)], letters, in_view, metric)
+    table = partial(to_csv, rows, letters, metric)
+    latex = partial(to_latex, rows[rows["metric"].isin(in_view)], letters, in_view, metric)
     place = st.container(horizontal=True)
-    place.download_button("CSV", to_csv(rows, letters, metric), f"{collection}.csv", "text/csv", key="csv")
-    place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex")
+    place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")
+    place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex", on_click="ignore")
     with place.popover("Bundle"):
         note(
             "A zip with all that is behind these numbers: a report that opens without a server, rows, plan, versions "

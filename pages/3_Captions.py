@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -33,7 +34,7 @@ from pages.ui.running import active_runs, progress, score_now
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
-CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 165, 76, 540  # beside the image
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 155, 76, 540  # beside the image
 NOBODY = "nobody"
 EVERYONE = "all"
 KINDS = (
@@ -56,14 +57,15 @@ def main() -> None:
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")
     own = cached.scores(engine.folder, runs[name].run_id)
-    rows = _rows(engine.folder, runs[name].run_id, runs[against].run_id if against != NOBODY else "")
-    chosen = _filtered(engine, runs[name], rows, own.attribute, against)
+    other_id = runs[against].run_id if against != NOBODY else ""
+    rows = _rows(engine.folder, runs[name].run_id, other_id)
+    chosen = _filtered(engine, runs[name], other_id, own.attribute, against)
     human = _human(engine, collection)
     if chosen.empty:
         note("No caption fits these filters.")
     else:
         present_caption(engine, collection, own, chosen)
-        _read(engine, collection, runs, name, against, own, chosen, human)
+        _read(engine, collection, runs, name, against, own, rows, chosen, human)
     st.divider()
     people = [(other, run) for other, run in runs.items() if other in human and other != name]
     revealing_words(engine, runs[name], own, name, people[0] if people else None)
@@ -109,7 +111,7 @@ def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
     return caption_rows(own, written, cached.scores(folder, other_id) if other_id else None)
 
 
-def _filtered(engine: Engine, run: RunRow, rows: pd.DataFrame, attribute: Attribute, against: str) -> pd.DataFrame:
+def _filtered(engine: Engine, run: RunRow, other_id: str, attribute: Attribute, against: str) -> pd.DataFrame:
     side, name = st.sidebar, run.spec.model
     orders = sort_orders(attribute, against != NOBODY)
     order = view.selectbox(side, "Sort by", orders, key="sort")
@@ -123,22 +125,33 @@ def _filtered(engine: Engine, run: RunRow, rows: pd.DataFrame, attribute: Attrib
     word = view.text(side, "With the word", key="word", help="A whole word, after masking.")
     query = view.text(side, "Search captions or an image id", key="q")
     pattern = view.checkbox(side, "Regular expression", key="pattern", help="In RE2's syntax, such as (man|boy).*tie.")
-    images = _labelled_images(engine, run)
+    labels = _labels(engine, run)
     view.text(side, "Image shown", key="image")
     group, kind = ("" if chosen == EVERYONE else chosen for chosen in (group, kind))
-    return select_rows(rows, attribute, order, Filters(group, word, query, pattern, kind, images))
+    filters = Filters(group, word, query, pattern, kind)
+    return _selected(engine.folder, run.run_id, other_id, order, filters, run.spec.labels["table"], *labels)
 
 
-def _labelled_images(engine: Engine, run: RunRow) -> set[str] | None:
-    """Images with a value in a column of the table of labels that is asked for; None for all."""
+@st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={Filters: repr})
+def _selected(
+    folder: str, run_id: str, other_id: str, order: str, filters: Filters, labels: str, column: str, value: str
+) -> pd.DataFrame:
+    """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
+    images, and for none where a column holds no value."""
+    images = (cached.images_with(folder, labels, column, value) if value else set()) if column else None
+    attribute = cached.scores(folder, run_id).attribute
+    return select_rows(_rows(folder, run_id, other_id), attribute, order, replace(filters, images=images))
+
+
+def _labels(engine: Engine, run: RunRow) -> tuple[str, str]:
+    """A column of the table of labels, and the value that images have there; '' for all images."""
     digest = run.spec.labels["table"]
     columns = [column for column in cached.captions(engine.folder, digest) if column != "image_id"]
     column = view.selectbox(st.sidebar, "Column of the labels", [EVERYONE, *columns], key="column")
     if column == EVERYONE:
-        return None
+        return "", ""
     values = cached.column_values(engine.folder, digest, column)
-    value = view.selectbox(st.sidebar, f"{plain(column)} is", values, key="value", missing="the value")
-    return cached.images_with(engine.folder, digest, column, value) if values else set()
+    return column, view.selectbox(st.sidebar, f"{plain(column)} is", values, key="value", missing="the value") or ""
 
 
 def _read(
@@ -148,13 +161,14 @@ def _read(
     name: str,
     against: str,
     own: CaptionScores,
+    rows: pd.DataFrame,
     chosen: pd.DataFrame,
     human: set[str],
 ) -> None:
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
     left, right = st.container(key="stacks").columns(2, gap="medium")
     with left:
-        part = _table(chosen, own.attribute, name, against)
+        part = _table(chosen, rows, own.attribute, name, against)
     with right:
         image = st.session_state["image"].strip()
         if not image:
@@ -186,14 +200,15 @@ def _place(own: CaptionScores, image: str, part: pd.DataFrame) -> int | None:
     return by_index[chosen]
 
 
-def _table(chosen: pd.DataFrame, attribute: Attribute, name: str, against: str) -> pd.DataFrame:
-    """A page of captions, which is returned."""
+def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name: str, against: str) -> pd.DataFrame:
+    """A page of the chosen among the rows, which is returned."""
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     with left:
-        note(f"{counted(len(chosen), 'caption')} of {name}. Select a row to see its image.")
+        minus = f" Difference: the labelled value's probability minus that for {against}." if against != NOBODY else ""
+        note(f"{counted(len(chosen), 'caption')} of {name}.{minus} Select a row to see its image.")
     number = view.number(right, f"Page of {pages:,}", 1, pages, 1, key="page")
-    part = chosen.iloc[(number - 1) * PAGE : number * PAGE]
+    part = rows.loc[chosen.index[(number - 1) * PAGE : number * PAGE]]
     shown = pd.DataFrame(
         {
             "caption": part["caption"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -50,6 +52,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, table_with
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import (
@@ -157,9 +160,11 @@ def _encoders(engine: Engine, collection: str | None, measured: pd.DataFrame, at
         _variation(judged, source, published, beside, looks)
         _ranks(able, said, named(key), looks, values)
     _judges(engine, able, named(key))
-    st.download_button(
-        "CSV", to_csv(pd.concat([rows, variation(judged), agreement(judged)])), "encoders.csv", "text/csv", key="csv"
-    )
+    st.download_button("CSV", partial(_csv, rows, judged), "encoders.csv", "text/csv", key="csv", on_click="ignore")
+
+
+def _csv(rows: pd.DataFrame, judged: pd.DataFrame) -> str:
+    return to_csv(pd.concat([rows, variation(judged), agreement(judged)]))
 
 
 def _title(source: str) -> str:
@@ -275,7 +280,7 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     upload = st.file_uploader("Human scores: a CSV with the columns model and value", type="csv", key="human")
     if upload is not None:
         with errors():
-            human = read_human_scores(uploaded_path(engine.folder, upload))
+            human = within_limits(upload.name, read_human_scores, uploaded_path(engine.folder, upload))
             draw_table(alignment_table(alignment(shown, human)), alt="Alignment with human scores")
 
 

@@ -23,6 +23,7 @@ from capbias_core.present.conditions import (
 from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.condition_runs import Plan, plan_conditions
 from capbias_core.runs.engine import Engine
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.store import Item
@@ -197,7 +198,7 @@ def _chart(rows: pd.DataFrame, attributes: list[str], captioner: str) -> None:
         "it is against). Minus neutral: above chance for LIC_M, the "
         f"value itself for the others.{part}"
     )
-    st.download_button("CSV", rows.to_csv(index=False), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+    st.download_button("CSV", csv_text(rows), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
 
 
 def _printed_alone(rows: pd.DataFrame, alone: pd.DataFrame) -> None:

@@ -23,6 +23,7 @@ from capbias_core.present.sentence import duration
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
+from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE
@@ -181,9 +182,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
     with st.expander("The numbers of the chart, x100"):
         draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
         whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
-        st.download_button(
-            "CSV", whole.to_csv(index=False), f"{request.collection} alignment.csv", "text/csv", key="csv"
-        )
+        st.download_button("CSV", csv_text(whole), f"{request.collection} alignment.csv", "text/csv", key="csv")
     for line in dict.fromkeys(text for run in runs.values() for text in run.notes):
         note(line)
 

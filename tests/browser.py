@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,9 +44,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def server(home: Path, app: Path = ROOT / "app.py") -> Iterator[tuple[str, subprocess.Popen]]:
-    """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it."""
-    port = free_port()
+def server(
+    home: Path, app: Path = ROOT / "app.py", port: int = 0, folder: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen]]:
+    """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it.
+
+    port: a free one unless given. folder: where it starts, which may hold secrets.
+    """
+    port = port or free_port()
     process = subprocess.Popen(
         [
             sys.executable,
@@ -61,7 +66,7 @@ def server(home: Path, app: Path = ROOT / "app.py") -> Iterator[tuple[str, subpr
             "--server.address",
             "127.0.0.1",
         ],
-        cwd=app.parent,
+        cwd=folder or app.parent,
         env={**os.environ, "CAPBIAS_HOME": str(home)},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
@@ -72,7 +77,8 @@ def server(home: Path, app: Path = ROOT / "app.py") -> Iterator[tuple[str, subpr
         wait_until_healthy(address)
         yield address, process
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it was killed
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from capbias_core.load import places
+from capbias_core.workspace import people
 from tests.browser import browser, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +27,7 @@ def coco_bias() -> Path:
 def terminal(monkeypatch):
     """A page that a test draws makes its process a server's; the next test starts in a terminal again."""
     monkeypatch.setattr(places, "_serving", False)
+    monkeypatch.setattr(people, "_who", str)
 
 
 @pytest.fixture(scope="module")

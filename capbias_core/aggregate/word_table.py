@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from capbias_core.prepare.ngrams import ngrams_of
+
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:
     """One row a word, over all captions of a set.
@@ -16,17 +18,15 @@ def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndar
     values positive pushes toward the second); count (captions that contain it); share0.. (share of the captions of
     each labelled value that contain it, 0 to 1). Sorted by count.
     """
-    lengths = [len(item) for item in words]
-    frame = pd.DataFrame({"word": [token for caption in masked for token in caption.split()]})
-    frame["caption"] = np.repeat(np.arange(len(words)), lengths)
+    found = ngrams_of(masked, pairs=False)
     values = np.concatenate(words) if words else np.zeros((0, 1))
-    columns = [f"mean{column}" for column in range(values.shape[1])]
-    frame[columns] = values
-    by_caption = frame.groupby(["word", "caption"], sort=False)[columns].sum().reset_index()
-    by_caption["label"] = labels[by_caption["caption"]]
-    table = by_caption.groupby("word")[columns].mean()
-    table["count"] = by_caption.groupby("word").size()
+    count = np.bincount(found.matrix.indices, minlength=len(found.terms))
+    there = np.flatnonzero(count)
+    table = pd.DataFrame({"word": [found.terms[column] for column in there]})
+    for column, own in enumerate(values.T):
+        table[f"mean{column}"] = np.bincount(found.words, own, len(found.terms))[there] / count[there]
+    table["count"] = count[there]
     for value in range(n_values):
-        with_word = by_caption[by_caption["label"] == value].groupby("word").size()
-        table[f"share{value}"] = (with_word / max(1, int((labels == value).sum()))).reindex(table.index).fillna(0.0)
-    return table.reset_index().sort_values(["count", "word"], ascending=[False, True], ignore_index=True)
+        with_word = found.matrix.T @ (labels == value).astype(float)
+        table[f"share{value}"] = with_word[there] / max(1, int((labels == value).sum()))
+    return table.sort_values(["count", "word"], ascending=[False, True], ignore_index=True)

@@ -104,8 +104,9 @@ def _texts(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: Filters) -> pd.DataFrame:
-    """The rows of `caption_rows` that pass the filters, sorted; difference sorts by size, either way.
+    """Which rows of `caption_rows` pass the filters, sorted; difference sorts by size, either way.
 
+    Returns image_id and caption_index alone, with the index of `rows`: captions are many, and a page shows few.
     Raises CapbiasError for a regular expression that cannot be read.
     """
     kept = np.ones(len(rows), dtype=bool)
@@ -120,13 +121,13 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
         kept &= _of_kind(rows, filters.kind, attribute)
     if filters.images is not None:
         kept &= rows["image_id"].isin(filters.images).to_numpy()
-    chosen = rows[kept]
-    if order == DIFFERENCE:
-        return chosen.sort_values("difference", key=lambda column: -column.abs(), kind="stable")
-    for place, value in enumerate(attribute.values):
-        if order == f"bias score, {value} first":
-            return chosen.sort_values(f"p{place}", ascending=False, kind="stable")
-    return chosen.sort_values(["image_id", "caption_index"], kind="stable")
+    named = rows[["image_id", "caption_index"]]
+    by_score = {f"bias score, {value} first": f"p{place}" for place, value in enumerate(attribute.values)}
+    if order != DIFFERENCE and order not in by_score:
+        return named[kept].sort_values(["image_id", "caption_index"], kind="stable")
+    falling = rows[by_score[order]] if order in by_score else rows["difference"].abs()
+    places = np.flatnonzero(kept)
+    return named.iloc[places[np.argsort(-falling.to_numpy()[places], kind="stable")]]  # what is missing comes last
 
 
 def _found(rows: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
@@ -157,14 +158,19 @@ def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, l
 
     Most is the largest size of what all its places in the caption add to a logit, either way; of equal ones the first.
     """
-    masked = " " + scores.table["masked"] + " "
-    places = np.flatnonzero(masked.str.contains(f" {word} ", regex=False)).tolist()
-    added = [
-        float(abs(scores.words_of(place)[np.array(scores.table.at[place, "masked"].split()) == word].sum(axis=0)).max())
-        for place in places
-    ]
-    strongest = np.argsort(-np.array(added), kind="stable")[:number]
-    return len(places), [places[rank] for rank in strongest]
+    masked = scores.table["masked"]
+    rows = np.flatnonzero((" " + masked + " ").str.contains(f" {word} ", regex=False))
+    if not len(rows):
+        return 0, []
+    tokens = pc.split_pattern(pa.array(masked.iloc[rows], pa.large_string()), " ")
+    lengths = pc.list_value_length(tokens).to_numpy()
+    starts = np.cumsum(lengths) - lengths
+    at = np.flatnonzero(pc.equal(tokens.flatten(), word).to_numpy(zero_copy_only=False))
+    row = np.searchsorted(starts, at, side="right") - 1
+    added = np.zeros((len(rows), scores.words.shape[1]))
+    np.add.at(added, row, scores.words[scores.offsets[rows[row]] + at - starts[row]])
+    strongest = np.argsort(-abs(added).max(axis=1), kind="stable")[:number]
+    return len(rows), rows[strongest].tolist()
 
 
 def toward(attribute: Attribute, words: np.ndarray, predicted: int) -> tuple[Attribute, np.ndarray]:

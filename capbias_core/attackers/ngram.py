@@ -8,28 +8,53 @@ exact; the weight of a 2-gram is shared equally by its two words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, cached_property, partial
+from itertools import count
 
 import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
 
 from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
-from capbias_core.attackers.logistic import fit_labels
-from capbias_core.prepare.ngrams import NOTHING, ngram_matrix
+from capbias_core.attackers.logistic import TOLERANCE, fit_alike, fit_columns
+from capbias_core.prepare.ngrams import Ngrams, ngrams_of
 from capbias_core.types import Contributions, Progress
 
 # Task words that are learned at once: more take more memory and are no quicker.
 TOGETHER = 40
+USUAL_STEPS = 15  # of Newton's method, for the progress
 
 
 @dataclass(frozen=True)
 class NgramCorpus:
-    """Captions with their binary n-gram matrix (n, V), and the column of each n-gram."""
+    """Captions by their place among the different ones, whose n-grams are counted once.
+
+    captions: n masked captions. place: (n,) row of each in `ngrams`.
+    """
 
     captions: list[str]
-    matrix: Any  # a CSR matrix of SciPy, which has no types
-    columns: dict[str, int]
+    place: np.ndarray
+    ngrams: Ngrams
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """The column of each n-gram."""
+        return self.ngrams.columns
+
+    @cached_property
+    def occurrences(self) -> tuple[np.ndarray, np.ndarray]:
+        """(T,) and (T,): how often the caption of each word has it, and the pair that begins with it."""
+        caption = np.repeat(np.arange(len(self.ngrams.start) - 1), np.diff(self.ngrams.start))
+        width = len(self.ngrams.terms) + 1  # a pair that is none has the column -1
+        return _how_often(caption * width + self.ngrams.words), _how_often(caption * width + self.ngrams.pairs)
+
+
+def _how_often(keys: np.ndarray) -> np.ndarray:
+    """(T,) how often each of T keys is among them."""
+    code, _ = pd.factorize(keys)
+    return np.bincount(code)[code]
 
 
 @dataclass(frozen=True)
@@ -43,10 +68,22 @@ class LinearModel:
     intercept: np.ndarray  # (C,)
 
     def logits(self, corpus: NgramCorpus, rows: np.ndarray) -> np.ndarray:
-        return corpus.matrix[rows] @ self.weights + self.intercept
+        return corpus.ngrams.matrix[corpus.place[rows]] @ self.weights + self.intercept
 
     def contributions(self, corpus: NgramCorpus, rows: np.ndarray) -> Contributions:
-        words = [word_contributions(corpus.captions[row].split(), corpus.columns, self.weights) for row in rows]
+        """See `word_contributions`."""
+        ngrams, place = corpus.ngrams, corpus.place[rows]
+        lengths = np.diff(ngrams.start)[place]
+        ends = np.cumsum(lengths)
+        taken = np.arange(lengths.sum()) + np.repeat(ngrams.start[place] - (ends - lengths), lengths)
+        of_word, of_pair = (
+            self.weights[column[taken]] / often[taken, None]
+            for column, often in zip((ngrams.words, ngrams.pairs), corpus.occurrences, strict=True)
+        )
+        of_pair[ngrams.pairs[taken] < 0] = 0
+        shares = of_word + of_pair / 2
+        shares[1:] += of_pair[:-1] / 2
+        words = [shares[start:end] for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)]
         baseline = np.repeat(self.intercept[None], len(rows), axis=0)
         return Contributions(words=words, baseline=baseline, delta=np.zeros(len(rows)))
 
@@ -80,47 +117,121 @@ class NgramAttacker:
         captions = list(captions)
         # Seeds and folds repeat most captions.
         distinct = {caption: place for place, caption in enumerate(dict.fromkeys(captions))}
-        matrix, columns = ngram_matrix(list(distinct), pairs=True)
-        return NgramCorpus(captions, matrix[[distinct[own] for own in captions]], columns)
+        place = np.fromiter(map(distinct.__getitem__, captions), dtype=np.int64, count=len(captions))
+        return NgramCorpus(captions, place, ngrams_of(list(distinct), pairs=True))
 
     def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
-        from threadpoolctl import threadpool_limits
+        return next(self.fit_many(corpus, [rows], [labels], n_values, [seed], tick))
 
-        train = corpus.matrix[rows]
-        counts = np.asarray(train.sum(axis=0)).ravel()
-        kept = np.union1d(np.flatnonzero(counts >= self.smallest_count), corpus.columns[NOTHING])
-        # The optimiser's vectors are short: more than one BLAS thread costs three times the processor time.
-        with threadpool_limits(1, user_api="blas"):
-            of_kept, intercept = (self._values if np.ndim(labels) == 1 else self._tasks)(train[:, kept], labels, tick)
-        weights = np.zeros((corpus.matrix.shape[1], len(intercept)))
-        weights[kept] = of_kept
-        tick(1.0, "")
-        return LinearModel(weights, intercept)
+    def fit_many(
+        self, corpus: NgramCorpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Progress
+    ) -> Iterator[LinearModel]:
+        """Attackers that follow each other and train on nearly the same captions train together."""
+        cases = [_Case(corpus.place[own], known) for own, known in zip(rows, labels, strict=True)]
+        done = 0
+        for group in _groups(cases, corpus.ngrams.matrix.shape[0]):
+            step = partial(_step, tick, done / len(cases), len(group) / len(cases), count(1))
 
-    def _values(self, features, labels: np.ndarray, _tick: Progress) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (V, C) and intercepts (C,) for one label of two or more values."""
+            # Products with few columns: more than one BLAS thread costs three times the processor time.
+            with _libraries().limit(limits=1, user_api="blas"):
+                found = self._together(corpus.ngrams.matrix, group, n_values, step)
+            done += len(group)
+            tick(done / len(cases), "")
+            yield from found
+
+    def _together(self, matrix, cases: list[_Case], n_values: int, tick: Callable[[], None]) -> list[LinearModel]:
+        """The attackers of cases that have most of their captions in common."""
+        there = np.zeros(matrix.shape[0], dtype=bool)
+        for case in cases:
+            there[case.place] = True
+        rows = np.flatnonzero(there)
+        features = matrix[rows]
+        total = np.column_stack([case.counts(rows) for case in cases])
+        used = features.T @ total >= self.smallest_count
+        kept = np.flatnonzero(used.any(axis=1))
+        features, used = features[:, kept], used[kept]
+        if cases[0].labels.ndim > 1:
+            (case,) = cases
+            found = [self._tasks(features, case.sums(rows), total, tick)]
+        elif n_values > 2:
+            found = [self._values(features, own, case, rows) for own, case in zip(used.T, cases, strict=True)]
+        else:
+            positive = np.column_stack([case.sums(rows) for case in cases])
+            weights, intercepts = fit_alike(features, positive, total, self.inverse_penalty, used, tick)
+            found = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
+        return [_spread(matrix.shape[1], kept, *own) for own in found]
+
+    def _values(self, features, used: np.ndarray, case: _Case, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (V, K) and intercepts (K,) for one label of three or more values."""
         from sklearn.linear_model import LogisticRegression
 
-        if labels.min() == labels.max():
-            return np.zeros((features.shape[1], 1)), _alike(labels[:, None])
-        model = LogisticRegression(C=self.inverse_penalty, tol=1e-5, max_iter=1000).fit(features, labels)
-        return model.coef_.T, model.intercept_.astype(float)
+        weights = np.zeros((features.shape[1], len(np.unique(case.labels))))
+        model = LogisticRegression(C=self.inverse_penalty, solver="newton-cg", tol=TOLERANCE, max_iter=1000)
+        model.fit(features[np.searchsorted(rows, case.place)][:, used], case.labels)
+        weights[used] = model.coef_.T
+        return weights, model.intercept_.astype(float)
 
-    def _tasks(self, features, labels: np.ndarray, tick: Progress) -> tuple[np.ndarray, np.ndarray]:
+    def _tasks(self, features, positive: np.ndarray, total: np.ndarray, tick) -> tuple[np.ndarray, np.ndarray]:
         """Weights (V, L) and intercepts (L,) for L task words, some at a time."""
-        weights, intercepts = np.zeros((features.shape[1], labels.shape[1])), _alike(labels)
-        both = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
+        often, size = positive.sum(axis=0), total.sum()
+        # Nothing can be learned of a word that is never or always there; its share is smoothed.
+        weights, intercepts = np.zeros((features.shape[1], len(often))), np.log((often + 0.5) / (size + 0.5 - often))
+        both = np.flatnonzero((often > 0) & (often < size))
         for start in range(0, len(both), TOGETHER):
-            tick(start / len(both), "")
             own = both[start : start + TOGETHER]
-            weights[:, own], intercepts[own] = fit_labels(features, labels[:, own], self.inverse_penalty)
+            weights[:, own], intercepts[own] = fit_columns(
+                features, positive[:, own], total, self.inverse_penalty, tick=tick
+            )
         return weights, intercepts
 
 
-def _alike(labels: np.ndarray) -> np.ndarray:
-    """(L,) intercepts of labels (n, L) that are all alike, smoothed: nothing can be learned of them."""
-    present = labels.sum(axis=0) + 0.5
-    return np.log(present / (len(labels) + 1 - present))
+@dataclass(frozen=True)
+class _Case:
+    """An attacker to train: the place of each caption among the different ones, and its label or task words."""
+
+    place: np.ndarray
+    labels: np.ndarray
+
+    def counts(self, rows: np.ndarray) -> np.ndarray:
+        """(len(rows),) how many of its captions are each of these."""
+        return np.bincount(np.searchsorted(rows, self.place), minlength=len(rows)).astype(float)
+
+    def sums(self, rows: np.ndarray) -> np.ndarray:
+        """(len(rows),) or (len(rows), L) sums of its labels by caption."""
+        n = len(self.place)
+        of_row = csr_array((np.ones(n), (np.searchsorted(rows, self.place), np.arange(n))), shape=(len(rows), n))
+        return of_row @ self.labels.astype(float)
+
+
+def _groups(cases: list[_Case], n: int) -> Iterator[list[_Case]]:
+    """Cases one after the other that have more than half of their captions in common with the first; n captions."""
+    start = 0
+    while start < len(cases):
+        known = np.zeros(n, dtype=bool)
+        known[cases[start].place] = True
+        end = start + 1
+        while end < len(cases) and cases[start].labels.ndim == 1 and known[cases[end].place].mean() > 0.5:
+            end += 1
+        yield cases[start:end]
+        start = end
+
+
+@cache
+def _libraries():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks for them once, which takes 50 ms
+
+
+def _step(tick: Progress, before: float, share: float, steps: Iterator[int]) -> None:
+    """Report a step of a group that follows on what is done before, and is a share of all."""
+    tick(before + share * min(next(steps) / USUAL_STEPS, 0.9), "")
+
+
+def _spread(width: int, kept: np.ndarray, of_kept: np.ndarray, intercept: np.ndarray) -> LinearModel:
+    weights = np.zeros((width, len(intercept)))
+    weights[kept] = of_kept
+    return LinearModel(weights, intercept)
 
 
 def _linear(setup: Setup) -> NgramAttacker:

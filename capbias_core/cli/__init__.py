@@ -1,7 +1,8 @@
 """The command line: parses, calls the functions that the pages call, prints.
 
 Numbers, tables and JSON go to stdout; what is said about them (warnings, progress, notes) to stderr. Exit codes:
-0 done; 1 a run failed, was cancelled or died; 2 bad input or usage; 130 stopped with Ctrl-C.
+0 done; 1 a run failed, was cancelled or died; 2 bad input, usage or workspace; 130 stopped with Ctrl-C; 143 ended by
+SIGTERM.
 
 Only what `capbias --help` needs is imported here; each command is imported when it is used.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -18,7 +20,7 @@ from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
 from capbias_core import __version__
 from capbias_core.cli.help import Compact
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, say
+from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, say
 from capbias_core.errors import CapbiasError, nearest
 
 ABOUT = """Societal bias in image captions, from a terminal.
@@ -105,9 +107,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CapbiasError as error:
         say(f"error: {error}")
         return BAD_INPUT
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say("cancelled")
-        return STOPPED
+        return TERMINATED if isinstance(stop, Terminated) else STOPPED
     except BrokenPipeError:  # the reader (such as head) has what it wanted; the interpreter's last flush must not fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
@@ -118,7 +120,12 @@ def command() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminated)
     sys.exit(main())
+
+
+def _terminated(*_signal: object) -> None:
+    raise Terminated
 
 
 # wrong usage

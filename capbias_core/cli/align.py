@@ -15,6 +15,7 @@ from capbias_core.measures.alignment import DELTAS, NO_JAVA, of_same_images, swe
 from capbias_core.metrics.caption_quality import has_java
 from capbias_core.prepare import masked_captions, tokenize, vocabulary
 from capbias_core.prepare.align import neighbours
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.workspace.inputs import check_delta, checked_path, dropped_line, mapped
 from capbias_core.workspace.labels import labels_for
@@ -68,7 +69,7 @@ def align(
         say(f"note: {NO_JAVA}")
     with ticking() as tick:
         found = sweep(human["image_id"], own[0], known, near, tuple(delta or DELTAS), tick)
-    write_output(sweep_table(found).to_csv(index=False, lineterminator="\n"), path)
+    write_output(csv_text(sweep_table(found)), path)
     return DONE
 
 

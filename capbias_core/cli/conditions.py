@@ -28,6 +28,7 @@ from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.options import Attacked
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
+from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.store import Workspace
 
@@ -104,7 +105,7 @@ def conditions(
             [condition_rows(place, collection, name, own, judge, sets) for name, own in pairs], ignore_index=True
         )
     if len(frame):
-        write_output(frame[list(COLUMNS)].to_csv(index=False, lineterminator="\n"), path)
+        write_output(csv_text(frame[list(COLUMNS)]), path)
         return code
     if code != DONE:
         return code

@@ -12,7 +12,10 @@ from cyclopts import App, Group, Parameter
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Option, Options, Seeded, bounds_text, checked
 
-CODES = "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input; 130 stopped with Ctrl-C."
+CODES = (
+    "Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 "
+    "ended by SIGTERM."
+)
 
 INPUTS = Group("Inputs", sort_key=1)
 WHAT = Group("What to measure", sort_key=2)

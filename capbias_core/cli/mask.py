@@ -23,6 +23,7 @@ from capbias_core.load.rows import place_and_message
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Problem, counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.workspace import ingest
@@ -117,7 +118,7 @@ def mask(
             return _drop(workspace, FILES, flags, options)
         code, items = _run(workspace, FILES, flags, options)
         if items:
-            write_output(_copied(workspace, items, flags).to_csv(index=False, lineterminator="\n"), None)
+            write_output(csv_text(_copied(workspace, items, flags)), None)
     return code
 
 

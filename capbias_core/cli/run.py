@@ -55,7 +55,8 @@ def run(
         code = outcome(rows)
         frame = place.results(list(specs))
     wanted = dict.fromkeys(name for request in requests for name in expand_metrics(request.metrics))
-    frame = ordered(frame, frame["model"].unique(), list(wanted))
+    # In the order of the plan, whichever run ended first.
+    frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
     if frame.empty:
         raise CapbiasError("a plan whose runs gave no number", "runs that finish", "See: capbias runs")
     if path or not on_terminal():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -16,6 +17,7 @@ from capbias_core.present.sentence import cost_text, duration, named_notes
 from capbias_core.runs.cost import expected_each, time_left, total
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
+from capbias_core.workspace.faults import WorkspaceError
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -23,23 +25,31 @@ BETWEEN_LINES = 60.0
 
 
 def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Run what is not finished yet, and wait for all. On Ctrl-C the runs that were started here are cancelled.
+    """Run what is not finished yet, and wait for all. If it is stopped, the runs that were started here are cancelled.
 
-    Afterwards nothing of this process uses the workspace, so that its folder may go.
+    Runs of another process are waited for, and started here if that process dies. Afterwards nothing of this process
+    uses the workspace, so that its folder may go.
     """
     engine = Engine(workspace.folder)
-    started: list[str] = []
+    started: set[str] = set()
+    todo = list(specs)
     try:
-        started += engine.submit(list(specs), collection)
-        todo = expected_each(workspace, (spec for spec in specs if spec.run_id in started))
-        if todo:
-            whole = total(todo.values())
-            say(f"{counted(len(todo), 'run')} to do: {cost_text(whole.seconds, whole.earlier)}")
-        with Shown({run_id: own.seconds for run_id, own in todo.items()}) as shown:
-            return engine.wait([spec.run_id for spec in specs], shown)
-    except KeyboardInterrupt:
+        while True:
+            new = engine.submit(todo, collection)
+            started.update(new)
+            costs = expected_each(workspace, (spec for spec in todo if spec.run_id in new))
+            if costs:
+                whole = total(costs.values())
+                say(f"{counted(len(costs), 'run')} to do: {cost_text(whole.seconds, whole.earlier)}")
+            with Shown({run_id: own.seconds for run_id, own in costs.items()}) as shown:
+                rows = engine.wait([spec.run_id for spec in specs], shown)
+            todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
+            if not todo:
+                return rows
+    except BaseException:
         for run_id in started:
-            engine.cancel(run_id)
+            with suppress(WorkspaceError):
+                engine.cancel(run_id)
         raise
     finally:
         engine.close()

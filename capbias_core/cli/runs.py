@@ -43,7 +43,7 @@ def runs(
 
 
 def _row(run: RunRow) -> dict:
-    passed = (run.finished or time.time()) - run.started if run.started else 0.0
+    passed = max(0.0, (run.finished or time.time()) - run.started) if run.started else 0.0
     return {
         "run": run.run_id,
         "what": run_text(run.spec),

@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import write_whole
 
 if TYPE_CHECKING:
     from capbias_core.types import Progress
 
-DONE, RUN_FAILED, BAD_INPUT, STOPPED = 0, 1, 2, 130
+DONE, RUN_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM); it cleans up as after Ctrl-C."""
 
 
 def say(line: str) -> None:
@@ -73,12 +78,7 @@ def _write(data: bytes, target: Path) -> None:
     if target.exists() and not target.is_file():
         target.write_bytes(data)
         return
-    temporary = target.with_name(f".capbias-{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(target, data)
     say(f"written: {target}")
 
 

@@ -14,6 +14,7 @@ from typing import IO
 
 from capbias_core.errors import CapbiasError
 
+ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
 CHUNK = 1 << 20
 
@@ -25,7 +26,7 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
     is broken, encrypted, or holds more than 2,000 files or 4 GB; nothing of it is left then.
     """
     path, folder = Path(path), Path(folder)
-    if path.suffix.lower() not in (".zip", ".gz"):
+    if path.suffix.lower() not in ARCHIVES:
         return [path]
     with _into(path, folder):
         return _from_zip(path, folder, _numbered) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]

@@ -11,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, whole_text
 from capbias_core.load.ids import described
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, Rows, listed, names_of, rows_of_records
+from capbias_core.load.rows import Choose, Rows, checked_names, listed, names_of, rows_of_records
 
 SAMPLE = 50
 CAPTIONS = "coco_captions"
@@ -117,7 +117,7 @@ def first_records(path: Path) -> list:
 
 def record_columns(path: Path) -> tuple[str, ...]:
     """The keys of the first records of a JSON list."""
-    return names_of(first_records(path))
+    return checked_names(path.name, names_of(first_records(path)))
 
 
 def read_records(path: Path, choose: Choose) -> Rows:
@@ -127,7 +127,7 @@ def read_records(path: Path, choose: Choose) -> Rows:
 
 def annotation_columns(path: Path) -> tuple[str, ...]:
     """The keys of the annotations of a COCO file."""
-    return names_of(annotations_of(path))
+    return checked_names(path.name, names_of(annotations_of(path)))
 
 
 def read_annotations(path: Path, choose: Choose) -> Rows:

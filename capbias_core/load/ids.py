@@ -15,6 +15,7 @@ DIGITS = re.compile(
     r"|(\d+)(?:\.(?:jpe?g|png|gif|bmp|webp|tiff?|0+))?",
     re.IGNORECASE | re.ASCII,
 )
+MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -27,6 +28,8 @@ def normalise_image_id(value: object) -> str:
     >>> [normalise_image_id(value) for value in (785, 785.0, "000785", "COCO_val2014_000000000785.jpg", " dog.jpg ")]
     ['785', '785', '785', '785', 'dog.jpg']
     """
+    if type(value) is int and -MOST < value < MOST:  # the usual ones, quickly
+        return str(value)
     if isinstance(value, str):
         return _from_text(value)
     if value is None or (isinstance(value, Real) and value != value):
@@ -50,7 +53,7 @@ def _from_number(value: Any) -> str:
     if not isinstance(value, Integral) and value != int(value):
         return str(float(value))
     whole = int(value)
-    if abs(whole) >= 10**100:
+    if abs(whole) >= MOST:
         raise ValueError("the image id is a number of more than 100 digits")
     return str(whole)
 
@@ -72,7 +75,7 @@ def described(value: object) -> str:
         return "null"
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    if isinstance(value, Integral) and abs(int(value)) >= 10**100:
+    if isinstance(value, Integral) and abs(int(value)) >= MOST:
         return "a number of more than 100 digits"
     if isinstance(value, Real):
         return f"a number ({value})"

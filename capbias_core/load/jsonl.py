@@ -13,7 +13,7 @@ from capbias_core.load.coco import SAMPLE
 from capbias_core.load.files import text_lines
 from capbias_core.load.ids import described
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, RowErrors, Rows, guess_columns, names_of
+from capbias_core.load.rows import Choose, RowErrors, Rows, checked_names, guess_columns, names_of
 
 ENDINGS = (".jsonl", ".ndjson")
 
@@ -49,7 +49,7 @@ def line_columns(path: Path) -> tuple[str, ...]:
     """The keys of the first objects."""
     faults = RowErrors(path.name, "line")
     names = names_of(record for _, record in islice(_objects(path, faults), SAMPLE))
-    return names or _refuse(path, faults)
+    return checked_names(path.name, names or _refuse(path, faults))
 
 
 def read_lines(path: Path, choose: Choose) -> Rows:
@@ -57,7 +57,7 @@ def read_lines(path: Path, choose: Choose) -> Rows:
     faults = RowErrors(path.name, "line")
     numbered = list(_objects(path, faults))
     names = names_of(record for _, record in numbered) or _refuse(path, faults)
-    values = {name: [record.get(name) for _, record in numbered] for name in choose(names)}
+    values = {name: [record.get(name) for _, record in numbered] for name in choose(checked_names(path.name, names))}
     return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults)
 
 

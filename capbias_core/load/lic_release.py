@@ -17,7 +17,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, Rows, names_of, rows_of_records
+from capbias_core.load.rows import Choose, Rows, checked_names, names_of, rows_of_records
 
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
@@ -45,7 +45,7 @@ def looks_pickled(head: Head) -> bool:
 
 def lic_columns(path: Path) -> tuple[str, ...]:
     """The keys of the records."""
-    return names_of(read_pickle(path))
+    return checked_names(path.name, names_of(read_pickle(path)))
 
 
 def read_lic(path: Path, choose: Choose) -> Rows:
@@ -63,7 +63,7 @@ def read_pickle(path: Path) -> list:
     try:
         _check_opcodes(path, data)
         value = _PlainUnpickler(path, data).load()
-    except CapbiasError:
+    except (CapbiasError, MemoryError):
         raise
     except Exception as error:  # damaged bytes can raise nearly anything
         reason = str(error).split("\n")[0][:200].rstrip(".")

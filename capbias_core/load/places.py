@@ -8,11 +8,14 @@ not set. A link that leads out of a folder does not lie in it. What is elsewhere
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 
 ROOTS = "CAPBIAS_DATA_ROOTS"
+# The folders of a path that stands alone, or in brackets behind a name.
+LEADING = re.compile(r"(?:^|(?<=\())/.*/")
 _serving = False
 
 
@@ -53,3 +56,8 @@ def named(text: str | Path) -> Path:
         f"one in a folder that this server opens to its visitors{'' if roots() else ' (it opens none)'}",
         f"Upload the file; or let whoever runs the server list its folder in {ROOTS}.",
     )
+
+
+def shown(source: str) -> str:
+    """Where something came from, as it may be shown here: of a path that may not be named, its last part alone."""
+    return LEADING.sub(lambda match: match[0] if nameable(Path(match[0])) else "", source)

@@ -13,6 +13,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.resources import PUBLISHED_FILE
+from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
 REMEDY = "Take a file that `score` or `export` wrote, or one in the columns of assets/published/results.csv."
@@ -68,7 +69,7 @@ def read_human_scores(path: Path) -> pd.Series:
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    """Line and cells of each row, as written."""
+    """Line and cells of each row, as they were before they were written for spreadsheet programs."""
     reader = csv.DictReader(io.StringIO(_text(path)), strict=True)
     try:
         names = reader.fieldnames or ()
@@ -89,7 +90,7 @@ def _rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str, str]
             raise CapbiasError(got, f"{len(names)} cells", "Repair that line.")
     if not rows:
         raise CapbiasError(f"{path.name}, which holds no row", "a results table with one row a number", REMEDY)
-    return rows
+    return [(line, {name: unquoted(cell) for name, cell in row.items()}) for line, row in rows]
 
 
 def _text(path: Path) -> str:

@@ -87,7 +87,7 @@ def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
             kept.append(record)
         else:
             faults.add(number, f"{described(record)} where an object is expected")
-    columns = choose(names_of(kept))
+    columns = choose(checked_names(file, names_of(kept)))
     values = {name: [record.get(name) for record in kept] for name in columns}
     return Rows(values, numbers, len(records), faults)
 
@@ -107,6 +107,19 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """Column names for a message, cut where they are many or long."""
     shown = ", ".join(map(short, names[:most])) or "(none)"
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def checked_names(file: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each of which a table has once. Raises CapbiasError where two are the same."""
+    if len(names) > MOST_COLUMNS:
+        raise CapbiasError(
+            f"{file} with {len(names):,} columns", f"at most {MOST_COLUMNS:,}", "Keep those that are needed."
+        )
+    if len(set(names)) < len(names):
+        raise CapbiasError(
+            f"{file} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
+        )
+    return names
 
 
 def chosen_column(file: str, names: Sequence[str], name: str) -> str:

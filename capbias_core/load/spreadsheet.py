@@ -10,9 +10,9 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import is_workbook
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, RowErrors, Rows
-from capbias_core.load.tabular import checked_names
+from capbias_core.load.rows import Choose, RowErrors, Rows, checked_names
 
+MOST_ROWS = 1_048_576  # as Excel has it; a file may name a row far below, and the reader goes through all before it
 MOST_BYTES = 1_000_000_000  # unpacked; a sheet of a million captions has a fifth of it
 
 
@@ -43,7 +43,7 @@ def _names(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...]
         raise CapbiasError(
             f"{path.name}, whose first sheet is empty", "column names in its first row", "Put the table there."
         )
-    return checked_names(path, tuple(name.strip() or f"column {place}" for place, name in enumerate(row, start=1)))
+    return checked_names(path.name, tuple(name.strip() or f"column {place}" for place, name in enumerate(row, start=1)))
 
 
 @contextmanager
@@ -56,10 +56,10 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
             _check_size(path, file)
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             try:
-                yield _texts(book.worksheets[0].iter_rows(values_only=True))
+                yield _texts(path, book.worksheets[0].iter_rows(values_only=True))
             finally:
                 book.close()
-    except CapbiasError:
+    except (CapbiasError, MemoryError):
         raise
     except Exception as error:  # openpyxl raises its own errors, zipfile's and those of its XML parser
         reason = str(error).split("\n")[0][:200].rstrip(".") or type(error).__name__
@@ -68,8 +68,10 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
         ) from None
 
 
-def _texts(rows) -> Iterator[tuple[int, list[str]]]:
+def _texts(path: Path, rows) -> Iterator[tuple[int, list[str]]]:
     for number, row in enumerate(rows, start=1):
+        if number > MOST_ROWS:
+            raise CapbiasError(f"{path.name} with a row {number:,}", f"at most {MOST_ROWS:,} rows", "Save it as CSV.")
         texts = ["" if value is None else str(value) for value in row]
         while texts and not texts[-1].strip():
             texts.pop()

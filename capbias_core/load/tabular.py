@@ -10,7 +10,7 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, text_lines
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import MOST_COLUMNS, MOST_ROWS, Choose, RowErrors, Rows, listed
+from capbias_core.load.rows import MOST_ROWS, Choose, RowErrors, Rows, checked_names
 
 ENDINGS = (".csv", ".tsv")
 DELIMITERS = (",", "\t", ";")
@@ -55,20 +55,7 @@ def _usable_header(path: Path) -> tuple[str, tuple[str, ...]]:
     if not names:
         got = f"{path.name} with a first line whose quotes are broken"
         raise CapbiasError(got, "a first line of column names", "Close every quote.")
-    return delimiter, checked_names(path, names)
-
-
-def checked_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, each of which a table has once. Raises CapbiasError where two are the same."""
-    if len(names) > MOST_COLUMNS:
-        raise CapbiasError(
-            f"{path.name} with {len(names):,} columns", f"at most {MOST_COLUMNS:,}", "Keep those that are needed."
-        )
-    if len(set(names)) < len(names):
-        raise CapbiasError(
-            f"{path.name} with the columns {listed(names)}", "columns of different names", "Rename or remove one."
-        )
-    return names
+    return delimiter, checked_names(path.name, names)
 
 
 def read_delimited(path: Path, choose: Choose) -> Rows:
@@ -130,6 +117,8 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
         try:
             table = file.read(columns=list(columns))
             values = {name: table.column(name).to_pylist() for name in columns}
+        except MemoryError:
+            raise
         except Exception as error:  # pyarrow raises its own errors and Python's for damaged pages
             raise _broken(path, error) from None
     return Rows(values, range(1, total + 1), total, RowErrors(path.name, "record"))
@@ -137,7 +126,7 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
 
 def _columns(path: Path, file) -> tuple[str, ...]:
     names = tuple(name for name in file.schema_arrow.names if not name.startswith("__index_level_"))
-    return checked_names(path, names)
+    return checked_names(path.name, names)
 
 
 def _parquet(path: Path):
@@ -145,6 +134,8 @@ def _parquet(path: Path):
 
     try:
         return pyarrow.parquet.ParquetFile(path)
+    except MemoryError:
+        raise
     except Exception as error:
         raise _broken(path, error) from None
 

@@ -24,7 +24,7 @@ from capbias_core.types import Vectors
 EXPECTED = "word vectors: GloVe's text, or the text or binary of word2vec and fastText (plain or .gz)"
 GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
-HEADER = re.compile(rb"\s*(\d+)[ \t]+(\d+)\s*")
+HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MOST_NUMBERS = 20_000
 

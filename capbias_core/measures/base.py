@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -242,7 +242,7 @@ class Job:
         """Captions with the words of the attribute masked."""
         return masked_captions(captions, self.attribute, self.spec.merge_masks)
 
-    def codes(self, images: list[str]) -> np.ndarray:
+    def codes(self, images: Sequence[str]) -> np.ndarray:
         """The labels of these images as places of the attribute's values."""
         return label_codes(images, self.labels, self.attribute)
 
@@ -310,14 +310,14 @@ def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
     """The rows of these images. A set of Python's is quicker here than `isin`, which converts all of them."""
-    known = set(images)
-    return frame[np.array([image in known for image in frame["image_id"]], dtype=bool)]
+    ids = frame["image_id"].to_numpy(dtype=object)
+    return frame[np.fromiter(map(set(images).__contains__, ids), dtype=bool, count=len(ids))]
 
 
-def label_codes(images: list[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:
+def label_codes(images: Sequence[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:
     """The labels of these images as places of the attribute's values."""
     code = {value: place for place, value in enumerate(attribute.values)}
-    return labels[images].map(code).to_numpy(dtype=int)
+    return labels.loc[list(images)].map(code).to_numpy(dtype=int)
 
 
 def to_npz(about, **matrices: csr_array | np.ndarray) -> bytes:

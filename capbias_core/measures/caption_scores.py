@@ -92,5 +92,11 @@ def cost(size: Size, options: Attacked) -> float:
 
 
 MEASURE = Measure(
-    name="caption_scores", title="scores and words of each caption", place=90, options=Attacked, cost=cost, run=run
+    name="caption_scores",
+    title="scores and words of each caption",
+    place=90,
+    options=Attacked,
+    version=2,
+    cost=cost,
+    run=run,
 )

@@ -549,7 +549,7 @@ MEASURE = Measure(
     ),
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
-    version=3,
+    version=4,
     cost=held_out_cost(1.0, 4.0),
     run=run,
     estimates=estimates,

@@ -19,6 +19,7 @@ from capbias_core.measures.lic_baseline import (
     attacked,
     baseline_estimates,
     fits,
+    sampled,
     sides_arrays,
     stored_sides,
     verdict_of,
@@ -26,6 +27,7 @@ from capbias_core.measures.lic_baseline import (
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import AttackerTrainer, attacker_of, caption_lists
 from capbias_core.prepare import balanced_split
+from capbias_core.types import Progress, Split, part_of
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import RunRow, Workspace
@@ -159,29 +161,42 @@ def _cost(size: Size, options: LICOptions) -> float:
 
 def run(job: Job) -> Outcome:
     """Attackers on the model's captions, and on the human ones where there are references."""
-    spec, k = job.spec, len(job.attribute.values)
-    images = sorted(set(job.frame["image_id"]))
+    known = set(job.frame["image_id"].unique())
     human = None
-    if spec.references:
+    if job.spec.references:
         human = job.references()
-        images = sorted(set(images) & set(human["image_id"]))
-    y = job.codes(images)
-    splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in spec.seeds]
+        known &= set(human["image_id"].unique())
+    images = tuple(sorted(known))
+    sides, splits = _sides(job, human, images, job.progress)
+    copied = tuple(_copied(job.frame, human)) if human is not None else ()
+    outcome = _outcome(job, sides, splits)
+    return replace(outcome, notes=(*copied, *outcome.notes))
+
+
+def _sides(
+    job: Job, human: pd.DataFrame | None, images: tuple[str, ...], progress: Progress
+) -> tuple[Sides, list[Split]]:
+    """All sides of these images, and the splits."""
+    y, k = job.codes(images), len(job.attribute.values)
+    splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
     human_lists = caption_lists(human, images, y, k, job.masked) if human is not None else []
-    number = len(splits) * fits(len(model_lists), len(human_lists))
+    sample = sampled(images, len(human_lists))
+    number = len(splits) * fits(len(model_lists), len(human_lists), len(images))
     align = aligner(job.workspace, job.options.alignment)
-    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, number, align=align)
-    copied = tuple(_copied(job.frame, human)) if human is not None else ()
-    outcome = _outcome(job, attacked(trainer, model_lists, human_lists, splits), splits)
-    return replace(outcome, notes=(*copied, *outcome.notes))
+    whole = part_of(progress, 0.0, 0.9) if sample else progress
+    trainer = AttackerTrainer(attacker_of(job), k, y, images, whole, number, align=align)
+    sides = attacked(trainer, model_lists, human_lists, splits)
+    if sample:
+        sides = replace(sides, sample=_sides(job, human, sample, part_of(progress, 0.9, 1.0))[0])
+    return sides, splits
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
     """A remark on captions that are the human ones."""
-    theirs = set(zip(human["image_id"], human["caption"], strict=True))
-    beside = frame[frame["image_id"].isin(human["image_id"])]
-    own = [pair in theirs for pair in zip(beside["image_id"], beside["caption"], strict=True)]
+    theirs = set(_pairs(human))
+    known = {image for image, _ in theirs}
+    own = [pair in theirs for pair in _pairs(frame) if pair[0] in known]
     if own and (share := sum(own) / len(own)) >= COPIED:
         yield (
             f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares people's "
@@ -189,9 +204,16 @@ def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
         )
 
 
+def _pairs(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    return zip(*(frame[name].to_numpy(dtype=object) for name in ("image_id", "caption")), strict=True)
+
+
 def _found(sides: Sides) -> dict[str, Estimate]:
     found = estimates_of(METRICS.values(), sides.model, sides.human)
-    return found | baseline_estimates(sides, found.get("LIC"))
+    lic, own = found.get("LIC"), sides.with_retelling
+    if sides.sample is not None:
+        lic = estimates_of(METRICS.values(), own.model, own.human)["LIC"]
+    return found | baseline_estimates(own, lic)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -219,7 +241,13 @@ def _outcome(job: Job, sides: Sides, splits) -> Outcome:
 
 
 def _of_plainness(sides: Sides) -> Iterator[str]:
-    own = sides.plainness
+    own, sample = sides.with_retelling.plainness, sides.sample
+    if sample is not None:
+        yield (
+            f"LIC_baseline and LIC_excess rest on a random sample of {len(sample.model.images):,} of the "
+            f"{len(sides.model.images):,} images, on which all sides were measured anew: more cannot be retold in a "
+            "reasonable time. With fewer images plainness counts for more, and the verdict is more cautious."
+        )
     if own is not None:
         yield (
             f"Plainness, captioner and human captions: type-token ratio {own.type_token:.4f} and "
@@ -274,7 +302,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=4,
+    version=5,
     cost=_cost,
     run=run,
     estimates=estimates,

@@ -22,10 +22,14 @@ from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare import align_captions, vocabulary
 from capbias_core.prepare.retell import retell, told, variety
+from capbias_core.prepare.split import random_order
 from capbias_core.types import Split
 from capbias_core.workspace.store import RunRow, Workspace
 
 LEAST_HUMAN = 2  # human captions an image: from one alone the retelling loses too much
+# Images that are retold: what is retold is looked for among all captions, so twice as many take four times as long.
+MOST_RETOLD = 20_000
+SAMPLE = "sample"
 
 
 @dataclass(frozen=True)
@@ -66,31 +70,48 @@ class Plainness:
 class Sides:
     """Held-out predictions on the captioner's captions, and where there are human captions on those and the retelling.
 
-    human, retold and plainness are None where there are none.
+    human, retold and plainness are None where there are none. sample: all sides on a random sample of the images, where
+    these are too many to retell.
     """
 
     model: HeldOut
     human: HeldOut | None = None
     retold: HeldOut | None = None
     plainness: Plainness | None = None
+    sample: Sides | None = None
+
+    @property
+    def with_retelling(self) -> Sides:
+        """The sides beside which the retelling stands."""
+        return self.sample or self
 
 
 def attacked(
     trainer: AttackerTrainer, model: list[CaptionList], human: list[CaptionList], splits: list[Split]
 ) -> Sides:
-    """Attackers trained and tested on each side, on the same splits. human: empty for no human captions."""
+    """Attackers trained and tested on each side, on the same splits; no retelling of more than MOST_RETOLD images.
+
+    human: empty for no human captions.
+    """
     found = Sides(trainer.held_out(model, splits, "the model's captions"))
     if human:
         found = replace(found, human=trainer.held_out(human, splits, "the human captions", model))
-    if len(human) >= LEAST_HUMAN:
+    if len(human) >= LEAST_HUMAN and len(trainer.images) <= MOST_RETOLD:
         lists, plainness = retold_lists(model, human)
         found = replace(found, retold=trainer.held_out(lists, splits, "the retelling"), plainness=plainness)
     return found
 
 
-def fits(model: int, human: int) -> int:
+def fits(model: int, human: int, images: int) -> int:
     """Attackers of each split for so many captions an image of the captioner and of people."""
-    return model + human + (model if human >= LEAST_HUMAN else 0)
+    return model + human + (model if human >= LEAST_HUMAN and images <= MOST_RETOLD else 0)
+
+
+def sampled(images: tuple[str, ...], human: int) -> tuple[str, ...] | None:
+    """The images of the sample, for so many human captions an image; None where all images are retold, or none is."""
+    if human < LEAST_HUMAN or len(images) <= MOST_RETOLD:
+        return None
+    return tuple(sorted(images[place] for place in random_order(images, 0)[:MOST_RETOLD]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +143,7 @@ class Excess(Estimate):
 
 
 def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate]:
-    """LIC_baseline and LIC_excess beside LIC; empty without a retelling."""
+    """LIC_baseline and LIC_excess beside LIC of the same images; empty without a retelling."""
     model, human, retold, plainness = sides.model, sides.human, sides.retold, sides.plainness
     if lic is None or human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
         return {}
@@ -152,6 +173,9 @@ def sides_arrays(sides: Sides) -> dict[str, bytes]:
     arrays = held_out_arrays(sides.model, sides.human)
     if sides.human is None:
         return arrays
+    if sides.sample is not None:
+        sample = {f"{SAMPLE}_{name}": own for name, own in sides_arrays(sides.sample).items()}
+        return arrays | sample | {"plainness": json.dumps(SAMPLE).encode()}
     if sides.retold is not None:
         arrays["retold"] = held_out_bytes(sides.retold)
     plainness = asdict(sides.plainness) if sides.plainness is not None else None
@@ -164,12 +188,16 @@ def stored_sides(workspace: Workspace, run: RunRow) -> Sides:
     def held(name: str) -> HeldOut:
         return held_out_from(workspace.array(run.run_id, name))
 
-    if not run.spec.references:
-        return Sides(held("model"))
-    plainness = json.loads(workspace.array(run.run_id, "plainness"))
-    if plainness is None:
-        return Sides(held("model"), held("human"))
-    return Sides(held("model"), held("human"), held("retold"), Plainness(**plainness))
+    def compared(prefix: str = "") -> Sides:
+        sides = Sides(held(f"{prefix}model"), held(f"{prefix}human"))
+        plainness = json.loads(workspace.array(run.run_id, f"{prefix}plainness"))
+        if plainness == SAMPLE:
+            return replace(sides, sample=compared(f"{SAMPLE}_"))
+        if plainness is None:
+            return sides
+        return replace(sides, retold=held(f"{prefix}retold"), plainness=Plainness(**plainness))
+
+    return compared() if run.spec.references else Sides(held("model"))
 
 
 def _told_alike(retold: HeldOut, share: float) -> Ratio:

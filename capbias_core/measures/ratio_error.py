@@ -94,11 +94,12 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 def naming(frame: pd.DataFrame, labels: pd.Series, attribute: Attribute) -> Naming:
     """Which values of the attribute each caption names, by its words."""
-    code, images = pd.factorize(frame["image_id"])
+    code, found = pd.factorize(frame["image_id"])
+    images = found.tolist()
     words = [frozenset(attribute.words[value]) for value in attribute.values]
-    names = np.array([[not own.isdisjoint(tokens) for own in words] for tokens in map(tokenize, frame["caption"])])
-    label = label_codes(list(frame["image_id"]), labels, attribute)
-    return Naming(tuple(images), code, label, names)
+    which, captions = pd.factorize(frame["caption"])  # the same caption is read once
+    names = np.array([[not own.isdisjoint(tokens) for own in words] for tokens in map(tokenize, captions)])[which]
+    return Naming(tuple(images), code, label_codes(images, labels, attribute)[code], names)
 
 
 def counting_estimates(evidence: Naming) -> dict[str, Estimate]:

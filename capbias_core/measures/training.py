@@ -15,7 +15,8 @@ from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import child_seed, vocabulary
-from capbias_core.prepare.align import Aligner, constant
+from capbias_core.prepare.align import Aligner, aligned_lists, constant
+from capbias_core.prepare.ngrams import ngrams_of
 from capbias_core.prepare.split import FIT, random_order
 from capbias_core.types import Progress, Split
 from capbias_core.workspace.models import embeddings_folder, model_path
@@ -52,23 +53,24 @@ class CaptionList:
 
 
 def caption_lists(
-    frame: pd.DataFrame, images: list[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]
+    frame: pd.DataFrame, images: Sequence[str], y: np.ndarray, k: int, mask: Callable[[Iterable[str]], list[str]]
 ) -> list[CaptionList]:
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
     mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
     value have it; the captions beyond are left out.
     """
-    code = pd.Series(range(len(images)), index=images)
-    frame = frame[frame["image_id"].isin(code.index)]
+    image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
+    number, captions = frame["caption_index"].to_numpy(), frame["caption"].to_numpy(dtype=object)
     lists = []
-    for _, part in frame.groupby("caption_index", sort=True):
-        having = code[part["image_id"]].to_numpy()
+    for own in np.unique(number[image >= 0]):
+        part = np.flatnonzero((number == own) & (image >= 0))
+        having = image[part]
         if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
             break
         row_of_image = np.full(len(images), -1)
         row_of_image[having] = np.arange(len(part))
-        lists.append(CaptionList(row_of_image, mask(part["caption"].tolist()), part.index.to_numpy()))
+        lists.append(CaptionList(row_of_image, mask(captions[part].tolist()), frame.index.to_numpy()[part]))
     return lists
 
 
@@ -204,21 +206,24 @@ class AttackerTrainer:
         texts, cases = [], []
         alignments = self._alignments(lists, splits, align_to) if align_to else []
         for index, captions in enumerate(lists):
-            start = len(texts)
-            texts += [] if align_to else captions.masked
-            for number, split in enumerate(splits):
-                if align_to:
-                    start = len(texts)
-                    texts += alignments[number].captions(captions.masked)
+            versions = aligned_lists(captions.masked, alignments) if align_to else [captions.masked]
+            starts = []
+            for version in versions:
+                starts.append(len(texts))
+                texts += version
+            for split, start in zip(splits, starts if align_to else starts * len(splits), strict=True):
                 cases.append(Case(captions, split, child_seed(split.seed, FIT, index), start, index))
         return texts, cases
 
     def _alignments(self, lists: list[CaptionList], splits: list[Split], align_to: list[CaptionList]):
         """For each split, the Alignment of the words of these captions to those of the model's training captions."""
         words = vocabulary(text for own in lists for text in own.masked)
-        known = [vocabulary(text for own in align_to for text in _texts(own, split.train)) for split in splits]
-        return [self.align(words, own) for own in known]
-
-
-def _texts(captions: CaptionList, images: np.ndarray) -> list[str]:
-    return [captions.masked[row] for row in captions.rows(images)]
+        known = [set() for _ in splits]
+        for own in align_to:
+            found = ngrams_of(own.masked, pairs=False)
+            terms = np.array(found.terms, dtype=object)
+            for split, theirs in zip(splits, known, strict=True):
+                trained = np.zeros(len(own.masked))
+                trained[own.rows(split.train)] = 1
+                theirs.update(terms[found.matrix.T @ trained > 0])
+        return [self.align(words, frozenset(own)) for own in known]

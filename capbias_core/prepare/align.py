@@ -6,8 +6,9 @@ the captioner uses, where its cosine distance is below delta, else `<unk>`. Spec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -33,18 +34,7 @@ def align_captions(captions: Iterable[str], known: frozenset[str], near: Mapping
     >>> align_captions(["a <gender> on a seat"], frozenset("a on chair".split()), {"seat": "chair"})
     ['a <gender> on a chair']
     """
-    captions, near = list(captions), near or {}
-    table = {word: _aligned(word, known, near) for word in vocabulary(captions)}
-    changed = {word for word, other in table.items() if other != word}
-    split = [caption.split() for caption in captions]
-    return [
-        caption if changed.isdisjoint(words) else " ".join([table[word] for word in words])
-        for caption, words in zip(captions, split, strict=True)
-    ]
-
-
-def _aligned(word: str, known: frozenset[str], near: Mapping[str, str]) -> str:
-    return word if word in known or word.startswith("<") else near.get(word, UNKNOWN_TOKEN)
+    return Alignment(known, dict(near or {})).captions(captions)
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,11 @@ class Alignment:
 
     def captions(self, captions: Iterable[str]) -> list[str]:
         """Masked captions after alignment."""
-        return align_captions(captions, self.known, self.near)
+        return next(aligned_lists(list(captions), [self]))
+
+    def word(self, word: str) -> str:
+        """What becomes of a word."""
+        return word if word in self.known or word.startswith("<") else self.near.get(word, UNKNOWN_TOKEN)
 
     def counts(self, captions: Iterable[str]) -> np.ndarray:
         """(n, 3) integers: the words of each masked caption, those substituted by a word, those that became `<unk>`."""
@@ -115,6 +109,36 @@ class Alignment:
         outside = [word for word in words if word not in self.known and not word.startswith("<")]
         substituted = sum(word in self.near for word in outside)
         return len(words), substituted, len(outside) - substituted
+
+
+def aligned_lists(captions: Sequence[str], alignments: Sequence[Alignment]) -> Iterator[list[str]]:
+    """Masked captions after each of some alignments, one list for each.
+
+    Alignments to the words of nearly the same captions treat nearly all words alike. So each caption is read once, and
+    then only those with a word that another alignment treats otherwise than the first.
+    """
+    split = [caption.split() for caption in captions]
+    words = frozenset(chain.from_iterable(split))
+    tables = [{word: own.word(word) for word in words} for own in alignments]
+    as_is = {word: word for word in words}
+    first = _rewritten(captions, split, range(len(captions)), as_is, tables[0])
+    moving = {word for table in tables[1:] for word in words if table[word] != tables[0][word]}
+    rows = [row for row, own in enumerate(split) if not moving.isdisjoint(own)]
+    yield first
+    for table in tables[1:]:
+        yield _rewritten(first, split, rows, tables[0], table)
+
+
+def _rewritten(
+    captions: Sequence[str], split: list[list[str]], rows: Iterable[int], before: dict[str, str], table: dict[str, str]
+) -> list[str]:
+    """Captions of which those of some rows are aligned by another table than before."""
+    changed = {word for word, other in table.items() if other != before[word]}
+    found = list(captions)
+    for row in rows:
+        if not changed.isdisjoint(split[row]):
+            found[row] = " ".join([table[word] for word in split[row]])
+    return found
 
 
 # (human words, known words) -> Alignment

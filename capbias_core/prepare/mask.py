@@ -14,13 +14,10 @@ def mask_tokens(tokens: Iterable[str], attribute: Attribute, merge_runs: bool = 
     merge_runs: False gives one mask token a word (the papers' way); True gives one for a run of masked words.
     """
     words, mask = attribute.masked_words, attribute.mask_token
-    masked: list[str] = []
-    for token in tokens:
-        replaced = mask if token in words else token
-        if merge_runs and replaced == mask and masked and masked[-1] == mask:
-            continue
-        masked.append(replaced)
-    return masked
+    masked = [mask if token in words else token for token in tokens]
+    if not merge_runs:
+        return masked
+    return [token for token, before in zip(masked, ["", *masked], strict=False) if not token == before == mask]
 
 
 def masked_captions(captions: Iterable[str], attribute: Attribute, merge_runs: bool = False) -> list[str]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 
-from capbias_core.prepare.ngrams import ngram_matrix
+from capbias_core.prepare.ngrams import ngrams_of
 
 FOLDS = 5
 HUMAN_WORDS, COMPONENTS = 3000, 300  # the commonest human words, and the dimensions that they are reduced to
@@ -39,15 +40,15 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     texts = sorted(set(captions))
     place = {text: number for number, text in enumerate(texts)}
     which = np.array([place[caption] for caption in captions])
-    grams, columns = ngram_matrix(texts, pairs=True)
-    names = sorted(columns, key=columns.__getitem__)
+    found = ngrams_of(texts, pairs=True)
+    grams, names = sp.csr_matrix(found.matrix), found.terms
     counts = np.asarray(grams[which].sum(axis=0)).ravel()
     kept = counts >= LEAST_COUNT
     if len(captions) < FOLDS or not kept.any():
         return list(captions)
     names = [name for name, own in zip(names, kept, strict=True) if own]
     grams, weights = grams[:, kept].tocsr(), np.log(len(captions) / counts[kept])
-    said, read = grams[which] @ sp.diags(weights), _components(human)
+    said, read = grams[which] @ sp.diags(weights), _components(tuple(human))
     near = _unit(grams @ sp.diags(weights))
     fold = np.random.default_rng(0).permutation(len(captions)) % FOLDS
     retold, penalty = np.empty(len(captions), dtype=object), None
@@ -71,7 +72,7 @@ def told(captions: Sequence[str], human: Sequence[str]) -> float:
     Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
     that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`.
     """
-    both, _ = ngram_matrix([*human, *captions], pairs=False)
+    both = sp.csr_matrix(ngrams_of([*human, *captions], pairs=False).matrix)
     own, theirs = both[len(human) :], both[: len(human)]
     said = np.flatnonzero(np.asarray(theirs.sum(axis=0)).ravel())
     rare = sp.diags(_rarity(theirs[:, said]))
@@ -97,19 +98,23 @@ def _unit(rows: sp.csr_matrix) -> sp.csr_matrix:
     return sp.diags(1 / np.maximum(lengths, 1e-9)) @ rows
 
 
-def _components(human: Sequence[str]) -> np.ndarray:
+@lru_cache(maxsize=2)  # captioners one after the other are compared with the same people
+def _components(human: tuple[str, ...]) -> np.ndarray:
     """(n, d) what people say of each image: their commonest words, weighted by rarity, in few dimensions."""
     from sklearn.utils.extmath import randomized_svd
 
-    grams, _ = ngram_matrix(human, pairs=False)
+    grams = sp.csr_matrix(ngrams_of(human, pairs=False).matrix)
     held = np.asarray((grams > 0).sum(axis=0)).ravel()
     common = np.sort(np.argsort(-held, kind="stable")[:HUMAN_WORDS])
     grams = grams[:, common[held[common] > 1]]
     rows = _unit(grams @ sp.diags(_rarity(grams)))
     if min(rows.shape) <= COMPONENTS:
-        return rows.toarray()
-    left, sizes, _ = randomized_svd(rows, COMPONENTS, n_iter=4, random_state=0)
-    return left * sizes
+        found = rows.toarray()
+    else:
+        left, sizes, _ = randomized_svd(rows, COMPONENTS, n_iter=4, random_state=0)
+        found = left * sizes
+    found.flags.writeable = False
+    return found
 
 
 class _Ridge:
@@ -171,7 +176,7 @@ class _Editor:
 
     def _score(self, words: list[str], expected: np.ndarray) -> float:
         """Cosine of a caption with the expected n-grams, but for their length."""
-        grams = {*words, *map(" ".join, pairwise(words))}
+        grams = dict.fromkeys([*words, *map(" ".join, pairwise(words))])  # in order: sums of a set differ by process
         columns = [self.column[gram] for gram in grams if gram in self.column]
         weights = self.weights[columns]
         return float(expected[columns] @ weights / max(1e-9, float(np.sqrt(weights @ weights))))

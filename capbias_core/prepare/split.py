@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,9 +26,16 @@ def child_seed(seed: int, *purpose: int) -> int:
 
 def random_order(ids: Sequence[str], seed: int) -> np.ndarray:
     """Positions of ids in an order that is random by seed, and the same for the ids that two sets share."""
+    return _random_order(tuple(ids), seed)
+
+
+@lru_cache(maxsize=12)  # captioners one after the other have the same images and seeds
+def _random_order(ids: tuple[str, ...], seed: int) -> np.ndarray:
     key = seed.to_bytes(4, "little")
     draws = [hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for item in ids]
-    return np.argsort(np.frombuffer(b"".join(draws), dtype="<u8"), kind="stable")
+    order = np.argsort(np.frombuffer(b"".join(draws), dtype="<u8"), kind="stable")
+    order.flags.writeable = False
+    return order
 
 
 def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.ndarray]:

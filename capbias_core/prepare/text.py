@@ -8,6 +8,8 @@ import unicodedata
 # A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
 ACCENT = "[\u0300-\u036f]"
 TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|[^\W_]+(?:{ACCENT}+[^\W_]*)*", re.IGNORECASE)
+# The same in lower case without accents, which is read in half the time.
+ASCII_TOKEN = re.compile(r"<\w+>|'(?:s|re|ve|ll|d|m|t)\b|[a-z0-9]+", re.ASCII)
 
 
 def tokenize(caption: str) -> list[str]:
@@ -18,7 +20,8 @@ def tokenize(caption: str) -> list[str]:
     """
     lower = caption.lower()
     if lower.isascii():
-        return TOKEN.findall(lower)
+        words = lower.split()
+        return words if "".join(words).isalnum() else ASCII_TOKEN.findall(lower)
     return [_plain(token) for token in TOKEN.findall(caption)]
 
 

@@ -7,7 +7,7 @@ where it stands beside measured values.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 import pandas as pd
@@ -365,7 +365,7 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look], val
                 marker={"size": 10 if moved else 7, "color": looks[model].colour},
             )
         )
-    _name_ends(figure, ranks, names, looks)
+    figure.update_layout(annotations=list(_names_at_ends(ranks, names, looks)))  # one by one takes their square
     widest = LETTER * min(LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     figure.update_layout(
         **_layout(len(ranks), 30, entries=0) | {"margin": {"l": widest, "r": widest, "t": 34, "b": 46}},
@@ -375,7 +375,7 @@ def rank_chart(rows: pd.DataFrame, own: Sensitivity, looks: dict[str, Look], val
     return figure
 
 
-def _name_ends(figure, ranks: pd.DataFrame, names: list[str], looks: dict[str, Look]) -> None:
+def _names_at_ends(ranks: pd.DataFrame, names: list[str], looks: dict[str, Look]) -> Iterator[dict]:
     """Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free, each
     with a dot in its colour, since the lines end at one point."""
     for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
@@ -383,9 +383,8 @@ def _name_ends(figure, ranks: pd.DataFrame, names: list[str], looks: dict[str, L
             for number_of, model in enumerate(alike.index):
                 dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(alike) > 1 else ""
                 text = f"{dot}{rank}  {escape(_cut(str(model)))}"
-                figure.add_annotation(
-                    x=names[place], y=rank + number_of, text=text, showarrow=False, xanchor=anchor, xshift=shift
-                )
+                where = {"x": names[place], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
+                yield where | {"text": text, "showarrow": False}
 
 
 def _cut(name: str) -> str:

@@ -87,16 +87,23 @@ def interval_chart(
             },
         )
     )
-    for model, name in zip(rows["model"], names, strict=True):
-        if model in letters and len(letters) > 1:
-            figure.add_annotation(x=1.01, xref="paper", y=name, text=letters[model], showarrow=False, xanchor="left")
-    bands = bands or {}
-    for place, model in enumerate(rows["model"]):
-        if model in bands:
-            ends = {"x0": neutral, "x1": bands[model], "y0": place - 0.3, "y1": place + 0.3}
-            figure.add_shape(**ends, fillcolor=GREY, opacity=0.3, line_width=0, layer="below")
+    beside = {"x": 1.01, "xref": "paper", "showarrow": False, "xanchor": "left"}
+    said = [
+        beside | {"y": name, "text": letters[model]}
+        for model, name in zip(rows["model"], names, strict=True)
+        if model in letters and len(letters) > 1
+    ]
+    band = {"type": "rect", "fillcolor": GREY, "opacity": 0.3, "line": {"width": 0}, "layer": "below", "x0": neutral}
+    drawn = [
+        band | {"x1": bands[model], "y0": place - 0.3, "y1": place + 0.3}
+        for place, model in enumerate(rows["model"])
+        if bands and model in bands
+    ]
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
+    # All at once: one by one, each makes all of the others anew.
+    layout = figure.layout
+    figure.update_layout(annotations=[*layout.annotations, *said], shapes=[*layout.shapes, *drawn])
     name = measure(metric, rows["direction"].iloc[0])
     encoders = [own for own in rows["encoder"].unique() if own]
     name += f" ({encoders[0]})" if len(encoders) == 1 else ""

@@ -13,6 +13,7 @@ from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.sentence import measure
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
 
@@ -27,7 +28,7 @@ def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: s
     if letters:
         ranked = frame["metric"] == metric
         frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]
-    return frame[columns].to_csv(index=False, lineterminator="\n")
+    return csv_text(frame[columns])
 
 
 def to_json(frame: pd.DataFrame) -> str:

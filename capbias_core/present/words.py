@@ -11,7 +11,7 @@ from capbias_core.types import Attribute
 
 STYLE = """<style>
 .cb-words {line-height: 2.1; font-size: 1.02rem; overflow-wrap: anywhere}
-.cb-w {border-radius: 4px; padding: 2px 5px; margin: 0 1px}
+.cb-w {display: inline-block; max-width: 100%; line-height: 1.4; border-radius: 4px; padding: 1px 5px; margin: 0 1px}
 .cb-first {border-bottom: 2px dotted #D9701F}
 .cb-second {border-bottom: 2px solid #3B82D0}
 .cb-masked {border: 1px dashed #8A94A3; opacity: .75}

@@ -7,6 +7,7 @@ import json
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.places import shown
 from capbias_core.measures.caption import MEASURE, CaptionOptions
 from capbias_core.runs.artifact_runs import named_after, plan_artifact
 from capbias_core.workspace.conditions import ORIGINAL
@@ -40,7 +41,7 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
     kept = {item.name: item for item in workspace.items("captions", collection)}
     if name in kept and RUN not in kept[name].details:
         raise CapbiasError(
-            f"the name {name!r}, which captions loaded from {kept[name].source} have in {collection!r}",
+            f"the name {name!r}, which captions loaded from {shown(kept[name].source)} have in {collection!r}",
             "a name of its own for captions that are made",
             "Give another one (--name), or delete those.",
         )

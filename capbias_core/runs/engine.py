@@ -8,7 +8,6 @@ tab and another process see it.
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 import time
 import traceback
@@ -25,6 +24,8 @@ from capbias_core.errors import Cancelled, CapbiasError, need
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import is_current, run_one
+from capbias_core.workspace.faults import Unavailable, WorkspaceError
+from capbias_core.workspace.people import acting, check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -36,8 +37,8 @@ BETWEEN_NOTES = 0.25
 
 # How a Dask future can be over while its run is not: state of the future -> what to say.
 LOST = {
-    "error": "its worker process ended before the run did; repeat the run",
-    "lost": "its worker process ended before the run did; repeat the run",
+    "error": "its process ended before the run did; repeat the run",
+    "lost": "its process ended before the run did; repeat the run",
     "cancelled": "the scheduler dropped it; repeat the run",
     "finished": "its worker did not find it: workers must see the workspace folder under the same path",
 }
@@ -46,22 +47,25 @@ LOST = {
 def execute(folder: str, run_id: str, token: str) -> None:
     """Compute one queued run of the workspace at `folder`, where this is called: a worker, or the server.
 
-    Every end is noted in the workspace: finished, failed with its message, or cancelled.
+    Every end is noted in the workspace: finished, failed with its message, or cancelled. Raises WorkspaceError where
+    that cannot be.
     """
-    workspace = Workspace(folder)
+    workspace = Workspace(folder, make=False)
     if not workspace.claim(run_id, token):
         return
     try:
-        spec = workspace.runs_of([run_id])[run_id].spec
-        outcome = run_one(workspace, spec, _reporter(workspace, run_id, token))
-        names = [own.name for own in MEASURES[spec.measure].metrics]
+        run = workspace.runs_of([run_id])[run_id]
+        with acting(run.owner):
+            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
+        names = [own.name for own in MEASURES[run.spec.measure].metrics]
         workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names)
     except Cancelled:
-        workspace.log(run_id, "stopped")
+        with suppress(WorkspaceError):
+            workspace.log(run_id, "stopped")
     except CapbiasError as error:
         workspace.end(run_id, "failed", str(error), token)
     except Exception as error:  # the run's end must be noted, whatever broke it
-        with suppress(sqlite3.Error):  # the workspace may be what broke it
+        with suppress(WorkspaceError):  # the workspace may be what broke it
             workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
 
@@ -75,12 +79,13 @@ def _reporter(workspace: Workspace, run_id: str, token: str):
         if now - last_note < BETWEEN_NOTES:
             return
         last_note = now
-        if not workspace.progress(run_id, token, share, message):
-            raise Cancelled
-        line = message.rsplit(", loss", 1)[0]
-        if line != last_line:
-            workspace.log(run_id, message)
-            last_line = line
+        with suppress(Unavailable):  # a full disk may have room again when the run is done
+            if not workspace.progress(run_id, token, share, message):
+                raise Cancelled
+            line = message.rsplit(", loss", 1)[0]
+            if line != last_line:
+                workspace.log(run_id, message)
+                last_line = line
 
     return progress
 
@@ -131,7 +136,7 @@ def _own_cluster():
         }
     )
     # A worker has one thread for runs: a training run uses all its cores. Memory is not limited, a paused worker helps
-    # nobody.
+    # nobody. Keys that only this process has keep other accounts of the machine from sending code to it.
     cluster = LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -139,6 +144,7 @@ def _own_cluster():
         dashboard_address="127.0.0.1:0",
         memory_limit=0,
         silence_logs=50,
+        security=True,
     )
     client = Client(cluster, set_as_default=False)
     if len(gpus) > 1:
@@ -169,6 +175,8 @@ class Engine:
         self._tokens: dict[str, str] = {}
         self._threads: list[threading.Thread] = []
         self._watcher: threading.Thread | None = None
+        self._sent_again: set[str] = set()  # tokens
+        self._closing = False
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
         """Queue the runs that are not finished or under way, and start them; returns their ids.
@@ -209,18 +217,21 @@ class Engine:
     def _run_here(self, runs) -> None:
         with self._one_at_a_time:
             for run_id, token in runs:
-                execute(self.folder, run_id, token)
+                try:
+                    execute(self.folder, run_id, token)
+                except WorkspaceError as error:
+                    self.workspace.end_here(run_id, "failed", str(error), token)
 
     def _send(self, runs) -> None:
         try:
             client = _running_client()
             futures = [
-                client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{token}", pure=False)
+                client.submit(execute, self.folder, run_id, token, key=f"{run_id}-{uuid.uuid4().hex}", pure=False)
                 for run_id, token in runs
             ]
         except Exception as error:  # whatever kept the cluster from starting, the runs say so
             for run_id, token in runs:
-                self.workspace.end(run_id, "failed", f"no worker could be started: {error}", token)
+                self.workspace.end_here(run_id, "failed", f"no worker could be started: {error}", token)
             return
         with self._lock:
             for (run_id, token), future in zip(runs, futures, strict=True):
@@ -228,20 +239,33 @@ class Engine:
                     self._owned[run_id] = future
 
     def cancel(self, run_id: str) -> bool:
-        """Stop a run: a queued one at once, a running one at its next report (a second or two)."""
-        changed = self.workspace.end(run_id, "cancelled", "cancelled")
+        """Stop a run: a queued one at once, a running one at its next report (a second or two).
+
+        Raises WorkspaceError for a run of another process where that cannot be noted, CapbiasError for somebody else's.
+        """
+        if run := self.workspace.run(run_id):
+            check_own(run.owner, self.workspace.folder, "the run")
         holder = self._owned.get(run_id)
+        try:
+            changed = self.workspace.end(run_id, "cancelled", "cancelled")
+        except WorkspaceError:
+            if holder is None:
+                raise
+            changed = self.workspace.end_here(run_id, "cancelled", "cancelled", self._tokens[run_id])
         if changed and holder is not None and not isinstance(holder, threading.Thread):
             holder.cancel()
         return changed
 
     def cancel_all(self) -> int:
-        """Stop every run of the workspace that is queued or running, whoever submitted it; returns how many.
+        """Stop every run of the workspace that is queued or running and may be cancelled; returns how many.
 
         The newest first: those that wait go before the one that runs, so that none starts in between.
         """
-        active = [run.run_id for run in self.workspace.runs() if run.status in ACTIVE]
-        return sum(self.cancel(run_id) for run_id in active)
+        return sum(self.cancel(run.run_id) for run in self.workspace.runs() if self.may_cancel(run))
+
+    def may_cancel(self, run: RunRow) -> bool:
+        """Whether a run is under way, and who asks may cancel it."""
+        return run.status in ACTIVE and may_change(run.owner, self.workspace.folder)
 
     def repeat_all(self) -> int:
         """Queue every run anew that ended without finishing (see `unfinished`); returns how many."""
@@ -255,29 +279,42 @@ class Engine:
         """Beats for the runs of this process, and notes those whose worker was lost, until none is left."""
         while True:
             with self._lock:
-                for run_id in [run_id for run_id, holder in self._owned.items() if self._over(run_id, holder)]:
-                    del self._owned[run_id]
+                owned = {run_id: (holder, self._tokens[run_id]) for run_id, holder in self._owned.items()}
+            over = [run_id for run_id, (holder, token) in owned.items() if self._over(run_id, token, holder)]
+            with self._lock:
+                for run_id in over:
+                    if self._owned[run_id] is owned[run_id][0]:  # else it was asked for again meanwhile
+                        del self._owned[run_id]
                 if not self._owned:
                     self._watcher = None
                     return
                 tokens = {run_id: self._tokens[run_id] for run_id in self._owned}
-            with suppress(sqlite3.OperationalError):  # busy for long, or full: the next beat may get through
+            with suppress(WorkspaceError):  # busy for long, or full: the next beat may get through
                 self.workspace.heartbeat(tokens)
             time.sleep(BEAT / 4)
 
-    def _over(self, run_id: str, holder) -> bool:
-        with suppress(sqlite3.OperationalError):
+    def _over(self, run_id: str, token: str, holder) -> bool:
+        """Whether the end of a run is noted, or nobody is left to note it."""
+        message = _lost(holder)
+        with suppress(WorkspaceError):
             run = self.workspace.run(run_id)
-            if run is None or run.finished is not None:  # one that only seems dead, as after a sleep, goes on
+            if run is None or run.finished is not None:
                 return True
-            message = _lost(holder)
-            if message:
-                self.workspace.end(run_id, "died", message, self._tokens[run_id])
-            return bool(message)
-        return False
+            unheard = run.status == "queued" and not isinstance(holder, threading.Thread)
+            if message and unheard and token not in self._sent_again and not self._closing:
+                # It was sent to a worker that had just died, before the scheduler knew.
+                self._sent_again.add(token)
+                self._start(self._send, [(run_id, token)])
+            elif message:
+                self.workspace.end_here(run_id, "died", message, token)
+        return bool(message) and self._closing
 
     def close(self) -> None:
-        """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers."""
+        """Wait for the threads of this engine (cancel its runs first to stop them soon), and end its workers.
+
+        The end of a run that cannot be written by then is left to whoever looks next: the process that had it is gone.
+        """
+        self._closing = True
         for thread in self._threads:
             thread.join()
         watcher = self._watcher
@@ -306,6 +343,8 @@ def _lost(holder: threading.Thread | Future) -> str:
     if isinstance(holder, threading.Thread):
         ended = holder.ident is not None and not holder.is_alive()
         return "the thread that computed it broke; repeat the run" if ended else ""
+    if holder.status == "error" and isinstance(error := holder.exception(), WorkspaceError):
+        return str(error)
     return LOST.get(holder.status or "", "")
 
 

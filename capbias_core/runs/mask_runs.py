@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.places import shown
 from capbias_core.measures.mask import MEASURE, MaskOptions
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.workspace.photographs import KIND, frozen_photographs
@@ -33,7 +34,7 @@ def _check_free(workspace: Workspace, collection: str, name: str) -> None:
     taken = {item.name: item for item in workspace.items(KIND, collection) if RUN not in item.details}
     if name in taken:
         raise CapbiasError(
-            f"the name {name!r}, which the photographs in {taken[name].source} have in {collection!r}",
+            f"the name {name!r}, which the photographs in {shown(taken[name].source)} have in {collection!r}",
             "a name of its own for photographs that are made",
             "Give another one (--name).",
         )

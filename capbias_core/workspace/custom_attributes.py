@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import uuid
 from pathlib import Path
 
 from capbias_core.attributes import attribute_files, known_attributes, name_taken, parse_attribute, shipped_files
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import Trial, try_attribute
 from capbias_core.types import Attribute
+from capbias_core.whole_files import write_whole
 from capbias_core.workspace.store import Item, Workspace
 
 NAME = re.compile(r"\w[\w .-]{0,59}")
@@ -43,13 +43,10 @@ def keep(workspace: Workspace, text: str) -> Attribute:
     folder = attribute_folder(workspace)
     same = (one.path for one in attribute_files(folder) if one.name.lower() == attribute.name.lower())
     path = next(same, None) or folder / f"{attribute.name}.toml"
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         folder.mkdir(exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise CapbiasError(
             f"{path.name}, which cannot be written ({error.strerror})", "a workspace that can be written", "Check it."
         ) from None

@@ -18,6 +18,7 @@ from capbias_core.load import (
     report_segments,
 )
 from capbias_core.load.photographs import find_pictures, picture_files
+from capbias_core.load.places import shown
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
@@ -174,7 +175,8 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
     missing = [value for value, count in derived.counts.items() if not count]
     if missing:
         raise CapbiasError(
-            f"human captions {references.name} ({references.source}), by which no image is {' or '.join(missing)}",
+            f"human captions {references.name} ({shown(references.source)}), "
+            f"by which no image is {' or '.join(missing)}",
             f"captions with words for each of {', '.join(attribute.values)}",
             f"Check the captions, and the words of {attribute.name}.",
         )

@@ -1,15 +1,45 @@
-"""Catalogues of earlier versions become today's, in one transaction, when a workspace is opened."""
+"""The catalogue's tables, and how those of an earlier form become today's when a workspace is opened.
+
+SQLite's user_version holds the form's number. Each migration is one step, all are one transaction, and a copy of the
+catalogue as it was stays beside it.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
+from functools import cache
+from pathlib import Path
 
+from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read, to_write
+from capbias_core.errors import CapbiasError
 from capbias_core.types import ORIGIN_COLUMNS
 
-# The form of the catalogue, kept in SQLite's user_version. 0: until November 2026, one protocol number for all runs. 1:
-# results do not say what their intervals are over, which was images, and have no verdict.
-FORM = 2
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS items (
+  collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
+  images INTEGER NOT NULL, bytes INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
+  owner TEXT NOT NULL DEFAULT '', PRIMARY KEY (collection, kind, name));
+CREATE TABLE IF NOT EXISTS runs (
+  run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
+  progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
+  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]', process TEXT NOT NULL DEFAULT '',
+  owner TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
+CREATE TABLE IF NOT EXISTS results (
+  attribute TEXT, model TEXT, metric TEXT, encoder TEXT, direction TEXT, condition TEXT, value REAL, spread REAL,
+  spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
+  method TEXT, paper TEXT, "table" TEXT, coverage TEXT, alignment TEXT, object TEXT, "group" TEXT,
+  photographs TEXT, prompt TEXT, device TEXT, interval TEXT, training INTEGER, verdict TEXT);
+CREATE INDEX IF NOT EXISTS results_of_run ON results (run_id);
+CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS arrays (
+  run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
+"""
+
+TABLES_OF_EVERY_FORM = {"items", "runs", "log", "results", "arrays"}
 # What measures were called in form 0.
 MEASURES = {
     "attack": "lic",
@@ -25,27 +55,144 @@ MEASURES = {
 }
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Bring a catalogue whose tables exist to today's form. Numbers of runs of form 0 stay in it and are not shown."""
-    if db.execute("PRAGMA user_version").fetchone()[0] >= FORM:
+def open_catalogue(file: Path) -> None:
+    """Make a catalogue that is not there yet, and bring one of an earlier form to today's.
+
+    One of today's form is only read. Raises CapbiasError for one of a later form and for tables that are not those of
+    capbias, sqlite3.Error and OSError where the file cannot be used.
+    """
+    if not file.exists():
+        _make(file)
+    with to_read(file) as db:
+        form, tables = _form(db), _tables(db)
+    if not tables:  # whoever made the file was ended before it had any
+        _make(file)
         return
-    db.execute("BEGIN IMMEDIATE")
-    there = {row[1] for row in db.execute("PRAGMA table_info(results)")}
-    for column in (*ORIGIN_COLUMNS, "interval", "verdict"):
-        if column not in there:
-            db.execute(f'ALTER TABLE results ADD COLUMN "{column}" TEXT')
-    if "training" not in there:
-        db.execute("ALTER TABLE results ADD COLUMN training INTEGER DEFAULT 0")
-    db.execute("UPDATE results SET interval = iif(ci_low IS NULL, '', 'images') WHERE interval IS NULL")
-    db.execute("UPDATE results SET verdict = '' WHERE verdict IS NULL")
-    if "metrics" not in {row[1] for row in db.execute("PRAGMA table_info(runs)")}:
-        db.execute("ALTER TABLE runs ADD COLUMN metrics TEXT NOT NULL DEFAULT '[]'")
+    if form > FORM:
+        raise CapbiasError(
+            f"the workspace {file.parent} of form {form}, which a newer capbias has written",
+            f"form {FORM} or an earlier one",
+            "Update capbias, or set CAPBIAS_HOME to another folder.",
+        )
+    if form < FORM and tables.keys() >= TABLES_OF_EVERY_FORM:
+        try:
+            tables = _migrated(file)
+        except (sqlite3.OperationalError, OSError) as error:
+            if isinstance(error, sqlite3.Error) and code_of(error) not in UNWRITABLE:
+                raise
+            raise CapbiasError(
+                f"the workspace {file.parent} of form {form}, which cannot be brought to form {FORM} ({error})",
+                "a folder that can be written, with room for a copy of its catalogue",
+                "Free some space or allow writing; or copy the folder, and set CAPBIAS_HOME to the copy.",
+            ) from None
+    _check(file, tables)
+
+
+def _make(file: Path) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        prepare(db, f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={FORM}; COMMIT;")
+
+
+def _form(db: sqlite3.Connection) -> int:
+    return db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _tables(db: sqlite3.Connection) -> dict[str, set[str]]:
+    """The columns of each table."""
+    names = db.execute("SELECT name FROM sqlite_master WHERE type='table' AND name NOT LIKE 'sqlite%'").fetchall()
+    return {name: _columns(db, name) for (name,) in names}
+
+
+def _columns(db: sqlite3.Connection, table: str) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+@cache
+def _wanted() -> dict[str, set[str]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        return _tables(db)
+
+
+def _check(file: Path, tables: dict[str, set[str]]) -> None:
+    """Raises CapbiasError for tables that lack something, or have a column that nobody fills."""
+    wanted = _wanted()
+    faults = [f"no table {name}" for name in wanted if name not in tables]
+    for name in wanted.keys() & tables.keys():
+        faults += [f"no column {column} in {name}" for column in sorted(wanted[name] - tables[name])]
+        faults += [f"an unknown column {column} in {name}" for column in sorted(tables[name] - wanted[name])]
+    if faults:
+        raise CapbiasError(
+            f"the catalogue {file} with {', '.join(faults)}",
+            f"the tables of form {FORM} as capbias makes them",
+            "Put back a copy of the file, or set CAPBIAS_HOME to another folder.",
+        )
+
+
+def _migrated(file: Path) -> dict[str, set[str]]:
+    """The tables of a catalogue after every migration that it lacks, or as they were where one goes wrong."""
+    with to_write(file) as db:
+        db.execute("BEGIN IMMEDIATE")
+        form = _form(db)
+        if form < FORM:  # else another process was first
+            _copy(file, file.with_name(f"{file.stem}.form-{form}.sqlite"))
+            for step in MIGRATIONS[form:]:
+                step(db)
+            _check(file, _tables(db))
+            db.execute(f"PRAGMA user_version={FORM}")
+        db.execute("COMMIT")
+        return _tables(db)
+
+
+def _copy(file: Path, copy: Path) -> None:
+    """A copy that is whole or not there."""
+    part = copy.with_suffix(".tmp")
+    try:
+        with to_read(file) as source, closing(sqlite3.connect(part)) as target:
+            target.execute("PRAGMA journal_mode=OFF")
+            source.backup(target)
+        part.replace(copy)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# the migrations
+
+
+def _add(db: sqlite3.Connection, table: str, columns: dict[str, str]) -> None:
+    """Add columns to a table, but those that some catalogues of its form had already."""
+    for name in columns.keys() - _columns(db, table):
+        db.execute(f'ALTER TABLE {table} ADD COLUMN "{name}" {columns[name]}')
+
+
+def _measures_own_themselves(db: sqlite3.Connection) -> None:
+    """Form 1, November 2026: versions of measures in place of one number for all. Numbers of before stay, unseen."""
+    db.execute("CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL)")
+    _add(db, "results", dict.fromkeys(ORIGIN_COLUMNS, "TEXT"))
     for run_id, text in db.execute("SELECT run_id, spec FROM runs").fetchall():
         spec = json.loads(text)
         if "measure" not in spec:
             db.execute("UPDATE runs SET spec=? WHERE run_id=?", (json.dumps(_today(spec)), run_id))
-    db.execute(f"PRAGMA user_version={FORM}")
-    db.execute("COMMIT")
+
+
+def _intervals_say_over_what(db: sqlite3.Connection) -> None:
+    """Form 2: results say what their intervals are over, which was images, and which metrics their run knew."""
+    _add(db, "results", {"interval": "TEXT"})
+    _add(db, "runs", {"metrics": "TEXT NOT NULL DEFAULT '[]'"})
+    db.execute("UPDATE results SET interval = iif(ci_low IS NULL, '', 'images') WHERE interval IS NULL")
+
+
+def _runs_belong_to_processes(db: sqlite3.Connection) -> None:
+    """Form 3: a run names its process, items and runs their owners. Form 2 got `training` and `verdict` unnumbered."""
+    _add(db, "results", {"training": "INTEGER DEFAULT 0", "verdict": "TEXT"})
+    _add(db, "runs", {"process": "TEXT NOT NULL DEFAULT ''", "owner": "TEXT NOT NULL DEFAULT ''"})
+    _add(db, "items", {"owner": "TEXT NOT NULL DEFAULT ''"})
+    db.execute("UPDATE results SET verdict = '' WHERE verdict IS NULL")
+
+
+# MIGRATIONS[n] makes form n + 1 of form n.
+MIGRATIONS = (_measures_own_themselves, _intervals_say_over_what, _runs_belong_to_processes)
+FORM = len(MIGRATIONS)
 
 
 def _today(spec: dict) -> dict:

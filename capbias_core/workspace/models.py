@@ -14,6 +14,7 @@ from capbias_core.language.files import find_model, model_digest
 from capbias_core.load.files import readable
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
+from capbias_core.whole_files import write_whole
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import KNOWN
@@ -104,10 +105,10 @@ def file_path(workspace: Workspace, option: ModelReference) -> Path:
 def register_model(workspace: Workspace, name: str, path: str, digest: str) -> ModelReference:
     """What a run says of files on this machine: their name and digest; the workspace notes where they are."""
     place = workspace.folder / FOLDER / digest[:DIGITS]
-    place.parent.mkdir(exist_ok=True)
-    temporary = place.with_name(f".{place.name}-{os.getpid()}")
-    temporary.write_text(path, encoding="utf-8")
-    temporary.replace(place)
+    if not place.is_file() or place.read_text(encoding="utf-8") != path:
+        with workspace.usable():
+            place.parent.mkdir(exist_ok=True)
+            write_whole(place, path.encode())
     return {"name": name, "digest": digest[:DIGITS]}
 
 

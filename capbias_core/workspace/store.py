@@ -6,6 +6,7 @@ finished run is written in one transaction: a process that dies leaves nothing h
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -14,7 +15,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,38 +24,21 @@ import pandas as pd
 from pyarrow import ArrowException
 from pyarrow.parquet import read_schema
 
-from capbias_core.databases import prepare
+from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
-from capbias_core.workspace.migrations import migrate
+from capbias_core.whole_files import write_whole
+from capbias_core.workspace.faults import WorkspaceError, workspace_fault
+from capbias_core.workspace.migrations import open_catalogue
+from capbias_core.workspace.people import check_own, person
+from capbias_core.workspace.processes import lives, this_process
 from capbias_core.workspace.spec import RunSpec
 
 RUN = "run"  # the key in an item's details for the run that made it
 
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS items (
-  collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
-  images INTEGER NOT NULL, bytes INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
-  PRIMARY KEY (collection, kind, name));
-CREATE TABLE IF NOT EXISTS runs (
-  run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
-  progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
-  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]');
-CREATE TABLE IF NOT EXISTS log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
-CREATE TABLE IF NOT EXISTS results (
-  attribute TEXT, model TEXT, metric TEXT, encoder TEXT, direction TEXT, condition TEXT, value REAL, spread REAL,
-  spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
-  method TEXT, paper TEXT, "table" TEXT, coverage TEXT, alignment TEXT, object TEXT, "group" TEXT,
-  photographs TEXT, prompt TEXT, device TEXT, interval TEXT, training INTEGER, verdict TEXT);
-CREATE INDEX IF NOT EXISTS results_of_run ON results (run_id);
-CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS arrays (
-  run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
-"""
-
-# A run whose process has not been heard of for this long is shown as died.
+# A run whose process cannot be seen from here, as on another host, died if nothing was heard of it for so many seconds
+# that passed here: clocks of two hosts are never compared.
 SILENCE = 15.0
 
 ACTIVE = ("queued", "running")
@@ -84,13 +68,14 @@ class Item:
     source: str
     created: float
     details: dict
+    owner: str = ""
 
 
 @dataclass(frozen=True)
 class RunRow:
     """A run as the catalogue knows it. status: queued, running, finished, failed, cancelled or died.
 
-    metrics: the names that its measure had when the run finished.
+    metrics: the names that its measure had when the run finished. owner: who asked for it, where people sign in.
     """
 
     run_id: str
@@ -105,6 +90,7 @@ class RunRow:
     finished: float | None
     heartbeat: float
     metrics: tuple[str, ...] = ()
+    owner: str = ""
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -113,7 +99,7 @@ def content_hash(frame: pd.DataFrame) -> str:
     for column in frame.columns:
         digest.update(b"\x1d")
         # Each cell with its length, so that no separator within a caption makes two frames one.
-        text = "".join(f"{len(cell)}:{cell}" for cell in map(str, frame[column]))
+        text = "".join([f"{len(cell)}:{cell}" for cell in map(str, frame[column].to_numpy(dtype=object))])
         digest.update(text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
 
@@ -136,57 +122,57 @@ def default_folder() -> Path:
 
 
 class Workspace:
-    """A workspace folder; opening a folder that is not there makes an empty one.
+    """A workspace folder; opening a folder that is not there makes an empty one, unless `make` is False.
 
-    Raises CapbiasError where the folder cannot be made or its catalogue is not one.
+    Where nothing can be written, what is kept can be read. Raises WorkspaceError where it cannot be used, and
+    CapbiasError for a catalogue of a newer capbias or with other tables.
     """
 
-    def __init__(self, folder: str | os.PathLike | None = None):
+    def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
-        try:
-            (self.folder / "data").mkdir(parents=True, exist_ok=True)
-            with self._connection() as db:
-                prepare(db, SCHEMA)
-            self._migrate()
-        except (OSError, sqlite3.DatabaseError) as error:
-            raise CapbiasError(
-                f"the workspace folder {self.folder}, which cannot be used ({error})",
-                "a folder that can be written, with a capbias catalogue or none",
-                "Set CAPBIAS_HOME to another folder.",
-            ) from None
-
-    def _migrate(self) -> None:
-        db = sqlite3.connect(self.database, timeout=30, isolation_level=None)
-        try:
-            migrate(db)
-        finally:
-            db.close()
+        # token -> last beat of a run whose process cannot be seen, and when it was first read here (monotonic seconds).
+        self._heard: dict[str, tuple[float, float]] = {}
+        with self.usable(opened=not make):
+            if make and not self.database.exists():
+                (self.folder / "data").mkdir(parents=True, exist_ok=True)
+            elif not self.database.exists():
+                raise FileNotFoundError(self.database)
+            open_catalogue(self.database)
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.database, timeout=30)
-        db.row_factory = sqlite3.Row
-        db.execute("PRAGMA synchronous=NORMAL")
+    def usable(self, opened: bool = True) -> Iterator[None]:
+        """Say what keeps the workspace from being used in words. Errors of a program that asks wrongly stay."""
         try:
-            with db:
-                yield db
-        finally:
-            db.close()
+            yield
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
+            raise
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            raise workspace_fault(self.database, error, opened) from None
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, in which nobody else writes; nothing of it is kept where it breaks."""
+        with self.usable(), to_write(self.database) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
-        with self._connection() as db:
+        with self.usable(), to_read(self.database) as db:
+            db.row_factory = sqlite3.Row
             return db.execute(query, values).fetchall()
 
     def _change(self, query: str, *values) -> int:
-        with self._connection() as db:
+        with self._writing() as db:
             return db.execute(query, values).rowcount
 
     def version(self) -> str:
         """Changes whenever results, items or finished runs change; a key for caches."""
         row = self._all(
-            "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || coalesce(max(created), 0) FROM items)"
-            " || '/' || (SELECT count(*) || ':' || coalesce(max(finished), 0) FROM runs) AS version"
+            "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
+            " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs) AS version"
         )
         return row[0]["version"]
 
@@ -209,36 +195,50 @@ class Workspace:
         """
         name, collection = checked_name(name), checked_name(collection)
         excerpt, digest = bool(digest), digest or content_hash(frame)
-        for earlier in self._called(kind, name, collection):
-            if earlier.hash != digest:
-                self.delete(earlier, spared=(details or {}).get("folder", ""))
         data = frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
-        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, time.time(), details or {})
-        values = [*vars(item).values()]
-        values[-1] = json.dumps(item.details)
-        # The file is written here, and removed in `delete`, within the transaction: content that one process forgets
-        # while another keeps it has its file in the end.
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
-            self._write(self._path(digest), data, excerpt)
-            db.execute(f"INSERT OR REPLACE INTO items VALUES ({', '.join('?' * len(values))})", values)
+        now, details, owner = time.time(), details or {}, person()
+        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details, owner)
+        replaced: list[Item] = []
+        try:
+            # Files are written, and removed in `_tidy`, while nobody else writes: content that one process forgets
+            # while another keeps it has its file in the end.
+            with self._writing() as db:
+                self._write(self._path(digest), data, excerpt)
+                for earlier in self._called(kind, name, collection):
+                    if earlier.hash == digest and (excerpt or earlier.details == details):
+                        item = dataclasses.replace(item, owner=earlier.owner)
+                        continue
+                    check_own(earlier.owner, self.folder, earlier.name)
+                    if earlier.hash != digest:
+                        self._forget_item(db, earlier)
+                        replaced.append(earlier)
+                values = {**vars(item), "details": json.dumps(details)}
+                marks = ", ".join(f":{key}" for key in values)
+                db.execute(f"INSERT OR REPLACE INTO items ({', '.join(values)}) VALUES ({marks})", values)
+        except CapbiasError:
+            with suppress(WorkspaceError):
+                self._tidy([item])
+            raise
+        self._tidy(replaced)
         return item
 
     def _called(self, kind: str, name: str, collection: str) -> list[Item]:
         return [own for own in self.items(kind, collection) if own.name == name]
 
     def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
-        """Raises CapbiasError where `keep` would, since a run reads what it replaces."""
+        """Raises CapbiasError where `keep` would, since a run reads what it replaces, or somebody else owns it."""
         for earlier in self._called(kind, name, collection):
             if earlier.hash != content_hash(frame):
+                check_own(earlier.owner, self.folder, earlier.name)
                 self._runs_gone_with(earlier)
 
     def _write(self, path: Path, data: bytes, replace: bool) -> None:
+        for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
+            left.unlink(missing_ok=True)
         if replace or not path.exists():
-            temporary = path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, data)
 
     def _path(self, digest: str) -> Path:
         return self.folder / "data" / f"{digest}.parquet"
@@ -246,7 +246,8 @@ class Workspace:
     def items(self, kind: str | None = None, collection: str | None = None) -> list[Item]:
         """What is kept, oldest first."""
         rows = self._all("SELECT * FROM items ORDER BY created, name")
-        items = [Item(**{**dict(row), "details": json.loads(row["details"])}) for row in rows]
+        with self.usable():
+            items = [Item(**{**dict(row), "details": json.loads(row["details"])}) for row in rows]
         return [
             item
             for item in items
@@ -298,39 +299,53 @@ class Workspace:
         """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
         return [run for run in self.runs() if item.hash in run.spec.inputs()]
 
-    def _runs_gone_with(self, item: Item) -> tuple[list[Item], list[RunRow]]:
-        """The other items, and the runs that go with an item: all that read its content, if it is the last that has it.
+    def _runs_gone_with(self, item: Item) -> list[RunRow]:
+        """The runs that go with an item: all that read its content, if it is the last that has it.
 
         Raises CapbiasError where one of them is under way.
         """
         place = (item.collection, item.kind, item.name)
-        others = [own for own in self.items() if (own.collection, own.kind, own.name) != place]
+        others = (own for own in self.items() if (own.collection, own.kind, own.name) != place)
         runs = [] if any(own.hash == item.hash for own in others) else self.using(item)
         if any(run.status in ACTIVE for run in runs):
             raise CapbiasError(
                 f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
             )
-        return others, runs
+        return runs
 
-    def delete(self, item: Item, spared: str = "") -> int:
+    def delete(self, item: Item) -> int:
         """Forget an item; with the last item of its content go its file, its runs and their results.
 
-        Photographs go with the last item of their folder where the workspace holds them, the user's own never. spared:
-        a folder of photographs that stays. Returns how many runs went. Raises CapbiasError while a run reads it.
+        Photographs go with the last item of their folder where the workspace holds them, the user's own never. Returns
+        how many runs went. Raises CapbiasError while a run reads it, and for somebody else's.
         """
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")  # from here on nobody else queues a run or keeps the same content
-            place = (item.collection, item.kind, item.name)
-            others, runs = self._runs_gone_with(item)
-            for run in runs:
-                self._forget(db, run.run_id)
-            db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
-            if not db.execute("SELECT 1 FROM items WHERE hash=?", (item.hash,)).fetchone():
-                self._path(item.hash).unlink(missing_ok=True)
-            folder = item.details.get("folder")
-            if folder and folder not in {spared, *(own.details.get("folder") for own in others)}:
-                self._remove_photographs(Path(folder))
+        check_own(item.owner, self.folder, item.name)
+        with self._writing() as db:  # from here on nobody else queues a run or keeps the same content
+            runs = self._forget_item(db, item)
+        self._tidy([item])
+        return runs
+
+    def _forget_item(self, db: sqlite3.Connection, item: Item) -> int:
+        runs = self._runs_gone_with(item)
+        for run in runs:
+            self._forget(db, run.run_id)
+        place = (item.collection, item.kind, item.name)
+        db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
         return len(runs)
+
+    def _tidy(self, gone: Sequence[Item]) -> None:
+        """Remove files and photographs of items that are gone, but those that another item has."""
+        if not gone:
+            return
+        with self._writing():
+            items = self.items()
+            hashes, folders = {own.hash for own in items}, {own.details.get("folder") for own in items}
+            for item in gone:
+                if item.hash not in hashes:
+                    self._path(item.hash).unlink(missing_ok=True)
+                folder = item.details.get("folder")
+                if folder and folder not in folders:
+                    self._remove_photographs(Path(folder))
 
     def _remove_photographs(self, folder: Path) -> None:
         """Remove a folder of photographs that a run made or that were uploaded, and no other."""
@@ -340,7 +355,7 @@ class Workspace:
 
     def forget(self, run_id: str) -> None:
         """Forget a finished run, so that it is computed anew when it is asked for again."""
-        with self._connection() as db:
+        with self._writing() as db:
             if db.execute("SELECT 1 FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone():
                 self._forget(db, run_id)
 
@@ -354,15 +369,15 @@ class Workspace:
     def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
         """Queue a run; False where it is finished, or queued or running in a living process."""
         now, run_id = time.time(), spec.run_id
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
-            row = db.execute("SELECT status, heartbeat FROM runs WHERE run_id=?", (run_id,)).fetchone()
-            if row and (row["status"] == "finished" or (row["status"] in ACTIVE and _alive(row["heartbeat"], now))):
+        with self._writing() as db:
+            row = db.execute("SELECT * FROM runs WHERE run_id=?", (run_id,)).fetchone()
+            if row and self._run_row(row).status in ("finished", *ACTIVE):
                 return False
             self._forget(db, run_id)
             db.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, 'queued', ?, 0, 'waiting', '[]', ?, NULL, NULL, ?, '[]')",
-                (run_id, collection, json.dumps(asdict(spec)), token, now, now),
+                "INSERT INTO runs (run_id, collection, spec, status, token, progress, message, notes, created,"
+                " heartbeat, process, owner) VALUES (?, ?, ?, 'queued', ?, 0, 'waiting', '[]', ?, ?, ?, ?)",
+                (run_id, collection, json.dumps(asdict(spec)), token, now, now, this_process(), person()),
             )
             _log(db, run_id, "queued")
         return True
@@ -370,11 +385,11 @@ class Workspace:
     def claim(self, run_id: str, token: str) -> bool:
         """Start a queued run; a scheduler that repeats a task after a lost worker claims it again."""
         now = time.time()
-        with self._connection() as db:
+        with self._writing() as db:
             changed = db.execute(
-                "UPDATE runs SET status='running', started=?, heartbeat=?, progress=0, message='starting'"
+                "UPDATE runs SET status='running', started=?, heartbeat=?, process=?, progress=0, message='starting'"
                 " WHERE run_id=? AND token=? AND status IN ('queued', 'running')",
-                (now, now, run_id, token),
+                (now, now, this_process(), run_id, token),
             ).rowcount
             if changed:
                 _log(db, run_id, f"started in process {os.getpid()}")
@@ -382,7 +397,7 @@ class Workspace:
 
     def progress(self, run_id: str, token: str, share: float, message: str) -> bool:
         """Note progress (0 to 1); False where the run was cancelled or taken over, and must stop."""
-        return bool(
+        return token not in _ENDS and bool(
             self._change(
                 "UPDATE runs SET progress=?, message=?, heartbeat=? WHERE run_id=? AND token=? AND status='running'",
                 share,
@@ -395,12 +410,12 @@ class Workspace:
 
     def log(self, run_id: str, message: str) -> None:
         """Add a line to a run's log."""
-        with self._connection() as db:
+        with self._writing() as db:
             _log(db, run_id, message)
 
     def heartbeat(self, tokens: dict[str, str]) -> None:
         """Say that the process that owns these runs (run_id -> token) is alive."""
-        with self._connection() as db:
+        with self._writing() as db:
             db.executemany(
                 "UPDATE runs SET heartbeat=? WHERE run_id=? AND token=? AND status IN ('queued', 'running')",
                 [(time.time(), run_id, token) for run_id, token in tokens.items()],
@@ -419,8 +434,7 @@ class Workspace:
 
         metrics: the names of all that its measure gives today.
         """
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._writing() as db:
             changed = db.execute(
                 "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
                 " WHERE run_id=? AND token=? AND status='running'",
@@ -435,8 +449,7 @@ class Workspace:
 
     def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
         """Add rows to a finished run, from the evidence that it left. metrics: the names that are known from now on."""
-        with self._connection() as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._writing() as db:
             row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
             known = json.loads(row["metrics"]) if row else None
             if known is None or set(metrics) <= set(known):  # gone, or another process was first
@@ -446,7 +459,7 @@ class Workspace:
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
         """End a run that did not finish (failed, cancelled, died); a finished run stays as it is."""
-        with self._connection() as db:
+        with self._writing() as db:
             changed = db.execute(
                 "UPDATE runs SET status=?, message=?, finished=? WHERE run_id=? AND status IN ('queued', 'running')"
                 " AND (? IS NULL OR token=?)",
@@ -456,10 +469,46 @@ class Workspace:
                 _log(db, run_id, f"{status}: {message}")
         return bool(changed)
 
+    def end_here(self, run_id: str, status: str, message: str, token: str) -> bool:
+        """`end` for a run of this process, which knows of the end also where that cannot be written.
+
+        Called again, it writes the first end that it was told.
+        """
+        try:
+            changed = self.end(run_id, *_ENDS.get(token, (status, message)), token)
+        except WorkspaceError:
+            _ENDS.setdefault(token, (status, message))
+            return True
+        _ENDS.pop(token, None)
+        return changed
+
     def runs(self, collection: str | None = None) -> list[RunRow]:
-        """Every run, newest first; one whose process fell silent is shown as died."""
-        query = "SELECT * FROM runs WHERE ? IS NULL OR collection=? ORDER BY created DESC, rowid DESC"
-        return [_run_row(row) for row in self._all(query, collection, collection)]
+        """Every run, newest first; one whose process is no more is shown as died."""
+        query = "SELECT * FROM runs WHERE ? IS NULL OR collection=? ORDER BY rowid DESC"
+        return [self._run_row(row) for row in self._all(query, collection, collection)]
+
+    def _run_row(self, row: sqlite3.Row) -> RunRow:
+        fields = {key: row[key] for key in row.keys() if key not in ("token", "process")}  # noqa: SIM118 (a Row)
+        if row["status"] in ACTIVE:
+            if row["token"] in _ENDS:
+                fields["status"], fields["message"] = _ENDS[row["token"]]
+            elif not self._lives(row):
+                fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
+        with self.usable():
+            lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
+            return RunRow(**{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), **lists})
+
+    def _lives(self, row: sqlite3.Row) -> bool:
+        """Whether the process of a run under way lives; if that cannot be seen, whether it was heard of lately."""
+        known = lives(row["process"])
+        if known is not None:
+            return known
+        now = time.monotonic()
+        beat, since = self._heard.get(row["token"], (None, now))
+        if beat != row["heartbeat"]:
+            self._heard[row["token"]] = row["heartbeat"], now
+            return True
+        return now - since < SILENCE
 
     def run(self, run_id: str) -> RunRow | None:
         """One run, or None."""
@@ -469,12 +518,12 @@ class Workspace:
         """Those of these runs that exist, by id, in the order given."""
         marks = ", ".join("?" * len(run_ids))
         found = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
-        return {run_id: _run_row(found[run_id]) for run_id in run_ids if run_id in found}
+        return {run_id: self._run_row(found[run_id]) for run_id in run_ids if run_id in found}
 
     def times(self, measure: str, attacker: str, most: int = 50) -> list[tuple[RunSpec, float]]:
         """The newest finished runs of a measure by an attacker, newest first: what was asked for, and seconds taken."""
         rows = self._all(
-            "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND"
+            "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
             " ORDER BY finished DESC LIMIT ?",
             measure,
@@ -502,7 +551,8 @@ class Workspace:
         if rows:
             return json.loads(rows[0]["data"])
         data = json.dumps(compute())
-        self._change("INSERT OR REPLACE INTO derived VALUES (?, ?)", key, data)
+        with suppress(WorkspaceError):  # such as a full disk: it is computed again
+            self._change("INSERT OR REPLACE INTO derived VALUES (?, ?)", key, data)
         return json.loads(data)
 
     def has_derived(self, key: str) -> bool:
@@ -519,16 +569,8 @@ class Workspace:
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 
 
-def _alive(heartbeat: float, now: float) -> bool:
-    return now - heartbeat < SILENCE
-
-
-def _run_row(row: sqlite3.Row) -> RunRow:
-    fields = {key: row[key] for key in row.keys() if key != "token"}  # noqa: SIM118 (a Row iterates over values)
-    if row["status"] in ACTIVE and not _alive(row["heartbeat"], time.time()):
-        fields |= {"status": "died", "message": "the process died unexpectedly; repeat the run"}
-    lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
-    return RunRow(**{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), **lists})
+# token -> status and message of a run of this process that ended while that could not be written.
+_ENDS: dict[str, tuple[str, str]] = {}
 
 
 def _insert(db: sqlite3.Connection, run_id: str, results: Sequence[Result]) -> None:

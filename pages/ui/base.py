@@ -17,10 +17,11 @@ from capbias_core.prepare.tasks import function_words
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.types import counted
+from capbias_core.workspace import people
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import attribute_of, table_with
-from capbias_core.workspace.store import Item, Workspace, default_folder
-from pages.ui import view
+from capbias_core.workspace.store import Item, Workspace
+from pages.ui import sign_in, view
 from pages.ui.frame import frame
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
@@ -46,10 +47,15 @@ def draw(main: Callable[[], None]) -> None:
 
 
 def workspace_engine() -> Engine:
-    """The engine of the workspace; where that cannot be used the page ends with the reason."""
+    """The engine of the workspace. Where that cannot be used, or somebody has to sign in first, the page ends here."""
     places.serve()
+    people.ask(sign_in.person)
+    if sign_in.nobody():
+        box("Sign in first.", "This server shows captions and scores to people whom it knows.")
+        sign_in.ways_in()
+        view.stop()
     with errors():
-        engine = engine_for(str(default_folder()))
+        engine = engine_for(str(sign_in.workspace_folder()))
         _open_on_demo(engine.folder)
         _load_for_later()
         return engine
@@ -140,14 +146,13 @@ def plain(text: str) -> str:
 
 def collection_picker(workspace: Workspace) -> str | None:
     """Which data the page is about; None where nothing is loaded."""
-    names = workspace.collections()
+    names = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # an answer first, whatever was loaded since
     if not names:
         return None
     return view.selectbox(
         st.sidebar,
         "Collection",
         names,
-        default=next(iter(workspace.scored()), names[0]),  # one that has an answer, whatever was loaded since
         key="collection",
         missing="the collection",
         # What was chosen of the last one, such as no captioner where it had none, says nothing of this one.
@@ -198,6 +203,7 @@ def demo_button(place, engine: Engine) -> None:
         view.go("app.py", collection=DEMO)
 
 
+@errors()
 def _start_demo(engine: Engine) -> None:
     """Before the page is drawn, so that the collection picker can be told."""
     run_demo(engine)

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from capbias_core.present.pictures import FORMATS, figure_data, picture, pictures_lack
+from capbias_core.spreadsheets import csv_text
 from pages.ui import present
 from pages.ui.base import note
 
@@ -59,7 +60,7 @@ def _file_name(alt: str) -> str:
 
 
 def _csv(figure: Any) -> str:
-    return figure_data(figure).to_csv(index=False, lineterminator="\n")
+    return csv_text(figure_data(figure))
 
 
 def _download(place, label: str, make, file: str, mime: str, key: str) -> None:

@@ -23,6 +23,7 @@ from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import SEGMENTS, dropped_labels
 from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.offers import (
     Choices,
     Offer,
@@ -33,7 +34,7 @@ from capbias_core.workspace.offers import (
     offer,
     same_names,
 )
-from capbias_core.workspace.store import checked_name
+from capbias_core.workspace.store import checked_name, suggested_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
 from pages.ui.uploads import discard, place_of
@@ -141,9 +142,16 @@ def _offered(engine: Engine, path: Path, collection: str) -> Offer:
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
         with st.spinner(f"Reading {path.name}"):
-            found = offer(engine.workspace, path, collection, kind, columns)
+            found = _read(engine, path, collection, kind, columns)
         previews[kind, *asked] = previews[found.kind, *asked] = found
     return previews[kind, *asked]
+
+
+def _read(engine: Engine, path: Path, collection: str, kind: str, columns: dict) -> Offer:
+    try:
+        return within_limits(path.name, offer, engine.workspace, path, collection, kind, columns)
+    except CapbiasError as error:  # a limit, or what no reader says of a file
+        return Offer(path, kind, kind, "", suggested_name(path.stem), None, error)
 
 
 def _held(engine: Engine, collection: str) -> tuple:
@@ -189,7 +197,7 @@ def _columns(own: Offer) -> None:
     if own.kind not in (GENERATED, HUMAN, LABELS):
         return
     try:
-        found = detect(own.path)
+        found = within_limits(own.path.name, detect, own.path)
     except CapbiasError:
         return  # said already
     wanted = {"image_id": "Column of image ids"} | ({"caption": "Column of captions"} if own.kind != LABELS else {})

@@ -69,7 +69,7 @@ h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 
 .cb-caveats li {margin: .25rem 0}
 /* What shows over a table or chart while a mouse is on it has a place of its own. */
 [data-testid="stElementContainer"]:has([data-testid="stDataFrame"], [data-testid="stPlotlyChart"]) {
-  padding-top: 1.35rem
+  padding-top: 1.35rem; box-sizing: content-box
 }
 [data-testid="stButtonGroup"] [role="radio"] {color: inherit !important}
 [data-testid="stSidebar"] [data-testid="stCaptionContainer"] {color: inherit; opacity: .85}

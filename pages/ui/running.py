@@ -17,7 +17,7 @@ from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
-from pages.ui.base import box, note, plain
+from pages.ui.base import box, errors, note, plain
 
 EVERY = 1.0
 A_MOMENT = 120  # seconds that a first answer may take to be started by itself
@@ -72,7 +72,8 @@ def start_cheap(engine: Engine, collection: str) -> None:
     """Start the first answer of a collection with human captions by itself, if it takes a moment only."""
     todo = first_runs(engine, collection)
     if todo and any(spec.references for spec in todo) and expected(engine.workspace, todo).seconds <= A_MOMENT:
-        engine.submit(todo, collection)
+        with errors():  # what is there already can be shown on a full disk too
+            engine.submit(todo, collection)
 
 
 def score_now(engine: Engine, collection: str) -> bool:
@@ -116,6 +117,7 @@ def state_of(known: dict[str, RunRow], asked: int, todo: int) -> str:
 
 
 @st.fragment(run_every=EVERY)
+@errors()
 def _poll(engine: Engine, collection: str | None, seconds: dict[str, float]) -> None:
     """seconds: what each run is expected to take that was under way when the page was drawn."""
     active = active_runs(engine, collection)
@@ -123,7 +125,7 @@ def _poll(engine: Engine, collection: str | None, seconds: dict[str, float]) -> 
         st.rerun()
     running = [run for run in active if run.status == "running"] or active
     began = min((run.started for run in running if run.started), default=time.time())
-    share, left = time_left(active, seconds, time.time() - began)
+    share, left = time_left(active, seconds, max(0.0, time.time() - began))
     first = running[-1]
     st.progress(
         share,

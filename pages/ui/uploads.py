@@ -11,8 +11,9 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.archives import unpacked
+from capbias_core.load.archives import ARCHIVES, unpacked
 from capbias_core.load.places import named
+from capbias_core.workspace.limited import within_limits
 
 FORGOTTEN = 3600
 STATE = "uploads_held"
@@ -32,7 +33,7 @@ def held_paths(folder: str, uploads) -> list[Path]:
     def written(own: Path) -> Iterator[Path]:
         for upload in uploads:
             place = own / upload.file_id  # files of one name all stay, and an upload keeps its place beside others
-            yield from unpacked(_written(upload, place), place / "unpacked")
+            yield from _unpacked(_written(upload, place), place / "unpacked")
 
     return _held(folder, [upload.file_id for upload in uploads], written)
 
@@ -40,7 +41,11 @@ def held_paths(folder: str, uploads) -> list[Path]:
 def held_from(folder: str, path: Path) -> list[Path]:
     """A file on the server, where it is; what is in an archive, unpacked among the uploads."""
     stamp = [str(path), path.stat().st_mtime_ns]
-    return _held(folder, stamp, lambda own: unpacked(path, own / "unpacked"))
+    return _held(folder, stamp, lambda own: _unpacked(path, own / "unpacked"))
+
+
+def _unpacked(path: Path, folder: Path) -> list[Path]:
+    return within_limits(path.name, unpacked, path, folder) if path.suffix.lower() in ARCHIVES else [path]
 
 
 def _held(folder: str, ids: list, written: Callable[[Path], Iterable[Path]]) -> list[Path]:
@@ -76,11 +81,19 @@ def _new_folder(folder: str) -> Path:
 
 
 def _written(upload, folder: Path) -> Path:
-    """An upload as a file of its name in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """An upload as a file of its name in a folder. Raises CapbiasError where it cannot be written."""
     path = folder / (Path(upload.name).name or "file")
-    with path.open("wb") as target:
-        shutil.copyfileobj(upload, target)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as target:
+            shutil.copyfileobj(upload, target)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise CapbiasError(
+            f"{path.name}, which cannot be written into the workspace ({error.strerror})",
+            "a workspace with free space that can be written",
+            "Free some space or allow writing, and upload it again.",
+        ) from None
     return path
 
 

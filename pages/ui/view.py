@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import streamlit as st
 
 # Chosen on one page, and meant on every other.
-SHARED = ("collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
+SHARED = ("workspace", "collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
     *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "group"),
@@ -85,9 +85,9 @@ def _write_pending() -> None:
 
 
 def query(**choices: str) -> dict[str, str]:
-    """The query of a link to another page: its collection, and choices by key."""
-    collection = st.session_state.get("collection") or st.query_params.get("collection")
-    return ({"collection": collection} if collection else {}) | choices
+    """The query of a link to another page: its workspace and collection, and choices by key."""
+    kept = {key: st.session_state.get(key) or st.query_params.get(key) for key in ("workspace", "collection")}
+    return {key: value for key, value in kept.items() if value} | choices
 
 
 def link(place, page: str, label: str, icon: str = "", **choices: str) -> None:

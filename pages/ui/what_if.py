@@ -12,11 +12,12 @@ from capbias_core.prepare import tokenize
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
 from pages.ui import cached, view
-from pages.ui.base import note, show_error
+from pages.ui.base import errors, note, show_error
 from pages.ui.coloured import coloured_caption
 
 
 @st.fragment
+@errors()
 def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, largest: float) -> None:
     """Edit the caption at a row of the scores, or give an edit such as `man -> woman | person`; the original, which
     stays as it was written, stands beside it. largest: what the strongest colour stands for."""
@@ -35,14 +36,17 @@ def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, la
     fold = int(scores.table.at[place, "fold"])
     before = models.score(original, scores.attribute, fold, spec.merge_masks)
     try:
-        for number, variant in enumerate(_variants(original, edited)):
+        variants = _variants(original, edited)
+        if variants in ([], [original]):
+            _rescored("original", before, None, scores.attribute, original, largest)
+        for number, variant in enumerate(variant for variant in variants if variant != original):
             after = models.score(variant, scores.attribute, fold, spec.merge_masks)
             left, right = st.container(key=f"stacks_what_if_{number}").columns(2, gap="large")
             with left:
                 _rescored("original", before, None, scores.attribute, original, largest)
             with right:
                 _rescored("edited", after, before, scores.attribute, variant, largest)
-            if variant != original and after.tokens == before.tokens:
+            if after.tokens == before.tokens:
                 note("Nothing changes: the attacker reads the same, with every word that names the attribute masked.")
             if not is_edit(edited) and (unseen := models.unseen(after.tokens, scores.attribute)):
                 note(f"⚠ No attacker has seen {', '.join(unseen)}: only what it replaces counts.")
@@ -53,20 +57,21 @@ def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, la
 
 
 def _edit_of(caption: str) -> None:
-    """An edit is of one caption: that of another begins with its own text."""
-    if st.session_state.get("edit_of", caption) != caption:
+    """A rewritten caption stays with its image; an edit such as `man -> woman` goes along to the next caption."""
+    if st.session_state.get("edit_of", caption) != caption and not is_edit(st.session_state.get("edit", "")):
         view.forget(["edit"])
     st.session_state["edit_of"] = caption
 
 
 def _variants(original: str, edited: str) -> list[str]:
+    """The caption as edited; none where an edit is of a word that it does not have, which is said."""
     if not is_edit(edited):
         return [edited]
     word, replacements = parse_edit(edited)
     variants = [apply_edit(original, word, replacement) for replacement in replacements]
     if None in variants:
-        raise CapbiasError(f"the word {word!r}", "a word of this caption", "Name a word that the caption has.")
-    return variants
+        note(f"This caption does not have the word {word}.")
+    return [variant for variant in variants if variant is not None]
 
 
 def _everywhere(engine: Engine, scores: CaptionScores, edit: str) -> None:

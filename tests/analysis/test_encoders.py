@@ -399,8 +399,8 @@ def test_the_tables_say_what_each_encoder_says(found):
 class Misled(ngram.NgramAttacker):
     """Learns from labels that are turned around: it is surely wrong where the other is right."""
 
-    def fit(self, corpus, rows, labels, n_values, seed, tick):
-        return super().fit(corpus, rows, 1 - np.asarray(labels), n_values, seed, tick)
+    def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
+        return super().fit_many(corpus, rows, [1 - np.asarray(own) for own in labels], n_values, seeds, tick)
 
 
 @pytest.fixture(scope="module")
@@ -614,7 +614,7 @@ def test_a_failed_run_of_one_attacker_keeps_the_rows_of_the_other(tmp_path, seco
     def fail(*_):
         raise CapbiasError("a broken encoder", "another", "Choose another.")
 
-    monkeypatch.setattr(Misled, "fit", fail)
+    monkeypatch.setattr(Misled, "fit_many", fail)
     assert cli.main([*write_inputs(tmp_path), "--attacker", second, "ngram"]) == 1
     done = capsys.readouterr()
     assert ",ngram," in done.out and f",{second}," not in done.out and f"model ({second}) failed" in done.err

@@ -208,7 +208,7 @@ def test_counting_alone_trains_nothing(here, capsys, monkeypatch):
     def fit(*_args):
         raise AssertionError("trained")
 
-    monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit", fit)
+    monkeypatch.setattr("capbias_core.attackers.ngram.NgramAttacker.fit_many", fit)
     assert score("--captions", "strong.json", "--metric", "ratio", "error", "--references", "human.json") == 0
     assert scored(capsys.readouterr().out)["metric"].tolist() == ["ratio", "error"]
 

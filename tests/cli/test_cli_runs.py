@@ -168,3 +168,15 @@ def test_a_plan_is_read_back_as_it_was_written():
     again = parse_plan(plan_text(plan), "")
     assert again.requests[0].options == request.options and again.requests[0].captions == request.captions
     assert plan_text(again) == plan_text(plan)
+
+
+def test_rows_come_in_the_order_of_the_plan_whichever_run_ended_first(here):
+    head, _, counted = PLAN.replace('["strong.json"]', '["strong.json", "weak.json"]').split("[[measure]]")
+    (here / "files" / "plan.toml").write_text(f"{head}[[measure]]{counted}")
+    assert cli.main(["run", "files/plan.toml", "--output", "rows.csv"]) == 0
+    rows = pd.read_csv("rows.csv").drop(columns="run_id")
+    assert rows["model"].tolist() == ["strong", "weak"]
+    place = workspace(here)
+    place.forget(next(run.run_id for run in place.runs() if run.spec.model == "strong"))
+    assert cli.main(["run", "files/plan.toml", "--output", "rows.csv"]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv("rows.csv").drop(columns="run_id"), rows)

@@ -77,7 +77,7 @@ def test_no_flag_is_said_of_one_measure_that_others_have_too():
 def test_the_dashboard_starts_on_loopback(monkeypatch, tmp_path):
     pytest.importorskip("streamlit")
     calls = []
-    monkeypatch.setattr("subprocess.call", lambda command, env: calls.append((command, env)) or 0)
+    monkeypatch.setattr("os.execve", lambda _, command, env: calls.append((command, env)))
     assert cli.main(["app", "--workspace", str(tmp_path), "--port", "8600"]) == 0
     ((command, environment),) = calls
     assert command[1:4] == ["-m", "streamlit", "run"] and command[4].endswith("app.py")

@@ -1,13 +1,17 @@
 """Small files that unpack to much, or hold what cannot be kept: one clear error each, before the machine is full."""
 
 import json
+import zipfile
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.rows import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
+from capbias_core.load.vectors import read_vectors
 from capbias_core.workspace.ingest import preview_import
 from capbias_core.workspace.store import Workspace
 
@@ -38,6 +42,13 @@ def test_columns_without_end(tmp_path, refusal, kind):
     assert f"{MOST_COLUMNS + 2:,} columns" in refusal("columns.csv", kind)
 
 
+@pytest.mark.parametrize("name", ["keys.json", "keys.jsonl"])
+def test_keys_without_end(tmp_path, refusal, name):
+    record = json.dumps({"image_id": 1, "caption": "a dog"} | {f"k{place}": 1 for place in range(MOST_COLUMNS)})
+    (tmp_path / name).write_text(f"[{record}]" if name == "keys.json" else record)
+    assert f"{MOST_COLUMNS + 2:,} columns" in refusal(name)
+
+
 def test_a_caption_as_long_as_a_book_is_left_out(tmp_path, refusal):
     rows = [{"image_id": 1, "caption": "a" * (MOST_CHARACTERS + 1)}]
     (tmp_path / "long.json").write_text(json.dumps(rows))
@@ -54,3 +65,28 @@ def test_a_category_that_is_no_text(tmp_path, refusal):
     assert "without categories" in refusal("objects.json", "objects")
     (tmp_path / "two.json").write_text(json.dumps(content | {"categories": [half, {"id": 2, "name": "cat"}]}))
     assert "none of 1 images has an object" in refusal("two.json", "objects"), "that of the other is not kept"
+
+
+def test_a_sheet_with_a_row_far_below(tmp_path, refusal):
+    book = openpyxl.Workbook()
+    book.active.append(["image_id", "caption"])
+    book.save(tmp_path / "usual.xlsx")
+    far = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row></sheetData>'
+    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as target:
+        for name in usual.namelist():
+            content = usual.read(name).replace(b"</sheetData>", far).replace(b'<dimension ref="A1:B1" />', b"")
+            target.writestr(name, content)
+    assert "at most 1,048,576 rows" in refusal("far.xlsx")
+
+
+@pytest.mark.parametrize("text", ["values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}'])
+def test_a_number_too_long_to_be_written(text):
+    with pytest.raises(CapbiasError, match="cannot be read"):
+        parse_attribute(text.format("0x" + "f" * 5000), "own.toml")
+
+
+@pytest.mark.parametrize("first", [b"2 " + b"9" * 5000, b"9" * 5000 + b" 2"])
+def test_vectors_whose_number_is_too_long_to_be_read(tmp_path, first):
+    (tmp_path / "long.vec").write_bytes(first + b"\ndog 1 2\n")
+    with pytest.raises(CapbiasError, match="not a vector file|of another dimension"):
+        read_vectors(tmp_path / "long.vec", {"dog"})

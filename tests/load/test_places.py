@@ -92,3 +92,13 @@ def test_the_data_page_asks_for_paths_where_it_may(folders, tmp_path, monkeypatc
     if opens:
         typed[0].set_value(str(folders[1] / "captions.csv")).run()
         assert "opens to its visitors" in " ".join(own.proto.body for own in page.get("html"))
+
+
+def test_of_a_source_elsewhere_a_server_says_the_file_alone(folders):
+    opened, secret = folders
+    far, near = f"{secret}/captions.csv", f"{opened}/captions.csv"
+    assert places.shown(far) == far
+    places.serve()
+    assert places.shown(far) == "captions.csv" and places.shown(near) == near
+    assert places.shown(f"boxes yolo ({secret}/1.jpg)") == "boxes yolo (1.jpg)"
+    assert places.shown("captions/of.json, uploaded") == "captions/of.json, uploaded"

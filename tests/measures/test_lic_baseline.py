@@ -118,7 +118,8 @@ def test_captions_that_tell_nothing_have_no_baseline():
 
 
 def test_fits_count_the_retelling_only_with_enough_human_captions():
-    assert [fits(1, human) for human in (0, 1, 2, 5)] == [1, 2, 4, 7]
+    assert [fits(1, human, 100) for human in (0, 1, 2, 5)] == [1, 2, 4, 7]
+    assert fits(1, 5, 10**6) == 6, "more images than are retold"
 
 
 def test_variety_of_people_is_that_which_the_attacker_reads():

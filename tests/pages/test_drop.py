@@ -114,3 +114,13 @@ def test_a_file_alone_whose_columns_are_not_known_can_be_mended(window, tmp_path
         window.get_by_text("Kept odd in the collection my captions.").wait_for()
     (item,) = Workspace(tmp_path / "home").items("attributes")
     assert item.details["attributes"]["who"]["attribute"]["values"] == ["Female", "Male"]
+
+
+def test_a_file_that_takes_too_long_ends_nothing_but_its_own_reading(window, files, tmp_path, monkeypatch):
+    monkeypatch.setenv("CAPBIAS_READ_SECONDS", "0.000001")
+    with server(tmp_path / "home") as (address, process):
+        open_page(window, f"{address}/Data")
+        drop(window, files[0])
+        window.get_by_text("first.csv, whose reading took too much memory or time").wait_for()
+        open_page(window, f"{address}/Data")
+        assert process.poll() is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from capbias_core.prepare.ngrams import NOTHING, ngram_matrix
+from capbias_core.prepare.ngrams import NOTHING, ngrams_of
 
 CAPTIONS = ["a cat on a mat", "a dog a dog", "", "é <gender> a", "dog", "a\u00a0b  c", "<>"]
 
@@ -14,6 +14,16 @@ CAPTIONS = ["a cat on a mat", "a dog a dog", "", "é <gender> a", "dog", "a\u00a
 def test_is_what_scikit_learn_counts(captions, pairs):
     reader = CountVectorizer(token_pattern=r"\S+", lowercase=False, ngram_range=(1, 1 + pairs), binary=True)
     expected = reader.fit_transform([*captions, NOTHING]).toarray()[: len(captions)]
-    matrix, columns = ngram_matrix(captions, pairs)
-    assert columns == reader.vocabulary_ and list(columns) == sorted(columns)
-    assert matrix.shape == expected.shape and np.array_equal(matrix.toarray(), expected)
+    found = ngrams_of(captions, pairs)
+    assert found.columns == reader.vocabulary_ and found.terms == sorted(found.terms)
+    assert found.matrix.shape == expected.shape and np.array_equal(found.matrix.toarray(), expected)
+
+
+def test_words_and_pairs_stand_where_they_are_read():
+    found = ngrams_of(CAPTIONS, pairs=True)
+    for place, caption in enumerate(CAPTIONS):
+        words, own = caption.split(), slice(found.start[place], found.start[place + 1])
+        assert [found.terms[column] for column in found.words[own]] == words
+        pairs = [found.terms[column] for column in found.pairs[own] if column >= 0]
+        assert pairs == [f"{one} {two}" for one, two in zip(words, words[1:], strict=False)]
+        assert not words or found.pairs[own][-1] == -1

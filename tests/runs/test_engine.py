@@ -24,9 +24,9 @@ from capbias_core.runs import engine as engine_module
 from capbias_core.runs.engine import Engine, needs_workers, unfinished
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
-from capbias_core.workspace import store
 from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.store import SILENCE, Workspace
+from capbias_core.workspace.store import Workspace
+from tests.disks import small_disk
 
 pytestmark = pytest.mark.torch
 
@@ -81,13 +81,6 @@ def rows_of(engine: Engine, run_id: str) -> tuple[int, int]:
 
 
 TABLES = ("results", "arrays")
-
-
-def silence(engine: Engine, seconds: float) -> None:
-    """Set every heartbeat back, as if nothing had been heard for so long."""
-    with sqlite3.connect(engine.workspace.database) as db:
-        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (seconds,))
-    db.close()
 
 
 @pytest.fixture
@@ -267,23 +260,77 @@ def test_runs_of_a_thread_that_broke_do_not_wait_for_ever(tmp_path, engine, monk
         until(lambda row=row: status(engine, row.run_id) in ("failed", "died"))
 
 
-def test_a_waiting_run_is_kept_alive(tmp_path, engine, gate, monkeypatch):
-    monkeypatch.setattr(store, "SILENCE", 1.2)
-    first, second = submit(engine, fill(tmp_path, models=("a", "b")))
-    until(lambda: status(engine, first) == "running")
-    end = time.monotonic() + 2.5
-    while time.monotonic() < end:
-        assert status(engine, second) == "queued"
-        time.sleep(0.1)
+@pytest.fixture
+def disk(tmp_path):
+    with small_disk(tmp_path / "disk") as found:
+        yield found
 
 
-def test_a_run_that_seemed_dead_is_seen_alive_again(tmp_path, engine, gate):
-    """As after a laptop's sleep: the process was silent, and goes on."""
+def closed(engine: Engine) -> bool:
+    """Whether the engine ends, and does not wait for ever for what cannot be written."""
+    closing = threading.Thread(target=engine.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    return not closing.is_alive()
+
+
+def test_a_run_whose_results_find_no_space_fails_in_words_and_holds_up_nobody(disk, gate):
+    engine = Engine(disk.folder / "home")
+    (run_id,) = submit(engine, fill(disk.folder / "home"))
+    until(lambda: engine.workspace.run(run_id).progress)
+    disk.fill()
+    gate.opened.set()
+    (row,) = engine.wait([run_id])
+    assert row.status == "failed" and "no space left" in row.message
+    assert closed(engine) and engine.workspace.run(run_id).status == "failed"
+
+
+def test_its_end_is_noted_as_soon_as_there_is_space_and_it_can_be_repeated(disk, gate):
+    engine, request = Engine(disk.folder / "home"), fill(disk.folder / "home")
+    (run_id,) = submit(engine, request)
+    until(lambda: engine.workspace.run(run_id).progress)
+    disk.fill()
+    gate.opened.set()
+    engine.wait([run_id])
+    assert engine.workspace.run(run_id).finished is None
+    disk.free()
+    until(lambda: engine.workspace.run(run_id).finished)
+    assert "failed: Got no space left" in messages(engine, run_id)[-1]
+    assert submit(engine, request) == [run_id] and engine.wait([run_id])[0].status == "finished"
+
+
+def test_a_full_disk_that_has_space_again_when_the_run_is_done_costs_nothing(disk, gate):
+    engine = Engine(disk.folder / "home")
+    (run_id,) = submit(engine, fill(disk.folder / "home"))
+    until(lambda: engine.workspace.run(run_id).progress)
+    disk.fill()
+    time.sleep(0.2)  # notes of its progress find no space
+    disk.free()
+    gate.opened.set()
+    assert engine.wait([run_id])[0].status == "finished"
+
+
+def test_a_run_is_cancelled_where_that_cannot_be_written(disk, gate):
+    engine = Engine(disk.folder / "home")
+    (run_id,) = submit(engine, fill(disk.folder / "home"))
+    until(lambda: engine.workspace.run(run_id).progress)
+    disk.fill()
+    assert engine.cancel(run_id) and status(engine, run_id) == "cancelled"
+    assert gate.stopped.wait(5) and closed(engine)
+
+
+def test_a_run_whose_workspace_goes_stops(tmp_path, gate):
+    engine = Engine(tmp_path / "home")
+    run_id, _ = submit(engine, fill(tmp_path / "home", models=("a", "b")))
+    until(lambda: engine.workspace.run(run_id).progress)
+    (tmp_path / "home").rename(tmp_path / "elsewhere")
+    assert gate.stopped.wait(5) and closed(engine) and not (tmp_path / "home").exists()
+
+
+def test_a_waiting_run_beats_for_those_on_other_hosts(tmp_path, engine, gate):
     _, second = submit(engine, fill(tmp_path, models=("a", "b")))
-    for _ in range(3):  # the watcher must not let go of it, whenever it looks
-        silence(engine, SILENCE + 5)
-        time.sleep(0.7)
-    until(lambda: status(engine, second) == "queued", 4)
+    before = engine.workspace.run(second).heartbeat
+    until(lambda: engine.workspace.run(second).heartbeat != before)
 
 
 def test_a_run_that_another_engine_took_over_is_not_kept_alive(tmp_path, engine, gate):
@@ -388,8 +435,7 @@ def test_a_killed_engine_is_shown_as_died_and_its_run_can_be_repeated(tmp_path, 
     assert submit(engine, request_) == []
     os.kill(process.pid, signal.SIGKILL)
     process.join(30)
-    silence(engine, SILENCE)
-    until(lambda: status(engine, spec.run_id) == "died")
+    assert status(engine, spec.run_id) == "died"
     assert rows_of(engine, spec.run_id) == (0, 0)
     assert submit(engine, request_) == [spec.run_id]
     assert engine.wait([spec.run_id])[0].status == "finished"
@@ -412,6 +458,26 @@ def workers():
     client.cluster.close()
     client.close()
     engine_module.dask_client.cache_clear()
+
+
+def test_nobody_else_sends_code_to_the_workers(workers):
+    """Another account of the machine reaches the port, but has not the keys."""
+    from distributed.comm import connect
+    from distributed.security import Security
+    from distributed.utils import sync
+
+    async def tried(address: str, keys: dict) -> None:
+        comm = await connect(address, timeout=5, **keys)
+        await comm.write({"op": "identity", "reply": True})
+        await comm.read()
+
+    address = workers.scheduler.address
+    own = workers.cluster.security.get_connection_args("client")
+    strangers = Security.temporary().get_connection_args("client")
+    sync(workers.loop, tried, address, own)
+    for place, keys in ((address, strangers), (address.replace("tls:", "tcp:"), {})):
+        with pytest.raises(OSError):
+            sync(workers.loop, tried, place, keys)
 
 
 def lstm(folder, seeds: int, images: int = 60) -> Request:

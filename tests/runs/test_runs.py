@@ -12,6 +12,7 @@ from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load import read_attributes, read_captions
+from capbias_core.measures import lic_baseline, training
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.held_out import estimates_of, held_out_from
 from capbias_core.measures.ratio_error import naming_from
@@ -383,9 +384,13 @@ def test_scores_are_out_of_fold(workspace, monkeypatch):
 
 def test_references_are_aligned_to_the_training_words_of_the_model(workspace, monkeypatch):
     seen = []
-    original = align.align_captions
-    note = lambda texts, known, near: seen.append(known) or original(texts, known, near)  # noqa: E731
-    monkeypatch.setattr(align, "align_captions", note)
+    original = align.aligned_lists
+
+    def note(captions, alignments):
+        seen.extend(own.known for own in alignments)
+        return original(captions, alignments)
+
+    monkeypatch.setattr(training, "aligned_lists", note)
     labels = labels_of(40, 45)
     human = {image: [f"number{image} extra"] * 2 for image in labels}
     request = replace(fill(workspace, labels, {"m": by_heart(labels)}, human), seeds=3)
@@ -517,7 +522,7 @@ def test_runs_are_compared_whatever_the_order_of_what_they_name(workspace):
     labels = labels_of(40, 40)
     request = replace(fill(workspace, labels, {"m": plainly(labels), "k": hinting(labels, 0.8)}), seeds=2)
     finished_runs(workspace, request)
-    with workspace._connection() as database:
+    with workspace._writing() as database:
         (row, *_) = database.execute(
             "SELECT run_id, spec FROM runs WHERE json_extract(spec, '$.measure')='lic'"
         ).fetchall()
@@ -587,8 +592,36 @@ def test_progress_goes_from_nothing_to_done(workspace):
     run_one(workspace, spec, lambda share, text: reports.append((share, text)))
     shares = [share for share, _ in reports]
     assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == pytest.approx(1)
-    assert reports[0][1].startswith("the model's captions, attacker 1 of 6")
-    assert reports[-1][1].startswith("the human captions, attacker 6 of 6")
+    assert reports[0][1].startswith("the model's captions, attackers 1 to 3 of 6")
+    assert reports[-1][1].startswith("the human captions, attackers 4 to 6 of 6")
+
+
+def test_of_too_many_images_the_baseline_rests_on_a_sample(workspace, monkeypatch):
+    """What the run leaves gives the same numbers again, and LIC is that of all images."""
+    labels = labels_of(60, 60)
+    human = {image: [own[0], f"{own[0]} indoors"] for image, own in hinting(labels, 0.7).items()}
+    request = replace(fill(workspace, labels, {"m": hinting(labels, 0.9)}, human), seeds=3)
+    (spec,) = plan(workspace, request)
+    whole = run_one(workspace, spec, silent)
+    monkeypatch.setattr(lic_baseline, "MOST_RETOLD", 80)
+    reports = []
+    found = execute_and_read(workspace, spec, lambda share, text: reports.append(share))
+    values, others = ({row.metric: row.value for row in own.results} for own in (found, whole))
+    assert {name for name in values if values[name] != others[name]} == {"LIC_baseline", "LIC_excess"}
+    assert any("random sample of 80 of the 120 images" in note for note in found.notes)
+    assert not any("random sample" in note for note in whole.notes)
+    again = MEASURES["lic"].estimates(workspace, workspace.runs("c")[0])
+    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(values)
+    assert again["LIC_excess", ""].refits.training <= 72 < again["LIC", ""].refits.training == 108
+    assert reports == sorted(reports) and reports[-1] == pytest.approx(1)
+
+
+def execute_and_read(workspace, spec, progress):
+    """Compute a run and finish it in the workspace."""
+    outcome = run_one(workspace, spec, progress)
+    assert workspace.enqueue(spec, "c", "token") and workspace.claim(spec.run_id, "token")
+    assert workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
+    return outcome
 
 
 # the plan

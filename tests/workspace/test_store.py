@@ -19,6 +19,7 @@ from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
+from tests.orphans import ELSEWHERE, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
 
@@ -50,13 +51,6 @@ def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: Ru
     own.__dict__["run_id"] = run_id
     assert workspace.enqueue(own, "c", token) and workspace.claim(run_id, token)
     assert workspace.finish(run_id, token, [result()], {"model": b"bytes"}, ["a note"])
-
-
-def silence(workspace: Workspace, seconds: float) -> None:
-    """Set every heartbeat back, as if the processes had been silent for so long."""
-    with sqlite3.connect(workspace.database) as db:
-        db.execute("UPDATE runs SET heartbeat = heartbeat - ?", (seconds,))
-    db.close()
 
 
 def counts(workspace: Workspace) -> dict[str, int]:
@@ -166,7 +160,7 @@ def test_what_a_run_is_reading_cannot_be_deleted(workspace):
     workspace.enqueue(spec(item.hash), "c", "t")
     with pytest.raises(CapbiasError, match="Cancel the run"):
         workspace.delete(item)
-    silence(workspace, SILENCE + 1)
+    give(workspace, ended())
     assert workspace.delete(item) == 1
 
 
@@ -283,7 +277,7 @@ def test_a_finished_run_cannot_be_ended(workspace):
 def test_a_run_taken_over_cannot_write(workspace):
     workspace.enqueue(spec(), "c", "old")
     workspace.claim("r1", "old")
-    silence(workspace, SILENCE + 1)
+    give(workspace, ended())
     assert workspace.run("r1").status == "died"
     assert workspace.enqueue(spec(), "c", "new") and workspace.claim("r1", "new")
     assert not workspace.progress("r1", "old", 0.9, "late")
@@ -294,17 +288,45 @@ def test_a_run_taken_over_cannot_write(workspace):
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
-def test_silence_is_shown_as_death_and_a_beat_as_life(workspace, state):
+def test_a_run_dies_with_its_process_and_whoever_asks_takes_it_over_at_once(workspace, state):
     workspace.enqueue(spec(), "c", "t")
     if state == "running":
         workspace.claim("r1", "t")
-    assert workspace.run("r1").status == state
-    silence(workspace, SILENCE - 5)
-    assert workspace.run("r1").status == state
-    silence(workspace, 6)
+    assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c", "new")
+    give(workspace, ended())
     assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
+    assert workspace.enqueue(spec(), "c", "new") and workspace.run("r1").status == "queued"
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+def test_no_clock_says_whether_a_run_lives(workspace, monkeypatch, hours):
+    workspace.enqueue(spec(), "c", "t")
+    workspace.claim("r1", "t")
+    now = time.time() + 3600 * hours
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert workspace.run("r1").status == "running" and not workspace.enqueue(spec(), "c", "new")
     workspace.heartbeat({"r1": "t"})
-    assert workspace.run("r1").status == state
+    give(workspace, ended())
+    assert workspace.run("r1").status == "died"
+
+
+def test_a_run_on_another_host_died_when_nothing_was_heard_of_it_for_long(workspace, monkeypatch):
+    """By the clock of whoever looks; beats of another host are only told apart."""
+    passed = [0.0]
+    monkeypatch.setattr(store.time, "monotonic", lambda: passed[0])
+    workspace.enqueue(spec(), "c", "t")
+    give(workspace, ELSEWHERE)
+
+    def after(seconds: float) -> str:
+        passed[0] += seconds
+        return workspace.run("r1").status
+
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    now = time.time() - 10_000
+    monkeypatch.setattr(time, "time", lambda: now)
+    workspace.heartbeat({"r1": "t"})
+    assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
+    assert workspace.enqueue(spec(), "c", "new")
 
 
 def test_runs_are_listed_newest_first_by_collection(workspace):
@@ -314,7 +336,7 @@ def test_runs_are_listed_newest_first_by_collection(workspace):
     assert [run.run_id for run in workspace.runs("even")] == ["r2", "r0"]
 
 
-def test_the_version_changes_with_what_pages_show(workspace):
+def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
     versions = [workspace.version()]
     item = workspace.keep("captions", "m", frame("x"), "c", "s")
     versions.append(workspace.version())
@@ -322,7 +344,13 @@ def test_the_version_changes_with_what_pages_show(workspace):
     versions.append(workspace.version())
     workspace.keep("captions", "m", frame("y"), "c", "s")
     versions.append(workspace.version())
-    assert len(set(versions)) == 4 and workspace.version() == versions[-1]
+    now = time.time() - 3600  # the clock was set back
+    monkeypatch.setattr(time, "time", lambda: now)
+    finished(workspace, "r2", own=spec(item.hash))
+    versions.append(workspace.version())
+    workspace.keep("captions", "m", frame("z"), "c", "s")
+    versions.append(workspace.version())
+    assert len(set(versions)) == 6 and workspace.version() == versions[-1]
 
 
 def test_finishing_is_one_transaction(workspace, monkeypatch):
@@ -428,8 +456,7 @@ def test_a_process_killed_while_it_finishes_leaves_nothing_half(workspace):
     assert ready.acquire(timeout=60)
     os.kill(process.pid, signal.SIGKILL)
     process.join(30)
-    assert counts(workspace) == {"results": 0, "arrays": 0} and workspace.run("r1").status == "running"
-    silence(workspace, SILENCE + 1)
+    assert counts(workspace) == {"results": 0, "arrays": 0}
     assert workspace.run("r1").status == "died" and len(workspace.results()) == 0
     finished(workspace, token="again")
     assert workspace.run("r1").status == "finished" and counts(workspace) == {"results": 1, "arrays": 1}

@@ -1,0 +1,236 @@
+"""What a kill costs: `python -m benchmarks.kills [--kills 20] [--seed 0]`, by root where the full disk counts.
+
+Real processes are killed at random moments of the runs of a plan, in turn: the command; the server; a worker; the
+command because its disk (a small tmpfs) is full; and the command where the clock was set back by a day, so that what
+its runs noted is in the future. Then the same is asked again at once. Printed for each kill: how the first try ended,
+how many seconds passed until a run went on (to be held against the start of an undisturbed try), whether the rows are
+those of an undisturbed run to the last digit, and what would have to be repaired by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+
+from capbias_core.runs.plan_file import keep_plan, read_plan
+from capbias_core.workspace.store import Workspace
+from tests.browser import ROOT, browser, open_page, server
+from tests.disks import small_disk
+from tests.plans import PLAN, write_files
+
+IMAGES, SEEDS = 300, 50
+PLANS = {"ngram": PLAN.format(attacker="ngram", seeds=SEEDS), "lstm_bi": PLAN.format(attacker="lstm_bi", seeds=1)}
+A_DAY = 86_400
+PATIENCE = 300
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    draw = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as folder, browser() as running:
+        files = write_files(Path(tempfile.mkdtemp(dir=folder)), IMAGES, PLANS)
+        tries = {name: Try(files, Path(folder) / name, name) for name in PLANS}
+        for own in tries.values():
+            own.undisturbed()
+        waits = defaultdict(list)
+        kinds = [command, by_server(running), worker, full_disk, clock_set_back]
+        for number in range(options.kills):
+            kind = kinds[number % len(kinds)]
+            name = "lstm_bi" if kind is worker else "ngram"
+            waits[name] += [kill(kind, tries[name].anew(number), draw)]
+        for name, seconds in waits.items():
+            first = tries[name].first
+            print(
+                f"{name}: a run went on after {statistics.median(seconds):.1f} s, at most {max(seconds):.1f} s; "
+                f"undisturbed, the first began after {first:.1f} s"
+            )
+
+
+class Try:
+    """A plan in a workspace. took: seconds of its undisturbed runs. first: until the first of them began."""
+
+    def __init__(self, files: Path, folder: Path, plan: str):
+        self.files, self.folder, self.plan, self.home = files, folder, plan, folder / "home"
+        self.took = self.first = 0.0
+        self.rows = b""
+
+    def undisturbed(self) -> None:
+        self.folder.mkdir()
+        began = time.monotonic()
+        process = self.start()
+        self.went_on(set())
+        self.first = time.monotonic() - began
+        assert process.wait(PATIENCE) == 0
+        self.took = time.monotonic() - began - self.first
+        self.rows = self.output.read_bytes()
+
+    def anew(self, number: int) -> Try:
+        """The same plan in an empty workspace."""
+        other = Try(self.files, self.folder / str(number), self.plan)
+        other.folder.mkdir()
+        other.took, other.first, other.rows = self.took, self.first, self.rows
+        return other
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "rows.csv"
+
+    def start(self) -> subprocess.Popen:
+        asked = ["run", f"{self.plan}.toml", "--workspace", str(self.home), "--output", str(self.output)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-m", "capbias_core", *asked],
+            cwd=self.files,
+            env=environment,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def tokens(self) -> set[str]:
+        """Of runs that were begun."""
+        if not (self.home / "capbias.sqlite").exists():
+            return set()
+        with closing(sqlite3.connect(self.home / "capbias.sqlite", timeout=60)) as db:
+            try:
+                return {row[0] for row in db.execute("SELECT token FROM runs WHERE started IS NOT NULL")}
+            except sqlite3.OperationalError:  # it is being made
+                return set()
+
+    def went_on(self, before: set[str]) -> None:
+        """Wait until a run was begun that was not begun before."""
+        end = time.monotonic() + PATIENCE
+        while not self.tokens() - before:
+            assert time.monotonic() < end, "no run goes on"
+            time.sleep(0.01)
+
+    def a_moment(self, draw: random.Random) -> None:
+        """Until some time in the middle of its runs."""
+        self.went_on(set())
+        time.sleep(draw.random() * self.took / 2)
+
+    def faults(self) -> list[str]:
+        """What somebody would have to repair."""
+        found = [path.name for path in self.home.rglob("*.tmp")]
+        found += [f"{run.run_id} {run.status}" for run in Workspace(self.home).runs() if run.status != "finished"]
+        with closing(sqlite3.connect(self.home / "capbias.sqlite")) as db:
+            (said,) = db.execute("PRAGMA integrity_check").fetchone()
+        return found + ([] if said == "ok" else [said])
+
+
+Asked = Callable[[Try], Iterator[None]]
+
+
+def kill(kind: Callable, own: Try, draw: random.Random) -> float:
+    """Kill once, ask again, and say what came of it; returns the seconds until a run went on."""
+    with kind(own, draw) as (ended, ask):
+        before = own.tokens()
+        began = time.monotonic()
+        with ask(own):
+            own.went_on(before)
+            seconds = time.monotonic() - began
+        code = own.start().wait(PATIENCE)
+        same = "the same rows" if own.output.read_bytes() == own.rows else "OTHER ROWS"
+        faults = own.faults()
+    print(f"{kind.__name__}: {ended}; went on after {seconds:.1f} s, exit {code}, {same}, to repair: {faults or 0}")
+    return seconds
+
+
+@contextmanager
+def by_command(own: Try) -> Iterator[None]:
+    process = own.start()
+    yield
+    assert process.wait(PATIENCE) == 0, "the same command does not end well"
+
+
+@contextmanager
+def command(own: Try, draw: random.Random) -> Iterator:
+    process = own.start()
+    own.a_moment(draw)
+    os.killpg(process.pid, signal.SIGKILL)
+    yield f"exit {process.wait(PATIENCE)}", by_command
+
+
+@contextmanager
+def clock_set_back(own: Try, draw: random.Random) -> Iterator:
+    with command(own, draw) as (ended, ask):
+        with closing(sqlite3.connect(own.home / "capbias.sqlite", timeout=60)) as db, db:
+            times = ("created", "started", "finished", "heartbeat")
+            db.execute("UPDATE runs SET " + ", ".join(f"{name} = {name} + {A_DAY}" for name in times))
+        yield ended, ask
+
+
+@contextmanager
+def worker(own: Try, draw: random.Random) -> Iterator:
+    process = own.start()
+    own.a_moment(draw)
+    for child in psutil.Process(process.pid).children(recursive=True):
+        if "distributed" in " ".join(child.cmdline()) or "spawn_main" in " ".join(child.cmdline()):
+            child.kill()
+    yield f"exit {process.wait(PATIENCE)}", by_command
+
+
+@contextmanager
+def full_disk(own: Try, draw: random.Random) -> Iterator:
+    with small_disk(own.folder / "disk", megabytes=8) as disk:
+        own.home = disk.folder / "home"
+        process = own.start()
+        own.a_moment(draw)
+        disk.fill()
+        ended = process.wait(PATIENCE)
+        disk.free()
+        yield f"exit {ended}", by_command
+
+
+def by_server(running) -> Callable:
+    """Kill the server. running: a browser, to ask it for runs."""
+
+    @contextmanager
+    def asked(own: Try) -> Iterator:
+        with server(own.home) as (address, process):
+            page = running.new_page()
+            open_page(page, f"{address}/Scores?collection=mine&seeds={SEEDS}&references=none")
+            page.get_by_role("button", name="Run", exact=True).click()
+            yield process
+            page.close()
+
+    @contextmanager
+    def again(own: Try) -> Iterator[None]:
+        with asked(own):
+            yield
+            end = time.monotonic() + PATIENCE
+            while any(run.status != "finished" for run in Workspace(own.home).runs()):
+                assert time.monotonic() < end, "the server does not go on"
+                time.sleep(0.1)
+
+    @contextmanager
+    def killed_server(own: Try, draw: random.Random) -> Iterator:
+        file = own.files / f"{own.plan}.toml"
+        keep_plan(Workspace(own.home), read_plan(file), own.files, lambda _: None)
+        with asked(own) as process:
+            own.a_moment(draw)
+            os.killpg(process.pid, signal.SIGKILL)
+            ended = process.wait(PATIENCE)
+        yield f"exit {ended}", again
+
+    return killed_server
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Many visitors at once: `python -m benchmarks.visitors --home WORKSPACE --collection NAME [--servers 2]`.
+
+Each visitor is a websocket session as a browser opens it. One goes from page to page, with a pause of 2 to 6 s between,
+and waits until a page's script has ended. Printed: how long that took (median, 95th percentile, longest), by page too,
+errors, processor seconds a view, and the servers' memory before and after. Several servers share the workspace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import connect
+
+from tests.browser import server
+
+PAGES = ("", "Scores", "Captions", "Objects", "Encoders", "Runs")
+PAUSE = (2.0, 6.0)
+LONGEST = 120.0  # seconds after which a view counts as an error
+
+
+async def visit(address: str, collection: str, end: float, taken: dict[str, list[float]], errors: list[str]) -> None:
+    """One visitor, until the time is over."""
+    random_ = random.Random()
+    await asyncio.sleep(random_.uniform(0, PAUSE[1]))
+    url = f"{address.replace('http', 'ws')}/_stcore/stream"
+    async with connect(url, max_size=None, open_timeout=LONGEST, subprotocols=["streamlit"]) as socket:  # pyright: ignore[reportArgumentType]
+        while time.monotonic() < end:
+            page = random_.choice(PAGES)
+            message = BackMsg()
+            message.rerun_script.query_string = f"collection={collection}"
+            message.rerun_script.page_name = page
+            start = time.monotonic()
+            await socket.send(message.SerializeToString())
+            try:
+                async with asyncio.timeout(LONGEST):
+                    if (said := await _drawn(socket, page or "Does a captioner amplify bias?")) != "":
+                        errors.append(f"{page or 'Answer'}: {said}")
+            except TimeoutError:
+                errors.append(f"{page or 'Answer'}: not drawn after {LONGEST:.0f} s")
+            taken[page].append(time.monotonic() - start)
+            await asyncio.sleep(random_.uniform(*PAUSE))
+
+
+async def _drawn(socket, heading: str) -> str:
+    """Wait until the script of the page has ended; what it raised, or that another page came, '' for nothing."""
+    said = "another page"
+    async for data in socket:
+        message = ForwardMsg()
+        message.ParseFromString(data)
+        element = message.delta.new_element
+        if element.heading.body == heading:
+            said = ""
+        if element.HasField("exception"):
+            said = message.delta.new_element.exception.type
+        if message.HasField("script_finished"):
+            return said
+    return "the connection ended"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--home", type=Path, required=True, help="a workspace with scores")
+    parser.add_argument("--collection", required=True)
+    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--servers", type=int, default=1)
+    options = parser.parse_args()
+    taken: dict[str, list[float]] = defaultdict(list)
+    errors: list[str] = []
+    with ExitStack() as stack:
+        started = [stack.enter_context(server(options.home)) for _ in range(options.servers)]
+        processes = [psutil.Process(process.pid) for _, process in started]
+
+        async def everybody(visitors: int, seconds: float) -> None:
+            end = time.monotonic() + seconds
+            addresses = [started[number % len(started)][0] for number in range(visitors)]
+            await asyncio.gather(*(visit(own, options.collection, end, taken, errors) for own in addresses))
+
+        asyncio.run(everybody(options.servers, 20))  # what is read once, is read
+        taken.clear()
+        before = [(process.cpu_times(), process.memory_info().rss) for process in processes]
+        asyncio.run(everybody(options.visitors, options.seconds))
+        after = [(process.cpu_times(), process.memory_info().rss) for process in processes]
+    every = [own for page in taken.values() for own in page]
+    used = sum(
+        now.user + now.system - then.user - then.system for (then, _), (now, _) in zip(before, after, strict=True)
+    )
+    print(f"{options.visitors} visitors, {options.servers} servers, {options.seconds:.0f} s: {len(every)} views")
+    print(f"all pages: {summary(every)}; errors: {len(errors)} {sorted(set(errors))[:5]}")
+    for page, own in sorted(taken.items()):
+        print(f"{page or 'Answer'}: {summary(own)}")
+    grown = ", ".join(
+        f"{then / 1e6:.0f} to {now / 1e6:.0f} MB" for (_, then), (_, now) in zip(before, after, strict=True)
+    )
+    print(f"processor seconds a view: {used / len(every):.3f}; memory: {grown}")
+
+
+def summary(seconds: list[float]) -> str:
+    ordered = sorted(seconds)
+    high = ordered[int(0.95 * (len(ordered) - 1))]
+    return f"median {statistics.median(ordered):.2f}, 95th percentile {high:.2f}, longest {ordered[-1]:.2f} s"
+
+
+if __name__ == "__main__":
+    main()

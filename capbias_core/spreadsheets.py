@@ -1,0 +1,43 @@
+"""Tables as CSV in which no text is a formula: a spreadsheet program computes what begins with = + - or @."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+FORMULA = re.compile(r"'*[=+\-@]")
+QUOTED = re.compile(r"'(?='*[=+\-@])")
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table as CSV without its index. Texts that a spreadsheet program would compute, names of columns too, get an
+    apostrophe before them; numbers stay as they are.
+
+    >>> csv_text(pd.DataFrame({"model": ["=1+1", "sat", "-2"], "value": [-1.5, 2, 3]}))
+    "model,value\\n'=1+1,-1.5\\nsat,2.0\\n-2,3.0\\n"
+    """
+    texts = frame.columns[[not pd.api.types.is_numeric_dtype(own) for own in frame.dtypes]]
+    quoted = frame.assign(**{name: frame[name].map(_quoted, na_action="ignore") for name in texts})
+    return quoted.rename(columns=_quoted).to_csv(index=False, lineterminator="\n")
+
+
+def unquoted(text: str) -> str:
+    """A cell that `csv_text` wrote, as it was.
+
+    >>> [unquoted(text) for text in ("'=1+1", "''=1", "'til dusk", "-2")]
+    ['=1+1', "'=1", "'til dusk", '-2']
+    """
+    return QUOTED.sub("", text, count=1) if text.startswith("'") else text
+
+
+def _quoted(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) and not _is_number(value) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""Which addresses `capbias app` opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capbias_core.cli import app
+from capbias_core.errors import CapbiasError
+
+AUTH = """[auth]
+redirect_uri = "https://capbias.test/oauth2callback"
+cookie_secret = "s"
+"""
+PROVIDER = """client_id = "a"
+client_secret = "b"
+server_metadata_url = "https://provider.test"
+"""
+
+
+@pytest.fixture
+def secrets(tmp_path, monkeypatch) -> Path:
+    """Where Streamlit reads what sign-in needs, in a folder from which the dashboard starts."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "nobody")
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / app.SECRETS
+    file.parent.mkdir()
+    return file
+
+
+def test_without_secrets_nobody_signs_in(secrets):
+    assert not app.has_sign_in()
+    secrets.write_text("[database]\npassword = 'x'\n")
+    assert not app.has_sign_in()
+
+
+@pytest.mark.parametrize("text", [AUTH + PROVIDER, f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\n{PROVIDER}"])
+def test_one_provider_or_several(secrets, text):
+    secrets.write_text(text)
+    assert app.has_sign_in()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (AUTH, "client_id, client_secret, server_metadata_url"),
+        (f"[auth]\n{PROVIDER}", "redirect_uri, cookie_secret"),
+        (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\nclient_id = 'a'\n", "client_secret, server_metadata_url"),
+        ("[auth", "cannot be read"),
+        ("auth = 1", "cannot be read"),
+    ],
+)
+def test_half_a_sign_in_is_none(secrets, text, missing):
+    secrets.write_text(text)
+    with pytest.raises(CapbiasError, match=missing):
+        app.has_sign_in()
+
+
+def test_an_address_that_others_reach_needs_sign_in_or_a_word(secrets, monkeypatch):
+    asked = []
+    monkeypatch.setattr(app.os, "execve", lambda program, command, environment: asked.append(command))
+    with pytest.raises(CapbiasError, match="no sign-in"):
+        app.start(address="0.0.0.0", port=8777)
+    app.start(address="0.0.0.0", port=8777, insecure=True)
+    secrets.write_text(AUTH + PROVIDER)
+    app.start(address="0.0.0.0", port=8777)
+    assert len(asked) == 2

@@ -1,0 +1,174 @@
+"""The real command on disks that fill up, after kills and signals: one sentence, its exit code, and all goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from capbias_core import cli
+from capbias_core.workspace.store import ACTIVE, Workspace
+from tests.browser import ROOT, free_port, wait_until_healthy
+from tests.disks import small_disk
+from tests.plans import PLAN, write_files
+
+IMAGES = 160
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    """Captions of three captioners, labels and a plan; its runs take some seconds."""
+    plans = {"plan": PLAN.format(attacker="ngram", seeds=50)}
+    return write_files(tmp_path_factory.mktemp("files"), IMAGES, plans)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(files, tmp_path_factory) -> bytes:
+    """The rows of the plan."""
+    home = tmp_path_factory.mktemp("undisturbed") / "home"
+    assert start(files, home).wait(120) == 0
+    return (home.parent / "rows.csv").read_bytes()
+
+
+def start(files: Path, home: Path) -> subprocess.Popen:
+    """The command that runs the plan; its rows go beside the workspace."""
+    asked = ["run", "plan.toml", "--workspace", str(home), "--output", str(home.parent / "rows.csv")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "capbias_core", *asked],
+        cwd=files,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until(condition, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+    return found
+
+
+def under_way(home: Path) -> bool:
+    """Whether the command has begun to compute."""
+    return (home / "capbias.sqlite").exists() and any(run.status == "running" for run in Workspace(home).runs())
+
+
+def check_finished(files: Path, home: Path, undisturbed: bytes) -> None:
+    """The same command again ends well, with the rows of an undisturbed run."""
+    again = start(files, home)
+    assert again.wait(120) == 0, again.stderr.read()
+    assert (home.parent / "rows.csv").read_bytes() == undisturbed
+    assert {run.status for run in Workspace(home).runs()} == {"finished"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("signal_", "code", "status"), [(signal.SIGKILL, -signal.SIGKILL, "died"), (signal.SIGTERM, 143, "cancelled")]
+)
+def test_the_same_command_right_after_its_end_goes_on(files, tmp_path, undisturbed, signal_, code, status):
+    home = tmp_path / "home"
+    first = start(files, home)
+    until(lambda: under_way(home))
+    first.send_signal(signal_)
+    assert first.wait(30) == code
+    left = [run.status for run in Workspace(home).runs() if run.status != "finished"]
+    assert left and set(left) == {status}
+    check_finished(files, home, undisturbed)
+
+
+@pytest.mark.long
+def test_a_command_that_waits_for_another_takes_over_when_that_dies(files, tmp_path, undisturbed):
+    home = tmp_path / "home"
+    first = start(files, home)
+    until(lambda: under_way(home))
+    second = start(files, home)
+    time.sleep(1)
+    first.kill()
+    first.wait(30)
+    assert second.wait(120) == 0, second.stderr.read()
+    assert (tmp_path / "rows.csv").read_bytes() == undisturbed
+
+
+@pytest.mark.long
+def test_a_disk_that_fills_up_ends_the_command_and_loses_nothing_else(files, tmp_path, undisturbed):
+    with small_disk(tmp_path / "disk") as disk:
+        home = disk.folder / "home"
+        first = start(files, home)
+        until(lambda: under_way(home))
+        disk.fill()
+        assert first.wait(60) in (1, 2)
+        said = first.stderr.read()
+        assert "no space left on the disk of the workspace" in said and "Traceback" not in said
+        assert not any(run.status in ACTIVE for run in Workspace(home).runs()) and len(Workspace(home).items()) == 4
+        disk.free()
+        check_finished(files, home, undisturbed)
+
+
+@pytest.mark.parametrize(("state", "message"), [("fill", "no space left"), ("read_only", "cannot be written")])
+def test_what_is_kept_is_listed_and_an_import_refused(files, tmp_path, capsys, state, message):
+    with small_disk(tmp_path / "disk") as disk:
+        home = ["--workspace", str(disk.folder / "home")]
+        keep = ["import", str(files / "a.csv"), "--kind", "captions", "--collection", "c", *home]
+        assert cli.main(keep) == 0
+        getattr(disk, state)()
+        capsys.readouterr()
+        assert cli.main(["list", *home]) == 0 and cli.main(["runs", *home]) == 0
+        listed = capsys.readouterr().out
+        assert "captions" in listed and str(IMAGES) in listed
+        keep[1] = str(files / "b.csv")
+        assert cli.main(keep) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("error: Got ") and message in last
+        assert not list((disk.folder / "home").rglob("*.tmp"))
+
+
+def newer(home: Path) -> None:
+    with closing(sqlite3.connect(home / "capbias.sqlite")) as db:
+        db.execute("PRAGMA user_version=99")
+
+
+def damaged(home: Path) -> None:
+    (home / "capbias.sqlite").write_bytes(b"\xff" * 4096)
+
+
+@pytest.mark.parametrize(("harm", "message"), [(newer, "of form 99"), (damaged, "cannot be used")])
+@pytest.mark.parametrize("asked", [["list"], ["runs"], ["cancel", "--all"], ["demo"]], ids=lambda asked: asked[0])
+def test_a_workspace_that_cannot_be_used_is_one_line_and_code_2(tmp_path, capsys, harm, message, asked):
+    Workspace(tmp_path)
+    harm(tmp_path)
+    before = (tmp_path / "capbias.sqlite").read_bytes()
+    assert cli.main([*asked, "--workspace", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: Got ") and message in line and "CAPBIAS_HOME" in line
+    assert (tmp_path / "capbias.sqlite").read_bytes() == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("signal_", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_dashboard_and_everything_below_it(tmp_path, signal_):
+    pytest.importorskip("streamlit")
+    port = free_port()
+    command = [sys.executable, "-m", "capbias_core", "app", "--port", str(port), "--workspace", str(tmp_path)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    server = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, **quiet)
+    try:
+        wait_until_healthy(f"http://127.0.0.1:{port}")
+        below = psutil.Process(server.pid).children(recursive=True)
+        server.send_signal(signal_)
+        assert server.wait(30) == 0
+        assert not any(child.is_running() for child in below)
+        with pytest.raises(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2)
+    finally:
+        server.kill()

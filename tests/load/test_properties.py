@@ -1,0 +1,276 @@
+"""Whatever a file holds, every reader gives what can be kept, or one CapbiasError.
+
+Each case is read by everything that reads files of strangers. `make fuzz` tries many cases: there a case that takes
+more than 10 s or 1.5 GB fails too.
+"""
+
+import gzip
+import io
+import json
+import pickle
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capbias_core.attributes import read_attribute
+from capbias_core.attributes.form import fields_of
+from capbias_core.errors import CapbiasError
+from capbias_core.load import detect, read_attributes, read_boxes, read_captions, read_objects
+from capbias_core.load.archives import unpacked, unpacked_tree
+from capbias_core.load.kinds import likely
+from capbias_core.load.published import read_human_scores, read_results
+from capbias_core.load.regions import read_regions
+from capbias_core.load.segments import segment_table
+from capbias_core.load.texts import read_texts
+from capbias_core.load.vectors import read_vectors
+from capbias_core.runs.plan_file import read_plan
+from capbias_core.workspace.offers import offer
+from capbias_core.workspace.store import Workspace
+
+pytestmark = pytest.mark.long
+
+# Valid files
+
+CAPTIONS = [{"image_id": 1, "caption": "a dog"}, {"image_id": "2", "caption": 'a man, a "cat"\n'}]
+BOXES = "image,class,confidence,x1,y1,x2,y2\n1.jpg,cat,0.9,0,0,10,10\n2.jpg,dog,0.5,1,1,2,2\n"
+OUTLINES = [[[0, 0, 4, 0, 4, 4]], {"size": [2, 3], "counts": [1, 3, 2]}, {"size": [2, 3], "counts": "132"}]
+INSTANCES = {
+    "images": [{"id": 1, "height": 10, "width": 10}, {"id": 2}, {"id": 3}],
+    "annotations": [
+        {"image_id": place, "category_id": 1, "bbox": [0, 0, 1, 1], "iscrowd": 0, "segmentation": own}
+        for place, own in enumerate(OUTLINES, start=1)
+    ],
+    "categories": [{"id": 1, "name": "person"}],
+}
+ATTRIBUTE = 'name = "g"\nvalues = ["F", "M"]\nderived.precedence = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n'
+PLAN = 'collection = "c"\n[captions]\nsat = "sat.json"\n[[measure]]\nattribute = "gender"\nseeds = [0, 1]\n'
+PLAIN = {
+    ".json": [
+        json.dumps(CAPTIONS),
+        json.dumps(INSTANCES),
+        json.dumps({"images": [{"id": 1}], "annotations": CAPTIONS}),
+    ],
+    ".jsonl": ["\n".join(map(json.dumps, CAPTIONS))],
+    ".csv": [
+        'image_id,caption\n1,a dog\n2,"a man, a ""cat"""\n',
+        "image_id;gender;objects\n1;Male;cat|dog\n2;Female;\n",
+        BOXES,
+        "model,value\nsat,1.5\n",
+        "image_id,x1,y1,x2,y2\n1,0,0,3,3\n",
+    ],
+    ".tsv": ["image_id\tobjects\n1\tcat|dog\n2\t\n"],
+    ".txt": ["a dog\na man\n", "dog 0.1 0.2\nman 1 2\n", "2 2\ndog 0.1 0.2\nman 1 2\n"],
+    ".toml": [ATTRIBUTE, PLAN],
+}
+# Pieces that mean something to one of the readers.
+PIECES = [
+    *(
+        b'" , \t ; \n \r\n [ ] { } : = . \\ \\u0000 \\ud800 \x00 \xff\xfe \xef\xbb\xbf null true -1 1e999 NaN'.split(
+            b" "
+        )
+    ),
+    *(b"image_id caption category_id annotations images categories segmentation counts size name id inf".split()),
+    *(b"9" * 5000, b"0x" + b"f" * 5000, b"[" * 5000, b'{"a":' * 5000, b"a." * 150),
+    *(b"\xed\xa0\x80", "\u0130\u2028\x85".encode()),
+]
+
+
+def vectors() -> bytes:
+    return b"2 3\n" + b"".join(word + b" " + np.arange(3, dtype="<f4").tobytes() + b"\n" for word in (b"dog", b"man"))
+
+
+def sheet(frame: pd.DataFrame) -> bytes:
+    book, target = openpyxl.Workbook(), io.BytesIO()
+    for row in [list(frame.columns), *frame.to_numpy().tolist()]:
+        book.active.append(row)
+    book.save(target)
+    return target.getvalue()
+
+
+def parquet(table: pa.Table) -> bytes:
+    target = io.BytesIO()
+    pyarrow.parquet.write_table(table, target)
+    return target.getvalue()
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return target.getvalue()
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+FRAME = pd.DataFrame(CAPTIONS, dtype="str")
+SHEET = sheet(FRAME)
+WHOLE = {
+    ".parquet": [parquet(pa.Table.from_pandas(FRAME))],
+    ".xlsx": [SHEET],
+    ".pkl": [pickle.dumps(CAPTIONS, protocol) for protocol in (0, 2, 4)],
+    ".bin": [vectors()],
+    ".zip": [archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()})],
+    ".gz": [gzip.compress(BOXES.encode()), gzip.compress(vectors())],
+}
+FILES = {ending: [text.encode() for text in texts] for ending, texts in PLAIN.items()} | WHOLE
+
+
+# Files that are nearly valid
+
+
+@st.composite
+def mutated(draw, data: bytes) -> bytes:
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + draw(st.sampled_from([0, 1, 8, 200, len(data)])))))
+        again = st.integers(0, 40).map(lambda times, piece=data[start:end]: piece * times)
+        data = data[:start] + draw(st.one_of(again, st.sampled_from(PIECES), st.binary(max_size=8))) + data[end:]
+    return data
+
+
+KEYS = st.sampled_from(
+    ["image_id", "caption", "category_id", "segmentation", "bbox", "iscrowd", "id", "name", "height", "size", "counts"]
+)
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.just(10**400), st.just("\ud800")
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(max_size=3), inner, max_size=4),
+    max_leaves=8,
+)
+RECORDS = st.lists(st.dictionaries(KEYS, VALUES, min_size=1, max_size=6) | VALUES, max_size=5)
+ID = st.integers(1, 3) | VALUES
+OUTLINED = st.fixed_dictionaries({"image_id": ID, "category_id": ID}, optional={"segmentation": VALUES})
+COCO = st.fixed_dictionaries(
+    {"annotations": st.lists(OUTLINED, min_size=1, max_size=3) | VALUES},
+    optional={
+        "images": st.lists(st.fixed_dictionaries({"id": ID, "height": VALUES, "width": VALUES})) | VALUES,
+        "categories": st.lists(st.fixed_dictionaries({"id": ID, "name": st.text() | VALUES}), min_size=1) | VALUES,
+    },
+)
+COLUMNS = st.sampled_from([pa.string(), pa.int64(), pa.float64(), pa.binary(), pa.list_(pa.string()), pa.date32()])
+CELLS = {
+    pa.string(): st.text(st.characters(codec="utf-8"), max_size=6),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.float64(): st.floats(),
+    pa.binary(): st.binary(max_size=4),
+    pa.list_(pa.string()): st.lists(st.text(st.characters(codec="utf-8"), max_size=3) | st.none(), max_size=3),
+    pa.date32(): st.integers(-(2**31), 2**31 - 1),
+}
+NAMES = ["image_id", "caption", "objects", "class", "confidence", "x1", "y1", "x2", "y2"]
+
+
+@st.composite
+def tables(draw) -> bytes:
+    size, names = draw(st.integers(0, 4)), draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    types = {name: draw(COLUMNS) for name in names}
+    cells = {name: draw(st.lists(CELLS[own] | st.none(), min_size=size, max_size=size)) for name, own in types.items()}
+    return parquet(pa.table({name: pa.array(cells[name], own) for name, own in types.items()}))
+
+
+@st.composite
+def inside(draw, data: bytes) -> bytes:
+    """An archive one of whose members is mutated, and well packed."""
+    own = members(data)
+    name = draw(st.sampled_from(sorted(own)))
+    return archive(own | {name: draw(mutated(own[name]))})
+
+
+def written(values) -> bytes:
+    return json.dumps(values).encode()
+
+
+MADE = {
+    ".json": [RECORDS.map(written), COCO.map(written)],
+    ".jsonl": [RECORDS.map(lambda records: b"\n".join(map(written, records)))],
+    ".parquet": [tables()],
+    ".xlsx": [inside(SHEET)],
+    ".pkl": [RECORDS.map(pickle.dumps)],
+    ".zip": [inside(WHOLE[".zip"][0])],
+    ".gz": [mutated(own.encode()).map(gzip.compress) for texts in PLAIN.values() for own in texts],
+}
+
+
+def contents(ending: str) -> st.SearchStrategy[bytes]:
+    nearly = st.one_of(*(mutated(own) for own in FILES[ending]), *MADE.get(ending, ()))
+    return st.one_of(nearly, nearly, nearly, st.binary(max_size=64))
+
+
+# What reads them
+
+
+def attribute(path: Path):
+    fields_of(path.read_bytes().decode("utf-8", "replace"), path.name)
+    return read_attribute(path)
+
+
+READERS = [
+    detect,
+    likely,
+    read_captions,
+    lambda path: read_captions(path, kind="reference"),
+    read_attributes,
+    read_boxes,
+    read_objects,
+    segment_table,
+    read_regions,
+    read_results,
+    read_human_scores,
+    read_texts,
+    lambda path: read_vectors(path, {"dog", "man", ""}),
+    read_plan,
+    attribute,
+]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.mark.parametrize("ending", sorted(FILES))
+@given(data=st.data())
+def test_a_file_is_read_or_refused(workspace, ending, data):
+    content = data.draw(contents(ending))
+    name = f"file{data.draw(st.sampled_from([ending, ending, '', *sorted(FILES)]))}"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        for read in READERS:
+            check(read, path)
+        found = check(lambda own: offer(workspace, own, "c"), path)
+        if found and found.error:
+            str(found.error).encode()
+        for own in check(lambda own: unpacked(own, Path(folder) / "unpacked"), path) or ():
+            check(lambda each: offer(workspace, each, "c"), own)
+        if path.suffix == ".zip":
+            check(lambda own: unpacked_tree(own, Path(folder) / "tree"), path)
+
+
+def check(read, path: Path):
+    """What was read, which can be kept; None where it was refused in words that can be shown."""
+    try:
+        found = read(path)
+    except CapbiasError as error:
+        str(error).encode()
+        return None
+    preview = getattr(found, "preview", None)
+    frame = getattr(preview or found, "frame", None)
+    if frame is not None:
+        pa.Table.from_pandas(frame)
+        assert len(frame)
+    return found

@@ -1,0 +1,32 @@
+BEGIN TRANSACTION;
+CREATE TABLE arrays (
+  run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
+INSERT INTO "arrays" VALUES('abf96740ca0b561a','held_out',X'65766964656E6365');
+CREATE TABLE items (
+  collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
+  images INTEGER NOT NULL, bytes INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
+  PRIMARY KEY (collection, kind, name));
+INSERT INTO "items" VALUES('first','captions','sat','3bc2b2e1fd8de519',2,2,2339,'sat.json',1790000000.0,'{}');
+INSERT INTO "items" VALUES('first','attributes','labels','f30958a4ddf625ec',2,2,1695,'labels.csv',1790000001.0,'{"attributes": {"gender": {"column": "bb_gender", "mapping": {"Male": "Male", "Female": "Female"}}}}');
+CREATE TABLE log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
+INSERT INTO "log" VALUES('abf96740ca0b561a',1790000003.0,'queued');
+INSERT INTO "log" VALUES('abf96740ca0b561a',1790000005.0,'started in process 950');
+INSERT INTO "log" VALUES('abf96740ca0b561a',1790000007.0,'finished');
+INSERT INTO "log" VALUES('e729c7b61d80e4c4',1790000009.0,'queued');
+INSERT INTO "log" VALUES('e729c7b61d80e4c4',1790000011.0,'started in process 950');
+CREATE TABLE results (
+  attribute TEXT, model TEXT, metric TEXT, encoder TEXT, direction TEXT, condition TEXT, value REAL, spread REAL,
+  spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
+  method TEXT, paper TEXT, "table" TEXT);
+INSERT INTO "results" VALUES('gender','sat','LIC_M','ngram','','',44.4,1.5,'sd',1.0,'abf96740ca0b561a',2,20,41.0,47.5,'','measured','');
+INSERT INTO "results" VALUES('gender','sat','SC','ngram','','',60.0,NULL,'',1.0,'abf96740ca0b561a',2,20,NULL,NULL,'','measured','');
+CREATE TABLE runs (
+  run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
+  progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
+  finished REAL, heartbeat REAL NOT NULL);
+INSERT INTO "runs" VALUES('abf96740ca0b561a','first','{"family": "attack", "model": "sat", "captions": "3bc2b2e1fd8de519", "references": "", "labels": {"table": "f30958a4ddf625ec", "column": "bb_gender", "mapping": {"Male": "Male", "Female": "Female"}}, "attribute": {"name": "gender", "title": "Gender", "values": ["Male", "Female"], "words": {"Male": ["man"], "Female": ["woman"]}, "mask_token": "<gender>", "columns": [], "aliases": {}, "note": ""}, "attacker": "ngram", "seeds": [0, 1], "condition": "", "merge_masks": false, "protocol": 1}','finished','one',1.0,'finished','["a note"]',1790000002.0,1790000004.0,1790000006.0,1790000004.0);
+INSERT INTO "runs" VALUES('e729c7b61d80e4c4','first','{"family": "attack", "model": "sat", "captions": "3bc2b2e1fd8de519", "references": "", "labels": {"table": "f30958a4ddf625ec", "column": "bb_gender", "mapping": {"Male": "Male", "Female": "Female"}}, "attribute": {"name": "gender", "title": "Gender", "values": ["Male", "Female"], "words": {"Male": ["man"], "Female": ["woman"]}, "mask_token": "<gender>", "columns": [], "aliases": {}, "note": ""}, "attacker": "lstm_bi", "seeds": [0, 1], "condition": "", "merge_masks": false, "protocol": 1}','running','two',0.0,'starting','[]',1790000008.0,1790000010.0,NULL,1790000010.0);
+CREATE INDEX log_of_run ON log (run_id);
+CREATE INDEX results_of_run ON results (run_id);
+COMMIT;
+PRAGMA user_version=0;
