@@ -37,7 +37,7 @@ note = "Say what the labels cannot say."
 
 def main() -> None:
     engine = page("Attributes")
-    if said := st.session_state.pop("attribute_said", None):
+    if said := view.told("attribute_said"):
         st.success(plain(said))
         view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:")
     note(
@@ -62,8 +62,9 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
     """The attribute that was chosen, None for a new one, and the text as edited."""
     every = attribute_files(attribute_folder(engine.workspace))
     files = {one.path.name if one.fault else one.name: one for one in every}
-    if kept := st.session_state.pop("attribute_kept", None):
+    if kept := st.session_state.get("attribute_kept"):
         view.choose("pick", kept)
+        del st.session_state["attribute_kept"]
 
     left, right = st.columns([1, 2], vertical_alignment="bottom")
     name = view.selectbox(left, "Start from", [*files, NEW], key="pick", missing="the attribute")
@@ -79,7 +80,7 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
     text = st.session_state.setdefault(key, start)
     _form(key, text)
     with st.expander("The same as TOML, as it is kept"):
-        text = st.text_area("The attribute, as TOML", key=key, height=420, on_change=_begin_anew, args=(key,))
+        text = st.text_area("The attribute, as TOML", text, key=key, height=420, on_change=_begin_anew, args=(key,))
     return chosen, text
 
 
@@ -95,8 +96,8 @@ def _form(key: str, text: str) -> None:
 
     def field(place, draw: str, title: str, what: str, value: str, **more) -> None:
         own_key = shown[what] = f"{what}_{round_}"
-        st.session_state.setdefault(own_key, value)
-        getattr(place, draw)(title, key=own_key, on_change=_write, args=(key, shown, own), **more)
+        value = st.session_state.setdefault(own_key, value)
+        getattr(place, draw)(title, value, key=own_key, on_change=_write, args=(key, shown, own), **more)
 
     left, right = st.container(key="stacks_form").columns(2, gap="large")
     field(left, "text_input", "Name", "name", own.name)

@@ -53,7 +53,7 @@ def main() -> None:
     engine = page("Data")
     # A place of its own, so that what stands below keeps its own when the message goes.
     message = st.empty()
-    if said := st.session_state.pop("said", None):
+    if said := view.told("said"):
         message.success(plain(said))
     collection = _load(engine)
     if collection in engine.workspace.collections():
@@ -284,7 +284,7 @@ def _share() -> None:
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     left.text_input("Name of a new shared workspace", key="share_name")
     right.button("Make it", key="share", on_click=_make_shared)
-    if refused := st.session_state.pop("share_refused", None):
+    if refused := view.told("share_refused"):
         show_error(refused)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -49,40 +50,45 @@ def server(
 ) -> Iterator[tuple[str, subprocess.Popen]]:
     """A Streamlit server on a workspace folder: its address and process; the whole process group ends after it.
 
-    port: a free one unless given. folder: where it starts, which may hold secrets.
+    port: a free one unless given. folder: where it starts, which may hold secrets. Raises AssertionError at the end
+    where a page raised anything but a CapbiasError.
     """
     port = port or free_port()
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "streamlit",
-            "run",
-            str(app),
-            "--server.headless",
-            "true",
-            "--server.port",
-            str(port),
-            "--server.address",
-            "127.0.0.1",
-        ],
-        cwd=folder or app.parent,
-        env={**os.environ, "CAPBIAS_HOME": str(home)},
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_healthy(address)
-        yield address, process
-    finally:
-        with suppress(ProcessLookupError):  # it was killed
-            os.killpg(process.pid, signal.SIGTERM)
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                str(app),
+                "--server.headless",
+                "true",
+                "--server.port",
+                str(port),
+                "--server.address",
+                "127.0.0.1",
+            ],
+            cwd=folder or app.parent,
+            env={**os.environ, "CAPBIAS_HOME": str(home)},
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+        address = f"http://127.0.0.1:{port}"
         try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            wait_until_healthy(address)
+            yield address, process
+        finally:
+            with suppress(ProcessLookupError):  # it was killed
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            log.seek(0)
+            said = log.read()
+            assert "Uncaught app execution" not in said, said[-5000:]
 
 
 def wait_until_healthy(address: str, seconds: float = 60) -> None:

@@ -223,9 +223,9 @@ def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str
 
 def upload(engine: Engine, collection: str) -> None:
     """Photographs, or a folder of them, from the reader's own computer; on disk as soon as they are here."""
-    if said := st.session_state.pop("uploaded", None):
+    if said := view.told("uploaded"):
         st.success(plain(said))
-    if error := st.session_state.pop("upload_error", None):
+    if error := view.told("upload_error"):
         show_error(error)
     with st.expander("Upload photographs, or a folder of them", key="upload", on_change="rerun"):
         left, right = st.columns([2, 1], vertical_alignment="bottom")

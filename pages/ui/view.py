@@ -7,6 +7,10 @@ reload or the browser's back button shows what stood there. Links to other pages
 
 Streamlit's own `bind` is not used: it leaves defaults out, and a page that is left by a button may not clear what a
 control is bound to.
+
+A control is drawn with its value as its default, too. A value that stands in the session alone is sent to the browser
+once; where the page is run anew before it has gone out, it is lost: the browser would show the first option and send
+that back as what was chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ UNFIT = object()
 # Names that keys had in links of earlier versions.
 FORMERLY = {"captioner": "set"}
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"
-_PENDING = "view_pending"
+_PENDING, _TOLD = "view_pending", "view_told"
 
 # A choice replaces its page's step of the browser's back button; only another page is a step.
 ONE_STEP_A_PAGE = """<script>
@@ -61,7 +65,7 @@ def enter(title: str) -> None:
 def written_at_once() -> Iterator[None]:
     """What is chosen in the block comes into the address when it ends: a browser draws anew at every change of that.
 
-    Where another run of the page, or another page, takes over, that one writes.
+    Where another run of the page, or another page, takes over, that one writes, and says again what was `told` here.
     """
     st.session_state[_PENDING] = {}
     try:
@@ -82,6 +86,18 @@ def _write_pending() -> None:
     if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
         st.query_params.update(changed)
     st.session_state.setdefault(_WRITTEN, {}).update(pending)
+    for key in st.session_state.pop(_TOLD, ()):
+        st.session_state.pop(key, None)
+
+
+def told(key: str) -> Any:
+    """What the last action left under a key of the session to be said once; None if nothing.
+
+    It goes when the page was drawn to its end: a run that is cut short may not have reached the browser.
+    """
+    if key in st.session_state:
+        st.session_state.setdefault(_TOLD, set()).add(key)
+    return st.session_state.get(key)
 
 
 def query(**choices: str) -> dict[str, str]:
@@ -147,9 +163,14 @@ def selectbox(
     def fits(value: Any) -> bool:
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
 
-    control = getattr(place, draw)
-    text = _text_of(more)
-    return _drawn(key, default, read, fits, lambda: control(label, options, key=key, **more), missing, text, follows)
+    def drawn(value: Any) -> Any:
+        if draw == "segmented_control":
+            return place.segmented_control(label, options, default=value, key=key, **more)
+        first = options.index(value) if value in options else None
+        return getattr(place, draw)(label, options, first, key=key, **more)
+
+    more.pop("index", None)
+    return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows)
 
 
 def multiselect(
@@ -181,7 +202,7 @@ def multiselect(
         list(default),
         read,
         fits,
-        lambda: place.multiselect(label, options, key=key, **more),
+        lambda value: place.multiselect(label, options, value, key=key, **more),
         missing,
         _text_of(more),
         follows,
@@ -212,22 +233,17 @@ def number(
             return default is None
         return isinstance(value, int | float) and (low is None or value >= low) and (high is None or value <= high)
 
-    return _drawn(
-        key,
-        default,
-        read,
-        fits,
-        # The session holds the value; a default as well would be warned of.
-        lambda: place.number_input(
-            label, low, high, value=default if default is None or low is None else "min", key=key, **more
-        ),
-    )
+    return _drawn(key, default, read, fits, lambda value: place.number_input(label, low, high, value, key=key, **more))
 
 
 def text(place, label: str, *, key: str, default: str = "", **more) -> str:
     """A line of text."""
     return _drawn(
-        key, default, lambda texts: (texts[-1], []), _is_text, lambda: place.text_input(label, key=key, **more)
+        key,
+        default,
+        lambda texts: (texts[-1], []),
+        _is_text,
+        lambda value: place.text_input(label, value, key=key, **more),
     )
 
 
@@ -240,7 +256,7 @@ def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = 
     def fits(value: Any) -> bool:
         return isinstance(value, bool)
 
-    return _drawn(key, default, read, fits, lambda: getattr(place, draw)(label, key=key, **more))
+    return _drawn(key, default, read, fits, lambda value: getattr(place, draw)(label, value, key=key, **more))
 
 
 def state(key: str, default: Any) -> Any:
@@ -252,7 +268,7 @@ def state(key: str, default: Any) -> Any:
             return kind(int(texts[-1])), []
         return UNFIT, []
 
-    return _drawn(key, default, read, lambda value: isinstance(value, kind), lambda: st.session_state[key])
+    return _drawn(key, default, read, lambda value: isinstance(value, kind), lambda value: value)
 
 
 def _drawn(
@@ -260,7 +276,7 @@ def _drawn(
     default: Any,
     read: Callable[[list[str]], tuple[Any, list[str]]],
     fits: Callable[[Any], bool],
-    draw: Callable[[], Any],
+    draw: Callable[[Any], Any],
     missing: str = "",
     write: Callable[[Any], str] = str,
     follows: bool = False,
@@ -291,7 +307,7 @@ def _drawn(
         del gone[key]
     for name in gone.get(key, ((),))[0]:
         _say_gone(missing, name)
-    chosen = draw()
+    chosen = draw(st.session_state[key])
     if key in SHARED:
         _shared()[key] = chosen
     texts = _texts(chosen, write)

@@ -52,6 +52,8 @@ def fill(page, title: str, text: str) -> None:
 
 def check(page, text: str) -> None:
     toml(page).fill(text)
+    page.keyboard.press("Control+Enter")
+    settled(page)  # the form above changes with the text, and the button moves
     page.get_by_role("button", name="Check").click()
     settled(page)
 

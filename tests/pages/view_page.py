@@ -18,6 +18,11 @@ def main() -> None:
     view.text(st, "word", key="word")
     view.checkbox(st, "yes", default=True, key="yes")
     view.state("step", 1)
+    with view.written_at_once():
+        if said := view.told("said"):
+            st.success(said)
+        if st.session_state.pop("cut_short", False):
+            st.rerun()
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it
