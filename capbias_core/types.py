@@ -73,6 +73,39 @@ def part_of(progress: Progress, start: float, end: float) -> Progress:
     return lambda share, text: progress(start + share * (end - start), text)
 
 
+# What becomes of an image whose captions name several values.
+BOTH = ("drop", "majority", "precedence")
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How an image gets its label from the words of its human captions.
+
+    A value is named where at least `at_least` captions of the image have a word of it. Where several are: `drop` gives
+    no label, `majority` the value that most captions name (none in a tie), `precedence` the first named in this order.
+    title, note: of labels that were made so, in place of the attribute's own.
+    """
+
+    precedence: tuple[str, ...] = ()
+    at_least: int = 1
+    both: str = "drop"
+    title: str = ""
+    note: str = ""
+
+    def __post_init__(self):
+        object.__setattr__(self, "precedence", tuple(self.precedence))
+
+    @property
+    def text(self) -> str:
+        """The rule as a sentence says it."""
+        named = "any caption" if self.at_least == 1 else f"at least {self.at_least} captions"
+        if self.both == "precedence":
+            return f"the first of {', '.join(self.precedence)} that {named} of an image names"
+        if self.both == "majority":
+            return f"the value that most captions of an image name, and {named}"
+        return f"the value that {named} of an image names, where no caption names another"
+
+
 @dataclass(frozen=True)
 class Attribute:
     """A protected attribute as data (one TOML file in `attributes/`).
@@ -84,9 +117,8 @@ class Attribute:
     columns: column names under which attribute tables usually hold it.
     aliases: raw label (lower case) -> value, to suggest a mapping.
     note: what the labels cannot say; shown where the numbers are.
-    derived: the values in order of precedence, where labels are made from human captions: an image gets the first
-        value that any of its references names. Empty where they are not. Not in the dict that is kept with a run
-        (`asdict`): numbers depend on the labels in a table, whose content the run names, not on how they were made.
+    derived: how labels can be made from human captions, None where they cannot. Not in the dict that is kept with a
+        run (`asdict`): numbers depend on the labels in a table, whose content the run names, not on how they were made.
     """
 
     name: str
@@ -98,12 +130,12 @@ class Attribute:
     aliases: dict[str, str] = field(default_factory=dict)
     note: str = ""
     if TYPE_CHECKING:
-        derived: tuple[str, ...] = ()
+        derived: Derivation | None = None
     else:
-        derived: InitVar[tuple[str, ...]] = ()
+        derived: InitVar[Derivation | None] = None
 
         def __post_init__(self, derived):
-            object.__setattr__(self, "derived", tuple(derived))
+            object.__setattr__(self, "derived", derived)
 
     @cached_property
     def masked_words(self) -> frozenset[str]:

@@ -8,16 +8,20 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
+from capbias_core.prepare import with_rule
 from capbias_core.runs.engine import Engine
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Derivation
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
     DEMO,
     SEGMENTS,
+    as_derived,
+    derive_missing,
     keep_derived,
     keep_images,
     outdated,
@@ -44,6 +48,11 @@ KEPT = {
     "boxes": "boxes, by a detector",
     "images": "photographs",
     VECTORS: "word vectors",
+}
+WAYS = {
+    "drop": "get no label",
+    "majority": "get what most captions say",
+    "precedence": "get the first in the attribute's order",
 }
 CLOSED = f"This server opens no folder to its visitors; whoever runs it can list some in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
@@ -108,7 +117,9 @@ def _load(engine: Engine) -> str:
         if said := drop_zone(engine, collection, paths):
             view.choose("collection", collection)
             st.session_state["round"] += 1  # an empty drop zone
-            st.session_state["said"] = f"{said}{_next_step(engine, collection)}"
+            made = derive_missing(engine.workspace, collection, get_attribute("gender"))
+            labels = f" No labels are there: {made.line('the human captions')}." if made else ""
+            st.session_state["said"] = f"{said}{labels}{_next_step(engine, collection)}"
             start_cheap(engine, collection)
             st.rerun()
     except CapbiasError as error:
@@ -202,24 +213,33 @@ def _derive(engine: Engine, collection: str) -> None:
         format_func=lambda place: f"{human[place].name} ({human[place].images:,} images)",
     )
     name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else next(iter(rules))
+    left, right = st.columns(2, gap="large")
+    at_least = left.number_input(
+        "Captions that have to name the value", 1, 10, 1, key="derive_least", help="Of the human captions of an image."
+    )
+    own = rules[name].derived or Derivation()
+    ways = [way for way in WAYS if way != "precedence" or own.precedence]
+    first = ways.index(own.both)
+    both = right.selectbox("Images named both ways", ways, first, format_func=WAYS.__getitem__, key=f"both_{name}")
+    rule = with_rule(rules[name], at_least, None if both == "precedence" else both)
     if st.button(f"Derive {name} labels from these captions", key="derive"):
         st.session_state["deriving"] = (human[place].hash, name)
     if st.session_state.get("deriving") == (human[place].hash, name):
         with errors():
-            _derived(engine, human[place], rules[name])
+            _derived(engine, human[place], rule)
 
 
 def _derived(engine: Engine, references: Item, attribute: Attribute) -> None:
     found, name = cached.derived(str(engine.folder), references, attribute), attribute.name
     left, right = st.columns(2, gap="large")
-    counts = {**found.counts, "neither" if len(found.counts) == 2 else "none": found.neither}
+    counts = {**found.counts, found.without: found.neither}
     table = pd.DataFrame({"label": list(counts), "images": list(counts.values())})
     table["share"] = [f"{count / max(len(found.frame), 1):.0%}" for count in counts.values()]
     with left:
         draw_table(table, alt=f"Images by {name}, as derived from the captions")
         note("Images without a label are left out.")
     with right:
-        note(found.attribute.note)
+        note(as_derived(found.attribute).note)
         if st.button(f"Keep these {name} labels", type="primary", key="keep_derived"):
             item = keep_derived(engine.workspace, found)
             del st.session_state["deriving"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.toml import read_toml, start_of
-from capbias_core.types import UNKNOWN_TOKEN, Attribute
+from capbias_core.types import BOTH, UNKNOWN_TOKEN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
@@ -66,7 +66,7 @@ def _checked(data: dict, source: str) -> Attribute:
     values = tuple(map(str, given))
     words = _by_value(data, "words", values, source)
     aliases = _by_value(data, "aliases", values, source)
-    derived = _precedence(data["derived"], values, words, source) if "derived" in data else ()
+    derived = _derivation(data["derived"], values, words, source) if "derived" in data else None
     return Attribute(
         name=str(data.get("name") or Path(source).stem),
         title=str(data.get("title") or data.get("name") or Path(source).stem),
@@ -112,14 +112,15 @@ def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str
     return lower
 
 
-def _precedence(table: object, values: tuple[str, ...], words: dict, source: str) -> tuple[str, ...]:
-    """The table [derived]: every value once, in the order in which they win; each needs words."""
-    order = table.get("precedence") if isinstance(table, dict) and set(table) == {"precedence"} else None
-    if not isinstance(order, list) or sorted(map(str, order)) != sorted(values):
+def _derivation(table: object, values: tuple[str, ...], words: dict, source: str) -> Derivation:
+    """The table [derived]; each value needs words."""
+    rule = _rule(table, values) if isinstance(table, dict) else None
+    if rule is None:
         raise CapbiasError(
             f"{source} with derived = {table!r}",
-            f"[derived] with precedence alone, a list that names each of {', '.join(values)} once",
-            "Write precedence with the value that wins first.",
+            f"[derived] with precedence, a list that names each of {', '.join(values)} once, or with both = "
+            '"drop" or "majority"; and perhaps at_least, a whole number from 1, title and note',
+            "Compare it with the shipped attributes gender and age.",
         )
     silent = [value for value in values if not words.get(value)]
     if silent:
@@ -128,7 +129,23 @@ def _precedence(table: object, values: tuple[str, ...], words: dict, source: str
             "words for every value, since labels are derived from them",
             "Add the words, or remove [derived].",
         )
-    return tuple(map(str, order))
+    return rule
+
+
+def _rule(table: dict, values: tuple[str, ...]) -> Derivation | None:
+    """None where the table is none."""
+    order, least = table.get("precedence", []), table.get("at_least", 1)
+    both, title, note = table.get("both", BOTH[-1]), table.get("title", ""), table.get("note", "")
+    right = (
+        set(table) <= {field.name for field in fields(Derivation)}
+        and both in BOTH
+        and isinstance(order, list)
+        and sorted(map(str, order)) == (sorted(values) if both == BOTH[-1] else [])
+        and (type(least) is int and least >= 1)
+        and isinstance(title, str)
+        and isinstance(note, str)
+    )
+    return Derivation(tuple(map(str, order)), least, both, title, note) if right else None
 
 
 def _special(token: str, source: str) -> str:

@@ -74,9 +74,10 @@ def with_fields(text: str, fields: Fields) -> str:
         moved = {renamed.get(value, value): labels for value, labels in data["aliases"].items()}
         found["aliases"] = {value: labels for value, labels in moved.items() if value in fields.values}
     if "derived" in data:
-        order = [str(renamed.get(value, value)) for value in data["derived"]["precedence"]]
-        if sorted(order) == sorted(fields.values) and all(fields.words):
-            found["derived"] = {"precedence": order}
+        rule = data["derived"]
+        order = [str(renamed.get(value, value)) for value in rule.get("precedence", ())]
+        if all(fields.words) and sorted(order) in ([], sorted(fields.values)):
+            found["derived"] = rule | ({"precedence": order} if order else {})
         else:
             del found["derived"]
     return _written(found)

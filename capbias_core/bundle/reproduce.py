@@ -20,7 +20,7 @@ from capbias_core.load.archives import unpacked_tree
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
-from capbias_core.types import RESULT_COLUMNS, Table
+from capbias_core.types import RESULT_COLUMNS, Derivation, Table
 from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
@@ -143,7 +143,8 @@ def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame
     content = next((own["content"] for own in bundle.items if own["hash"] == made["references"]), "")
     frame = (bundle.frames | found).get(content)
     (entry,) = item["details"]["attributes"].values()
-    attribute = replace(attribute_from(entry["attribute"]), derived=made["precedence"])
+    rule = Derivation(made["precedence"], made.get("at_least", 1), made.get("both", "precedence"))
+    attribute = replace(attribute_from(entry["attribute"]), derived=rule)
     return None if frame is None else derive_labels(frame, attribute)
 
 

@@ -16,8 +16,9 @@ from capbias_core.cli.inputs import known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.photographs import find_pictures
+from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
-from capbias_core.types import CONDITIONS, Attribute
+from capbias_core.types import BOTH, CONDITIONS, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.inputs import checked_path, derivable, dropped_line, holds, mapped, warn
@@ -72,6 +73,12 @@ class ImportFlags:
     from_references: Annotated[
         str | None,
         flag("instead of FILE: derive the labels of --attribute from these kept human captions", "NAME", HOW),
+    ] = None
+    at_least: Annotated[int | None, flag("with --from-references: captions that have to name the value", "N", HOW)] = (
+        None
+    )
+    both: Annotated[
+        str | None, flag("with --from-references: of an image that is named both ways", "|".join(BOTH[:2]), HOW)
     ] = None
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
@@ -137,6 +144,8 @@ def import_file(
 
 
 def _check(flags: ImportFlags) -> None:
+    if not flags.from_references and (flags.at_least is not None or flags.both):
+        raise CapbiasError("--at-least or --both without --from-references", "all of them", "Leave them out.")
     for name, known in (("kind", KINDS), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         value = getattr(flags, name)
         if value and value not in known:
@@ -216,7 +225,7 @@ def _asked_rule(file: str | None, flags: ImportFlags) -> Attribute:
             f"one attribute with a rule for it: {known}, or a TOML file with [derived]",
             "Name it with --attribute.",
         )
-    return rule
+    return with_rule(rule, flags.at_least, flags.both)
 
 
 def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> dict[str, dict]:

@@ -1,7 +1,7 @@
 """Pure and seeded: from captions as written to what an attacker reads, and which images it reads."""
 
 from capbias_core.prepare.align import align_captions, vocabulary
-from capbias_core.prepare.derive import derive_labels
+from capbias_core.prepare.derive import derive_labels, with_rule
 from capbias_core.prepare.mask import mask_tokens, masked_captions
 from capbias_core.prepare.split import (
     balanced_folds,
@@ -27,4 +27,5 @@ __all__ = [
     "tokenize",
     "tokens_with_spans",
     "vocabulary",
+    "with_rule",
 ]

@@ -1,39 +1,70 @@
-"""Labels of images made from the words of their human captions (the reproducibility paper, section 3.3)."""
+"""Labels of images made from the words of their human captions.
+
+By precedence as in the reproducibility paper, section 3.3; by what no caption contradicts, or by the majority, as data
+sets of gender are made from COCO's captions (Burns et al. 2018; Tang et al. 2021).
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import Attribute
+from capbias_core.types import BOTH, Attribute, Derivation
 
 
 def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     """One row an image: image_id, and a column called as the attribute with a value, or '' where none is named.
 
-    references: image_id and caption (further columns are not read). An image gets the first value, in the order of
-    `attribute.derived`, that any of its captions names with a word of its own. Raises CapbiasError where the
-    attribute has no such order.
+    references: image_id and caption (further columns are not read). `attribute.derived` says which value an image
+    gets. Raises CapbiasError where the attribute has no such rule.
 
-    >>> age = Attribute("age", "age", ("young", "old"), {"young": ("boy",), "old": ("man",)}, derived=("young", "old"))
+    >>> rule = Derivation(("young", "old"), both="precedence")
+    >>> age = Attribute("age", "age", ("young", "old"), {"young": ("boy",), "old": ("man",)}, derived=rule)
     >>> captions = [("1", "a man"), ("1", "a boy"), ("2", "a man"), ("3", "a dog")]
     >>> derive_labels(pd.DataFrame(captions, columns=["image_id", "caption"]), age)["age"].tolist()
     ['young', 'old', '']
     """
-    if not attribute.derived:
+    rule = attribute.derived
+    if rule is None:
         raise CapbiasError(
             f"the attribute {attribute.name}, whose labels are not derived from captions",
             "an attribute whose TOML file has a table [derived]",
             "Load a table of labels for it.",
         )
     places, captions = pd.factorize(references["caption"])
-    named = _named(captions, [frozenset(attribute.words[value]) for value in attribute.derived])[places]
-    by_image = pd.DataFrame(named).groupby(references["image_id"].to_numpy(dtype=object), sort=False).any()
-    first = np.where(by_image.any(axis=1), by_image.to_numpy().argmax(axis=1), len(attribute.derived))
-    labels = np.array([*attribute.derived, ""], dtype=object)[first]
+    values = rule.precedence or attribute.values
+    named = _named(captions, [frozenset(attribute.words[value]) for value in values])[places]
+    by_image = pd.DataFrame(named).groupby(references["image_id"].to_numpy(dtype=object), sort=False).sum()
+    place = _chosen(by_image.to_numpy(dtype=int), rule)
+    labels = np.array([*values, ""], dtype=object)[place]
     return pd.DataFrame({"image_id": by_image.index.to_numpy(dtype=object), attribute.name: labels})
+
+
+def _chosen(counts: np.ndarray, rule: Derivation) -> np.ndarray:
+    """(images,) the place of the value of each image, -1 for none. counts: (images, values) captions that name it."""
+    named = counts >= rule.at_least
+    if rule.both == "drop":
+        named &= (counts > 0).sum(axis=1, keepdims=True) == 1
+    elif rule.both == "majority":
+        named &= counts == counts.max(axis=1, keepdims=True, initial=0)
+        named &= named.sum(axis=1, keepdims=True) == 1
+    return np.where(named.any(axis=1), named.argmax(axis=1), -1)
+
+
+def with_rule(attribute: Attribute, at_least: int | None = None, both: str | None = None) -> Attribute:
+    """The attribute with another rule than its own by which labels are derived. Raises CapbiasError for none."""
+    rule = attribute.derived or Derivation()
+    if both not in (None, *BOTH[:2]):
+        raise CapbiasError(f"both {both!r}", " or ".join(BOTH[:2]), "Choose one of them.")
+    if at_least is not None and at_least < 1:
+        raise CapbiasError(f"at least {at_least} captions", "a whole number from 1", "Give one.")
+    if both is not None:
+        rule = replace(rule, both=both, precedence=())
+    return replace(attribute, derived=replace(rule, at_least=at_least or rule.at_least))
 
 
 def _named(captions, words: list[frozenset[str]]) -> np.ndarray:

@@ -26,8 +26,8 @@ def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
     for label, value in attribute.aliases.items():
         by_value.setdefault(value, []).append(label)
     lines += [(f"Labels read as {value}", ", ".join(labels)) for value, labels in by_value.items()]
-    rule = f"yes: the first of {', '.join(attribute.derived)} that any caption of an image names"
-    lines.append(("Labels from captions", rule if attribute.derived else "no: labels come from a table"))
+    rule = f"they can be: {attribute.derived.text}" if attribute.derived else "no: labels come from a table"
+    lines.append(("Labels from captions", rule))
     return [*lines, ("Note", attribute.note or "none: say what the labels cannot say")]
 
 

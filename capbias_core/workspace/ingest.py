@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +22,7 @@ from capbias_core.load.places import shown
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.types import Attribute, Table
+from capbias_core.types import Attribute, Derivation, Table
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
@@ -157,8 +157,14 @@ class Derived:
     def line(self, origin: str) -> str:
         """`age derived from captions.json: young 963, old 1,303; neither 184, left out`"""
         counts = ", ".join(f"{value} {count:,}" for value, count in self.counts.items())
+        return f"{self.attribute.name} derived from {origin}: {counts}; {self.without} {self.neither:,}, left out"
+
+    @property
+    def without(self) -> str:
+        """What captions call the images without a label."""
         none = "neither" if len(self.counts) == 2 else "none of them"
-        return f"{self.attribute.name} derived from {origin}: {counts}; {none} {self.neither:,}, left out"
+        agreed = self.attribute.derived and self.attribute.derived.both != "precedence"
+        return f"several or {none}" if agreed else none
 
 
 def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Derived:
@@ -172,6 +178,7 @@ def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Deri
 def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
     """Keep derived labels as an attribute table beside their captions, with the rule that they were made by."""
     attribute, references = derived.attribute, derived.references
+    rule = attribute.derived or Derivation()
     missing = [value for value, count in derived.counts.items() if not count]
     if missing:
         raise CapbiasError(
@@ -182,12 +189,35 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
         )
     mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
     details = {
-        "attributes": {attribute.name: mapping_details(attribute, attribute.name, mapping)},
-        "derived": {"references": references.hash, "precedence": list(attribute.derived)},
+        "attributes": {attribute.name: mapping_details(as_derived(attribute), attribute.name, mapping)},
+        "derived": {"references": references.hash, "precedence": list(rule.precedence)}
+        | {"at_least": rule.at_least, "both": rule.both},
     }
     name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
     source = f"derived from {references.name}"
     return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
+
+
+def derive_missing(workspace: Workspace, collection: str, attribute: Attribute) -> Derived | None:
+    """Labels from human captions, kept, where a collection has captions and human captions and no labels at all.
+
+    None where it has labels or lacks the captions, and where no caption names one of the values.
+    """
+    kinds = {item.kind for item in workspace.items(collection=collection)}
+    if "attributes" in kinds or not kinds >= {"captions", "references"}:
+        return None
+    derived = derive(workspace, workspace.items("references", collection)[-1], attribute)
+    if not all(derived.counts.values()):
+        return None
+    keep_derived(workspace, derived)
+    return derived
+
+
+def as_derived(attribute: Attribute) -> Attribute:
+    """The attribute with the title and the note of labels that were made from captions."""
+    rule = attribute.derived or Derivation()
+    note = f"{rule.note} By the rule, an image gets {rule.text}." if rule.note else attribute.note
+    return replace(attribute, title=rule.title or attribute.title, note=note)
 
 
 def outdated(workspace: Workspace, item: Item) -> bool:

@@ -346,6 +346,8 @@ def _keep_derived(
             "from which they are derived",
             "Name a table with --labels, or human captions with --references (score).",
         )
+    if files.labels:
+        tell(f"{files.labels.name} has no column {' or '.join(rule.columns or (rule.name,))}")
     if given.values:
         raise CapbiasError(f"--values with {rule.name}", "--values with a column of labels", "Leave --values out.")
     name = _name_of(files.references, "references")

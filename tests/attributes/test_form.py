@@ -23,7 +23,8 @@ def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
     changed = parse_attribute(with_fields(text, replace(own, values=("child", "adult"), note='"so" \\ far')), "a")
     before = parse_attribute(text, "a")
     assert changed.words == {"child": before.words["young"], "adult": before.words["old"]}
-    assert changed.derived == ("child", "adult") and changed.note == '"so" \\ far'
+    assert changed.derived and changed.derived.precedence == ("child", "adult")
+    assert changed.note == '"so" \\ far'
     assert {label for label, value in changed.aliases.items() if value == "child"} == {
         label for label, value in before.aliases.items() if value == "young"
     }
@@ -34,7 +35,7 @@ def test_a_value_more_ends_what_needs_all_of_them():
     own = fields_of(text, "a")
     more = replace(own, values=(*own.values, "unknown"), words=(*own.words, ()))
     changed = parse_attribute(with_fields(text, more), "a")
-    assert changed.values == ("young", "old", "unknown") and changed.derived == ()
+    assert changed.values == ("young", "old", "unknown") and changed.derived is None
 
 
 def test_what_is_no_toml_has_no_fields_and_what_is_no_attribute_has():

@@ -42,7 +42,8 @@ def write(folder: Path, text: str) -> str:
 
 def test_age_words_are_those_of_the_paper_with_plurals():
     age = get_attribute("age")
-    assert (age.values, age.derived, age.chance) == (("young", "old"), ("young", "old"), 25.0)
+    assert age.derived and (age.derived.precedence, age.derived.both) == (("young", "old"), "precedence")
+    assert (age.values, age.chance) == (("young", "old"), 25.0)
     assert set(age.words["young"]) == with_plurals(YOUNG)
     assert set(age.words["old"]) == with_plurals(OLD)
 
@@ -61,7 +62,7 @@ def test_the_rule_is_not_in_what_is_kept_with_a_run():
     age = get_attribute("age")
     assert "derived" not in asdict(age), "earlier runs and tables keep their ids"
     again = attribute_from(json.loads(json.dumps(asdict(age))))
-    assert again.words == age.words and again.derived == ()
+    assert again.words == age.words and again.derived is None
 
 
 HEAD = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
@@ -74,9 +75,12 @@ HEAD = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
         (HEAD + '[derived]\nprecedence = ["young"]', "each of young, old once"),
         (HEAD + '[derived]\nprecedence = ["young", "young"]', "each of young, old once"),
         (HEAD + '[derived]\nprecedence = "young"', "each of young, old once"),
-        (HEAD + '[derived]\nprecedence = ["young", "old"]\nfrom = "x"', "precedence alone"),
-        (HEAD + "[derived]", "precedence alone"),
-        ('derived = 1\nvalues = ["young", "old"]', "precedence alone"),
+        (HEAD + '[derived]\nprecedence = ["young", "old"]\nfrom = "x"', "each of young, old once"),
+        (HEAD + "[derived]", "each of young, old once"),
+        (HEAD + '[derived]\nboth = "first"', '"drop" or "majority"'),
+        (HEAD + '[derived]\nboth = "drop"\nat_least = 0', "a whole number from 1"),
+        (HEAD + '[derived]\nboth = "drop"\nprecedence = ["young", "old"]', '"drop" or "majority"'),
+        ('derived = 1\nvalues = ["young", "old"]', "each of young, old once"),
         ('values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]', "two or more"),
         (HEAD.replace('old = ["elder"]', "") + '[derived]\nprecedence = ["young", "old"]', "no words for old"),
     ],
@@ -132,8 +136,8 @@ def test_no_caption_gives_no_label():
 
 
 def test_an_attribute_without_a_rule_is_refused():
-    with pytest.raises(CapbiasError, match="gender, whose labels are not derived"):
-        derive_labels(references(("1", "a man")), get_attribute("gender"))
+    with pytest.raises(CapbiasError, match="race, whose labels are not derived"):
+        derive_labels(references(("1", "a man")), get_attribute("race"))
 
 
 def test_the_docstring_runs():
@@ -247,8 +251,8 @@ BAD = {
     "values": ([*AGE, *REFERENCES, "--values", "young", "old"], "--values with age"),
     "a column without a table": ([*AGE, *REFERENCES, "--attribute-column", "x"], "--attribute-column x without"),
     "no such column": ([*AGE, *REFERENCES, "--attributes", "gender.csv", "--attribute-column", "x"], "column 'x'"),
-    "gender is not derived": (
-        ["score", "--captions", "model.json", "--attribute", "gender", *REFERENCES],
+    "race is not derived": (
+        ["score", "--captions", "model.json", "--attribute", "race", *REFERENCES],
         "neither --labels nor --collection",
     ),
     "explain has no references": (
@@ -269,9 +273,10 @@ BAD = {
         "with --attribute left out",
     ),
     "no rule": (
-        ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "gender"],
-        "--from-references with --attribute gender",
+        ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "race"],
+        "--from-references with --attribute race",
     ),
+    "a rule without captions": (["import", "gender.csv", "--kind", "attributes", "--both", "drop"], "--both without"),
     "no collection": (
         ["import", "--kind", "attributes", "--from-references", "human", "--attribute", "age"],
         "collection 'my captions'",
