@@ -5,6 +5,12 @@ Pictures are drawn by a Chrome or Chromium on this machine, without a network an
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from functools import cache
 from html import unescape
 from typing import Any
@@ -17,6 +23,7 @@ FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
 SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
+TRIES, SECONDS = 2, 60  # of a browser; two to four seconds are usual
 NEAR = 1e-3  # of the width or height of a figure: the same place
 
 
@@ -35,18 +42,44 @@ def picture(figure: Any, format: str) -> bytes:
     """A Plotly figure as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
     if lack := pictures_lack():
         raise CapbiasError(lack.rstrip("."), "a browser that draws it", "Install it, or take the data.")
-    import kaleido
     import plotly.graph_objects as go
 
     own = go.Figure(figure)
     own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
     size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
     scale = SHARPNESS if format == "png" else 1
+    asked = json.dumps({"figure": json.loads(own.to_json() or ""), "format": format, "scale": scale, **size}).encode()
+    for _ in range(TRIES):
+        if data := _of_browser(asked):
+            return data
+    raise CapbiasError("no picture from the browser", "one", "Try again, or take the data.")
+
+
+def _of_browser(asked: bytes) -> bytes:
+    """What a browser draws, b'' where it gave nothing in time: one that starts may wait for ever (seen in tests).
+
+    In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
+    """
+    command = [sys.executable, "-m", "capbias_core.present.pictures"]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True) as child:
+        try:
+            return child.communicate(asked, SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            return b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+def _draw() -> None:
+    """A figure and how it is wanted as JSON on standard input; the picture on standard output."""
+    import kaleido
+
+    asked = json.load(sys.stdin)
+    figure = asked.pop("figure")
     # Without MathJax, which would be fetched.
-    data = kaleido.calc_fig_sync(own, opts={"format": format, "scale": scale, **size}, kopts={"mathjax": False})
-    if not data:
-        raise CapbiasError("no picture from the browser", "one", "Try again, or take the data.")
-    return data
+    sys.stdout.buffer.write(kaleido.calc_fig_sync(figure, opts=asked, kopts={"mathjax": False}))
 
 
 def figure_data(figure: Any) -> pd.DataFrame:
@@ -96,3 +129,7 @@ def _panel(figure: Any, trace: Any) -> str | None:
 def _text(value: Any) -> Any:
     """A name as it is, without the escapes that a figure needs."""
     return unescape(value) if isinstance(value, str) else value
+
+
+if __name__ == "__main__":
+    _draw()

@@ -8,6 +8,7 @@ import pytest
 
 from capbias_core.cli import app
 from capbias_core.errors import CapbiasError
+from tests.browser import free_port
 
 AUTH = """[auth]
 redirect_uri = "https://capbias.test/oauth2callback"
@@ -58,11 +59,11 @@ def test_half_a_sign_in_is_none(secrets, text, missing):
 
 
 def test_an_address_that_others_reach_needs_sign_in_or_a_word(secrets, monkeypatch):
-    asked = []
+    asked, port = [], free_port()
     monkeypatch.setattr(app.os, "execve", lambda program, command, environment: asked.append(command))
     with pytest.raises(CapbiasError, match="no sign-in"):
-        app.start(address="0.0.0.0", port=8777)
-    app.start(address="0.0.0.0", port=8777, insecure=True)
+        app.start(address="0.0.0.0", port=port)
+    app.start(address="0.0.0.0", port=port, insecure=True)
     secrets.write_text(AUTH + PROVIDER)
-    app.start(address="0.0.0.0", port=8777)
+    app.start(address="0.0.0.0", port=port)
     assert len(asked) == 2

@@ -108,3 +108,16 @@ def test_a_chart_as_svg_puts_points_where_their_values_are():
 def test_every_chart_of_a_page_can_be_taken_away():
     found = {path.name for path in (ROOT / "pages").rglob("*.py") if "plotly_chart" in path.read_text("utf-8")}
     assert found == {"chart.py", "present.py"}, "what is presented is drawn by chart.py too, to be taken away there"
+
+
+def test_a_browser_that_never_answers_is_ended(tmp_path, monkeypatch):
+    if lack := pictures.pictures_lack():
+        pytest.skip(lack)
+    silent = tmp_path / "chromium"
+    silent.write_text("#!/bin/sh\nexec sleep 30\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(silent))
+    monkeypatch.setattr(pictures, "SECONDS", 2)
+    monkeypatch.setattr(pictures, "TRIES", 1)
+    with pytest.raises(CapbiasError, match="no picture from the browser"):
+        pictures.picture(go.Figure(), "svg")
