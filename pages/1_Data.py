@@ -34,6 +34,7 @@ from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.base import demo_button, draw, errors, note, page, plain, show_error
 from pages.ui.drop import KINDS, drop_zone, forget
+from pages.ui.label_agreement import label_agreement_view
 from pages.ui.running import score_now, start_cheap
 from pages.ui.sign_in import person, share
 from pages.ui.table import draw_table
@@ -72,6 +73,7 @@ def main() -> None:
     if collection in engine.workspace.collections():
         _vectors(engine, collection)
     _derive(engine, collection)
+    label_agreement_view(engine, collection)
     st.divider()
     _kept(engine)
     _share()

@@ -13,6 +13,7 @@ from capbias_core.toml import read_toml, start_of
 from capbias_core.types import BOTH, UNKNOWN_TOKEN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
+FEW = 2  # labels that a column of labels may have beside those of the values, such as unsure and empty
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
 
 
@@ -255,7 +256,8 @@ def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
 
 
 def holds_labels(attribute: Attribute, column: str, labels) -> bool:
-    """Whether a column is called as labels of the attribute are, and one of its labels is a value: a column `age` may
-    also hold years."""
-    names = {name.lower() for name in (attribute.name, *attribute.columns)}
-    return column.lower() in names and any(suggest_mapping(attribute, labels).values())
+    """Whether a column is called as labels of the attribute are and holds such: one of them is a value, or they are
+    few. A column `age` may also hold years."""
+    names, labels = {name.lower() for name in (attribute.name, *attribute.columns)}, list(labels)
+    few = len(labels) <= len(attribute.values) + FEW
+    return column.lower() in names and (few or any(suggest_mapping(attribute, labels).values()))

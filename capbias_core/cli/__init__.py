@@ -37,6 +37,7 @@ COMMANDS = {
     },
     "Look closer": {
         "align": "show what vocabulary alignment does to human captions, at every delta",
+        "agreement": "compare two tables of labels, and keep those on which they agree",
         "anonymous-bench": "how often captions of images without identifiable people name a value (AnonymousBench)",
         "conditions": "put a captioner's metrics against what was masked on the photographs",
         "consistency": "how far a results table depends on encoders",

@@ -65,7 +65,12 @@ class ImportFlags:
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
-        flag("attributes of a table (default: the shipped ones that have a column)", "NAME[=COLUMN]", HOW),
+        flag(
+            "attributes of a table (default: the shipped ones that have a column); one attribute's columns by several "
+            "annotators are a table each",
+            "NAME[=COLUMN]",
+            HOW,
+        ),
     ] = None
     map: Annotated[
         list[str] | None, flag("what a label means; an empty value drops it", "ATTRIBUTE:LABEL=VALUE", HOW)
@@ -122,14 +127,15 @@ def import_file(
         offered = ingest.preview_import(workspace, path, flags.kind, collection, columns)
         show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
         warn([offered.report], say)
-        attributes = _mapped_attributes(offered.frame, flags, overrides) if flags.kind == "attributes" else {}
-        for attribute, details in attributes.items():
-            show(f"{attribute} (column {details['column']}): {_mapping_line(details)}")
+        attributes = _mapped_attributes(offered.frame, flags, overrides) if flags.kind == "attributes" else []
+        for details in attributes:
+            show(f"{details['attribute']['name']} (column {details['column']}): {_mapping_line(details)}")
             show(dropped_line(offered.frame, details))
         if flags.dry_run:
             return _nothing_kept()
         if flags.kind == "attributes":
-            ingest.keep_attributes(workspace, offered.frame, name, collection, path.name, attributes)
+            kept = ingest.keep_columns(workspace, offered.frame, name, collection, path.name, attributes)
+            name = ", ".join(item.name for item in kept)
         elif flags.kind == "objects":
             ingest.keep_objects(workspace, offered, name, collection, path.name)
         elif flags.kind == ingest.SEGMENTS:
@@ -228,14 +234,15 @@ def _asked_rule(file: str | None, flags: ImportFlags) -> Attribute:
     return with_rule(rule, flags.at_least, flags.both)
 
 
-def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> dict[str, dict]:
-    """The attributes asked for (NAME or NAME=COLUMN) with their mappings; else the shipped ones with a column."""
+def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> list[dict]:
+    """The mappings of the attributes asked for (NAME or NAME=COLUMN); else of the shipped ones with a column."""
     pairs = [item.partition("=")[::2] for item in flags.attribute or _columns_present(frame)]
     folder = own_folder(flags.workspace)
-    details = dict(mapped(frame, name, column, overrides=overrides, folder=folder) for name, column in pairs)
-    for name in set(overrides) - set(details):
-        raise unknown_name("attribute in --map", name, details)
-    return details
+    found = [mapped(frame, name, column, overrides=overrides, folder=folder) for name, column in pairs]
+    names = [name for name, _ in found]
+    for name in set(overrides) - set(names):
+        raise unknown_name("attribute in --map", name, names)
+    return [details for _, details in found]
 
 
 def _columns_present(frame: pd.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -133,6 +134,23 @@ def keep_attributes(
             "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
         )
     return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
+
+
+def keep_columns(
+    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, mapped: Sequence[dict]
+) -> list[Item]:
+    """Keep the columns of an attribute table that are mapped, each as mapping_details(...) has it.
+
+    Several columns of one attribute are labels by several annotators: each is a table, called after its column, so
+    that they can be compared.
+    """
+    names = [own["attribute"]["name"] for own in mapped]
+    alone = {own: details for own, details in zip(names, mapped, strict=True) if names.count(own) == 1}
+    tables = [(name, alone)] if alone or not mapped else []
+    for own, details in zip(names, mapped, strict=True):
+        if own not in alone:
+            tables.append((f"{name} {details['column']}"[:LONGEST_NAME].strip(), {own: details}))
+    return [keep_attributes(workspace, frame, called, collection, source, own) for called, own in tables]
 
 
 def keep_objects(workspace: Workspace, offered: ImportPreview, name: str, collection: str, source: str) -> Item:

@@ -338,6 +338,8 @@ def _keep_derived(
     workspace: Workspace, collection: str, rule: Attribute, given: Inputs, files: _Files, reports: list, tell: Tell
 ) -> tuple[str, str]:
     """Keep the human captions and the labels that their words give."""
+    if files.labels and (error := misplaced("labels", files.labels, given, files.by_role())):
+        raise error
     if not files.references:
         where = f"for which {files.labels.name} has no column" if files.labels else "without its labels"
         raise CapbiasError(

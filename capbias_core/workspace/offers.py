@@ -15,8 +15,8 @@ from capbias_core.workspace.ingest import (
     SEGMENTS,
     ImportPreview,
     image_ids,
-    keep_attributes,
     keep_captions,
+    keep_columns,
     keep_objects,
     keep_segments,
     preview_import,
@@ -46,13 +46,13 @@ class Offer:
 
 @dataclass(frozen=True)
 class Choices:
-    """What is said of a file that is kept. attributes: of a table of labels, {name: mapping_details(...)}.
+    """What is said of a file that is kept. attributes: of a table of labels, mapping_details(...) of each column.
 
     trained: of captions, whether the model was trained on the human captions (None: not known). written: captioner and
     condition of captions.
     """
 
-    attributes: dict = field(default_factory=dict)
+    attributes: Sequence[dict] = ()
     trained: bool | None = None
     written: dict = field(default_factory=dict)
 
@@ -116,10 +116,10 @@ def keep_offers(
     for own in read:
         assert own.preview is not None
         workspace.check_replaceable(own.kind, own.name, own.preview.frame, collection)
-    return [
-        _keep(workspace, collection, own, choices.get(own.path, Choices()))
-        for own in sorted(read, key=lambda own: ORDER.index(own.kind))
-    ]
+    kept: list[Item] = []
+    for own in sorted(read, key=lambda own: ORDER.index(own.kind)):
+        kept += _keep(workspace, collection, own, choices.get(own.path, Choices()))
+    return kept
 
 
 def same_names(offers: Sequence[Offer]) -> list[str]:
@@ -128,11 +128,11 @@ def same_names(offers: Sequence[Offer]) -> list[str]:
     return [name for (_, name), count in counts.items() if count > 1]
 
 
-def _keep(workspace: Workspace, collection: str, own: Offer, said: Choices) -> Item:
+def _keep(workspace: Workspace, collection: str, own: Offer, said: Choices) -> list[Item]:
     assert own.preview is not None
     if own.kind == LABELS:
-        return keep_attributes(workspace, own.preview.frame, own.name, collection, own.path.name, said.attributes)
+        return keep_columns(workspace, own.preview.frame, own.name, collection, own.path.name, said.attributes)
     if own.kind in (OBJECTS, SEGMENTS):
         keep = keep_objects if own.kind == OBJECTS else keep_segments
-        return keep(workspace, own.preview, own.name, collection, own.path.name)
-    return keep_captions(workspace, own.preview, own.name, collection, own.path.name, said.trained, **said.written)
+        return [keep(workspace, own.preview, own.name, collection, own.path.name)]
+    return [keep_captions(workspace, own.preview, own.name, collection, own.path.name, said.trained, **said.written)]

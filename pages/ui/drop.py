@@ -256,11 +256,11 @@ def _written(own: Offer) -> dict[str, str]:
     return {"captioner": captioner.strip(), "condition": condition}
 
 
-def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[dict, list[str]]:
+def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[str]]:
     """Which column is which protected attribute, and what each label in it becomes; sentences on what is dropped."""
     assert own.preview is not None
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
-    mapped, said, frame = {}, [], own.preview.frame
+    mapped, said, frame = [], [], own.preview.frame
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(own.path, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
@@ -276,10 +276,14 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[dict, list[str]]:
             continue
         with errors():
             attribute = known.get(name) or plain_attribute(column, _own_values(column, counts, key))
-            mapped[attribute.name] = mapping_details(attribute, column, _labels(column, counts, attribute, key))
-            dropped = dropped_labels(frame, mapped[attribute.name])
+            mapped.append(mapping_details(attribute, column, _labels(column, counts, attribute, key)))
+            dropped = dropped_labels(frame, mapped[-1])
             lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
-            said.append(f"{attribute.title}: {len(frame) - sum(dropped.values()):,} images kept; dropped: {lost}.")
+            left = len(frame) - sum(dropped.values())
+            said.append(f"{attribute.title}, column {column}: {left:,} images kept; dropped: {lost}.")
+    names = [own["attribute"]["name"] for own in mapped]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        said.append(f"Several columns are {' and '.join(twice)}: each is kept as a table, and they are compared below.")
     if not mapped:
         said.append("⚠ No column is a protected attribute yet. Choose one above.")
     return mapped, said

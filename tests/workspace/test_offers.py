@@ -45,7 +45,7 @@ def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
     workspace = Workspace(tmp_path / "home")
     assert first_request(workspace, "c") is None
     offers = [offer(workspace, path, "c") for path in files]
-    mapped = {"gender": suggested_details("gender", offers[2].preview.frame)}
+    mapped = [suggested_details("gender", offers[2].preview.frame)]
     said = {files[0]: Choices(trained=True), files[2]: Choices(attributes=mapped)}
     kept = keep_offers(workspace, "c", offers, said)
     assert [(item.kind, item.name) for item in kept] == [
@@ -67,7 +67,7 @@ def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "sat.csv").write_text("image_id,caption\n2,a cat\n")
     labels, sat = offer(workspace, files[2], "c"), offer(workspace, files[0], "c")
-    said = {labels.path: Choices(attributes={"gender": suggested_details("gender", labels.preview.frame)})}
+    said = {labels.path: Choices(attributes=[suggested_details("gender", labels.preview.frame)])}
     with pytest.raises(CapbiasError, match="called sat"):
         keep_offers(workspace, "c", [labels, sat, offer(workspace, tmp_path / "other" / "sat.csv", "c")], said)
     assert not workspace.items()
