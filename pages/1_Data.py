@@ -50,11 +50,7 @@ KEPT = {
     "images": "photographs",
     VECTORS: "word vectors",
 }
-WAYS = {
-    "drop": "get no label",
-    "majority": "get what most captions say",
-    "precedence": "get the first in the attribute's order",
-}
+WAYS = {"drop": "get no label", "majority": "get what most captions say", "precedence": "get the first value"}
 CLOSED = f"This server opens no folder to its visitors; whoever runs it can list some in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
@@ -214,7 +210,7 @@ def _derive(engine: Engine, collection: str) -> None:
         key="derive_from",
         format_func=lambda place: f"{human[place].name} ({human[place].images:,} images)",
     )
-    name = right.selectbox("Attribute", rules, key="derive_attribute") if len(rules) > 1 else next(iter(rules))
+    name = right.selectbox("Attribute", sorted(rules, key="gender".__ne__), key="derive_attribute")
     left, right = st.columns(2, gap="large")
     at_least = left.number_input(
         "Captions that have to name the value", 1, 10, 1, key="derive_least", help="Of the human captions of an image."

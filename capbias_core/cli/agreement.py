@@ -23,7 +23,7 @@ app = command(
 
 @app.default
 def agreement(
-    *tables: Annotated[str, flag("two tables of labels (default: the oldest and the newest)", "TABLE", INPUTS)],
+    *tables: Annotated[str, flag("two tables of labels (default: the two oldest)", "TABLE", INPUTS)],
     collection: Annotated[str, flag("the collection that holds them", "NAME", INPUTS)],
     attribute: Annotated[str, flag("the attribute that both hold", "NAME", INPUTS)] = "gender",
     keep: Annotated[str, flag("keep the labels on which they agree as a table of this name", "NAME", INPUTS)] = "",
@@ -41,7 +41,7 @@ def agreement(
                 raise unknown_name("table", name, held)
         if len(tables) not in (0, 2):
             raise CapbiasError(f"{len(tables)} table", "two of them, or none", "Name two.")
-        one, other = (held[name] for name in tables or (list(held)[0], list(held)[-1]))
+        one, other = (held[name] for name in tables or list(held)[:2])
         found = compared(place, attribute, one, other)
         show(agreement_line(found, attribute, one.name, other.name))
         show(to_text(counts_table(found, one.name)).rstrip("\n"))

@@ -23,9 +23,8 @@ def label_agreement_view(engine: Engine, collection: str) -> None:
     first, second, third = st.container(key="stacks_agreement").columns(3)
     name = first.selectbox("Attribute", list(every), key="agreement_attribute")
     tables = {table.name: table for table in every[name]}
-    # The newest beside the oldest: people's labels are there before a rule's.
     one = second.selectbox("Table", list(tables), key=f"agreement_one_{name}")
-    other = third.selectbox("beside", [own for own in tables if own != one][::-1], key=f"agreement_other_{name}")
+    other = third.selectbox("beside", [own for own in tables if own != one], key=f"agreement_other_{name}")
     with errors():
         found = _compared(str(engine.folder), collection, name, one, other, (tables[one].hash, tables[other].hash))
         st.text(agreement_line(found, name, one, other))
