@@ -33,6 +33,7 @@ from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.base import demo_button, draw, errors, note, page, plain, show_error
+from pages.ui.crossing import crossing_view
 from pages.ui.drop import KINDS, drop_zone, forget
 from pages.ui.label_agreement import label_agreement_view
 from pages.ui.running import score_now, start_cheap
@@ -70,6 +71,7 @@ def main() -> None:
         _vectors(engine, collection)
     _derive(engine, collection)
     label_agreement_view(engine, collection)
+    crossing_view(engine, collection)
     st.divider()
     _kept(engine)
     _share()

@@ -16,6 +16,7 @@ from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
+from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart
 from capbias_core.present.headline import headline
@@ -38,7 +39,7 @@ from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, Item
+from capbias_core.workspace.store import ACTIVE, Item, RunRow
 from pages.ui import cached, view
 from pages.ui.base import (
     MASKED_TOO,
@@ -215,6 +216,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
+    _by_value(engine, measured)
     attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
     caveats(
         [
@@ -249,6 +251,24 @@ def _gaps(rows: pd.DataFrame) -> None:
         "Higher is better; a difference of 0 means that captions of both groups' images resemble the human ones alike. "
         "The groups' images differ too, so a difference alone does not show where it comes from."
     )
+
+
+def _by_value(engine: Engine, measured: dict[str, RunRow]) -> None:
+    """Whose captions give most away, of the runs of LIC in view; drawn when it is opened."""
+    runs = {run.spec.model: run for run in sorted(measured.values(), key=lambda run: bool(run.spec.references))}
+    runs = {model: run for model, run in runs.items() if run.spec.measure == "lic"}
+    if not runs:
+        return
+    box = st.expander("Whose captions give most away", key="by_value", on_change="rerun")
+    if not box.open:
+        return
+    with box:
+        found = {model: cached.by_value(str(engine.folder), run.run_id) for model, run in runs.items()}
+        draw_table(by_value_table({model: own for model, (own, _) in found.items()}), alt="LIC_M by labelled value")
+        note(BY_VALUE)
+        if crossed := {model: own for model, (_, own) in found.items() if own is not None}:
+            draw_table(beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
+            note(BEYOND)
 
 
 def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:

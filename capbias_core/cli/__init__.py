@@ -39,6 +39,7 @@ COMMANDS = {
         "align": "show what vocabulary alignment does to human captions, at every delta",
         "agreement": "compare two tables of labels, and keep those on which they agree",
         "anonymous-bench": "how often captions of images without identifiable people name a value (AnonymousBench)",
+        "by-value": "whose captions give most away: LIC_M by labelled value",
         "conditions": "put a captioner's metrics against what was masked on the photographs",
         "consistency": "how far a results table depends on encoders",
         "known-answer": "measure caption sets whose answer is known",
@@ -58,6 +59,7 @@ COMMANDS = {
     "Workspace": {
         "import": "read a file, report on it, and keep it in the workspace",
         "list": "list what is kept, and the runs with their status",
+        "cross": "make one attribute of two, such as gender x race, by the labels of a collection",
         "export": "write the results of a collection as CSV, LaTeX, JSON or a bundle",
         "attributes": "list the known attributes, print one's file, or check a file of your own",
         "demo": "load the bundled demo, run it, and print LIC beside the known truth",

@@ -180,7 +180,7 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
         return Lack(str(missing_extra(missing, "it")))
     silent = [value for value in attribute.values if not attribute.words.get(value)]
     for needs in (measure.needs, metric.needs):
-        if needs.words == "any" and not attribute.words:
+        if needs.words == "any" and len(silent) == len(attribute.values):
             return Lack(f"{attribute.name} has no words that captions could name")
         if needs.words == "every" and silent:
             return Lack(f"{attribute.name} has no words for {', '.join(silent)}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.aggregate import Ranking
-from capbias_core.analysis import caption_filters, edits, read
+from capbias_core.aggregate import Estimate, Ranking
+from capbias_core.analysis import caption_filters, cells, edits, read
 from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare import tasks
@@ -23,6 +23,14 @@ def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str =
     """The captioners of these runs in pairs."""
     workspace = Workspace(folder)
     return read.ranking(workspace, list(workspace.runs_of(run_ids).values()), metric, direction)
+
+
+@st.cache_resource(show_spinner=False, max_entries=SETS)
+def by_value(folder: str, run_id: str) -> tuple[dict[str, Estimate], cells.Beyond | None]:
+    """LIC_M by labelled value of one run, and what a crossed attribute has beyond its parts."""
+    workspace = Workspace(folder)
+    run = workspace.run(run_id)
+    return cells.by_value(workspace, run), cells.beyond_parts(workspace, run)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

@@ -1,0 +1,89 @@
+"""Whose captions give most away: an attacker's scores by the labelled value, and what crossing two attributes adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from capbias_core.aggregate import Estimate, estimate
+from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
+from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
+from capbias_core.metrics.evidence import HeldOut, Ratio
+from capbias_core.prepare.cross import WITHIN, parts_of
+from capbias_core.workspace.store import RunRow, Workspace
+
+SCALE = 100.0
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """Of a crossed attribute, from the guesses of one attacker. right: % of captions whose cell it names. parts: for
+    each of the two attributes, its name and % of captions whose value it names by the same guesses, summed over the
+    other attribute. beyond: right minus the product of both parts, which is what two independent guesses give; points,
+    with its 95% interval with refits, None of a single attacker."""
+
+    right: Estimate
+    parts: tuple[tuple[str, Estimate], ...]
+    beyond: float
+    interval: tuple[float, float] | tuple[None, None]
+
+
+def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
+    """LIC_M on the captions of each labelled value of a finished LIC run: mean confidence of the attacker where it is
+    right, 0 where it is wrong, x100, with refits. Higher gives more away."""
+    evidence = _model(workspace, run)
+    whole = confidence_where_right(evidence)
+    return {
+        value: estimate(_of(whole, evidence.label == place), evidence, SCALE)
+        for place, value in enumerate(run.spec.attribute["values"])
+    }
+
+
+def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
+    """What naming the cell takes beyond naming each attribute; None where the attribute is not a crossed one."""
+    names, values = parts_of(run.spec.attribute["name"]), run.spec.attribute["values"]
+    pairs = [tuple(value.split(WITHIN)) for value in values]
+    if names is None or any(len(pair) != 2 for pair in pairs):
+        return None
+    evidence = _model(workspace, run)
+    parts = tuple(
+        (name, estimate(accuracy(_summed(evidence, [pair[place] for pair in pairs])), evidence, SCALE))
+        for place, name in enumerate(names)
+    )
+    right = estimate(accuracy(evidence), evidence, SCALE)
+    beyond = right.seed_values - parts[0][1].seed_values * parts[1][1].seed_values / SCALE
+    interval = (None, None)
+    if right.refits is not None and len(beyond) > 1:
+        interval = refit_interval(beyond, right.refits.test_over_train, OF_LEVEL)
+    return Beyond(right, parts, float(beyond.mean()), interval)
+
+
+def _model(workspace: Workspace, run: RunRow) -> HeldOut:
+    return held_out_from(workspace.array(run.run_id, "model"))
+
+
+def _of(ratio: Ratio, kept: np.ndarray) -> Ratio:
+    return Ratio(ratio.numerator * kept, ratio.denominator * kept)
+
+
+def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
+    """The same guesses of one attribute alone: probabilities summed over its cells. side: its value in each cell."""
+    own = list(dict.fromkeys(side))
+    place = np.array([own.index(value) for value in side])
+    summed = np.stack([evidence.probabilities[:, place == value].sum(axis=1) for value in range(len(own))], axis=1)
+    return HeldOut(evidence.images, evidence.seed, evidence.image, place[evidence.label], summed, evidence.training)
+
+
+def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
+    """Captioner -> its newest finished LIC run of an attribute by an attacker; on the images with references, where
+    it was measured on all as well."""
+    runs = [
+        run
+        for run in workspace.runs(collection)
+        if run.status == "finished"
+        and (run.spec.measure, run.spec.attacker) == ("lic", attacker)
+        and run.spec.attribute.get("name") == attribute
+    ]
+    runs.sort(key=lambda run: (bool(run.spec.references), run.created))
+    return {run.spec.model: run for run in runs}

@@ -1,0 +1,109 @@
+"""Groups that cross: cells by hand, what is refused, and scores by labelled value beside an independent count."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.analysis.cells import beyond_parts, by_value, runs_by_value
+from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.cross import LEAST, crossed, parts_of
+from capbias_core.workspace.crossing import cross, keep_crossed
+from capbias_core.workspace.store import Workspace, bytes_frame
+
+SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 130, "Male, b": 40}
+
+
+def test_names_and_words_of_a_crossed_attribute():
+    gender, race, age = (get_attribute(name) for name in ("gender", "race", "age"))
+    own = crossed(gender, race, dict.fromkeys(("Female, Dark", "Female, Light", "Male, Dark", "Male, Light"), LEAST))
+    assert own.values == ("Female, Dark", "Female, Light", "Male, Dark", "Male, Light")
+    assert own.masked_words == gender.masked_words and own.mask_token == "<gender>"
+    both = crossed(gender, age, {"Female, old": LEAST, "Male, old": LEAST, "Male, young": LEAST - 1})
+    assert both.values == ("Female, old", "Male, old") and "Male, young (99)" in both.note
+    assert both.masked_words == gender.masked_words | age.masked_words and both.mask_token == "<group>"
+    with pytest.raises(CapbiasError, match="Female, Dark: 99"):
+        crossed(gender, race, {"Female, Dark": LEAST - 1, "Male, Light": LEAST})
+    assert parts_of("gender x race") == ("gender", "race") and parts_of("x") is None and parts_of("gender") is None
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """Captions that give the cell `Female, a` away and no other."""
+    folder, rng = tmp_path_factory.mktemp("crossed"), np.random.default_rng(1)
+    cells = [cell for cell, size in SIZES.items() for _ in range(size)]
+    ids = [str(number) for number in range(len(cells))]
+    labels = pd.DataFrame(
+        {"image_id": ids, "gender": [cell[:-3] for cell in cells], "group": [cell[-1] for cell in cells]}
+    )
+    said = [
+        "a woman on a pink sofa"
+        if cell == "Female, a"
+        else f"a man {rng.choice(['in', 'on'])} a {rng.choice(['car', 'road'])}"
+        for cell in cells
+    ]
+    captions = pd.DataFrame({"image_id": ids, "caption": said})
+    for name, frame in (("labels", labels), ("model", captions)):
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    place = ["--collection", "c", "--workspace", str(folder / "home")]
+    asked = [
+        "import",
+        str(folder / "labels.csv"),
+        "--kind",
+        "attributes",
+        "--attribute",
+        "gender",
+        "group=group",
+        *place,
+    ]
+    assert cli.main(asked) == 0
+    assert cli.main(["import", str(folder / "model.csv"), "--kind", "captions", *place]) == 0
+    return Workspace(folder / "home")
+
+
+def test_cells_are_counted_and_small_ones_left_out(workspace):
+    found = cross(workspace, "c", "gender", "group")
+    assert found.counts == SIZES and found.refused == ("Male, b",)
+    assert found.line().endswith("left out with fewer than 100 images: Male, b 40")
+    with pytest.raises(CapbiasError, match="agee"):
+        cross(workspace, "c", "gender", "agee")
+
+
+def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
+    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
+    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
+    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+    (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
+    frame = bytes_frame(workspace.array(run.run_id, "model"))
+    guesses = frame[[column for column in frame if column.startswith("p")]].to_numpy()
+    right = guesses.argmax(axis=1) == frame["label"]
+    found = by_value(workspace, run)
+    for label, value in enumerate(run.spec.attribute["values"]):
+        own = frame["label"] == label
+        assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[own].mean())
+    assert found["Female, a"].value > found["Male, a"].value + 20
+    beyond = beyond_parts(workspace, run)
+    assert beyond is not None and dict(beyond.parts).keys() == {"gender", "group"}
+    # Of three cells, in the order Female a, Female b, Male a.
+    female = guesses[:, :2].sum(axis=1) > guesses[:, 2]
+    alike = guesses[:, [0, 2]].sum(axis=1) > guesses[:, 1]
+    parts = [100 * (female == (frame["label"] < 2)), 100 * (alike == (frame["label"] != 1))]
+    means = [pd.Series(own).groupby(frame["seed"]).mean() for own in (100 * right, *parts)]
+    assert beyond.beyond == pytest.approx((means[0] - means[1] * means[2] / 100).mean())
+    capsys.readouterr()
+    assert cli.main(["by-value", *place]) == 0
+    assert "Female, a" in capsys.readouterr().out
+    assert cli.main(["by-value", *place[:-1], "age"]) == 2
+
+
+def test_captions_name_no_cell(workspace, capsys):
+    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
+    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
+    assert cli.main(["score", *place, "--metric", "ratio", "error"]) == 2
+    assert "has no words that captions could name" in capsys.readouterr().err
+
+
+def test_an_attribute_without_words_masks_nothing():
+    one, other = plain_attribute("a", ("x", "y")), plain_attribute("b", ("z", "w"))
+    assert crossed(one, other, {"x, z": LEAST, "y, w": LEAST}).words == {}
