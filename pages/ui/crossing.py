@@ -28,8 +28,8 @@ def crossing_view(engine: Engine, collection: str) -> None:
         digests = tuple(item.hash for item in tables)
         found = _crossed(str(engine.folder), collection, first, second, digests)
         counts = {"cell": list(found.counts), "images": list(found.counts.values())}
-        said = ["too few, left out" if cell in found.refused else "" for cell in found.counts]
-        draw_table(pd.DataFrame(counts | {"": said}), alt="Images of each cell")
+        said = {"": ["too few, left out" if cell in found.refused else "" for cell in found.counts]}
+        draw_table(pd.DataFrame(counts | (said if found.refused else {})), alt="Images of each cell")
         note(f"By {found.source}. A cell needs {LEAST} labelled images: of fewer, a score would rest on less than ten.")
         if st.button(f"Keep {plain(found.attribute.name)}", key="keep_crossed"):
             item = keep_crossed(engine.workspace, collection, found)
