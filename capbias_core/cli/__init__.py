@@ -42,6 +42,7 @@ COMMANDS = {
         "by-value": "whose captions give most away: LIC_M by labelled value",
         "conditions": "put a captioner's metrics against what was masked on the photographs",
         "consistency": "how far a results table depends on encoders",
+        "lengths": "cut captions after more and more words: who gives more away at equal length",
         "known-answer": "measure caption sets whose answer is known",
     },
     "Photographs": {

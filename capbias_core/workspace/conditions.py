@@ -12,6 +12,7 @@ from capbias_core.workspace.store import Item, Workspace, checked_name
 ORIGINAL = CONDITIONS[0]
 
 CAPTIONER, CONDITION = "captioner", "condition"  # the keys in a set's details
+CUT = "cut"  # the key in the details of captions that were cut short: whose, and after how many words
 
 # Words in the name of a file or of a set, or in a printed table, that say what was masked; the longest first.
 SPELLED = {
@@ -62,13 +63,14 @@ def condition_of(item: Item) -> tuple[str, str]:
 def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
     """Names of the caption sets of masked photographs, where `originals` leaves them out."""
     whole = originals(sets)
-    return [item.name for item in sets if item.name not in whole]
+    return [item.name for item in sets if item.name not in whole and CUT not in item.details]
 
 
 def originals(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets of photographs that nothing is masked on, as captioners are compared by; of all where
-    all are of masked ones."""
-    return [item.name for item in sets if condition_of(item)[1] == ORIGINAL] or [item.name for item in sets]
+    """Names of the caption sets that nobody cut, of photographs that nothing is masked on, as captioners are compared
+    by; of all where all are of masked ones."""
+    whole = [item for item in sets if CUT not in item.details]
+    return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
 
 
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
@@ -83,6 +85,8 @@ def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[
     conditions first."""
     found: dict[str, dict[str, list[Item]]] = {}
     for item in workspace.items("captions", collection):
+        if CUT in item.details:
+            continue
         captioner, condition = condition_of(item)
         found.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
     ordered = {name: {key: own[key] for key in CONDITIONS if key in own} for name, own in found.items()}

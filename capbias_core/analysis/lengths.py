@@ -1,0 +1,69 @@
+"""Leakage at equal length: a captioner's captions cut after more and more words, each cut scored like any caption set.
+
+Long captions have more words in which an attribute can show. So a captioner that writes more is compared with others
+where both have said as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare.shorten import cut, cut_text, mean_words
+from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.store import Item, Workspace
+
+CUTS = (0, 5, 10, 20, 40)  # SENTENCE, and words
+MOST = 500
+
+
+def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[int] = CUTS) -> list[Item]:
+    """Keep a captioner's captions cut in each way, as sets of their own; a cut that changes nothing is left out.
+
+    Raises CapbiasError for a set that is itself a cut, and for a number of words that is none.
+    """
+    item = workspace.item("captions", name, collection)
+    if CUT in item.details:
+        raise CapbiasError(f"{name}, which is cut already", "captions as they were written", "Name those.")
+    if wrong := [words for words in cuts if not 0 <= words <= MOST]:
+        raise CapbiasError(f"a cut after {wrong[0]} words", f"0 (the first sentence) to {MOST} words", "Choose others.")
+    whole, kept = workspace.frame(item.hash), []
+    for words in cuts:
+        frame = cut(whole, words)
+        if not frame["caption"].equals(whole["caption"]):
+            details = item.details | {CUT: [name, words]}
+            called = f"{name}, {cut_text(words)}"
+            kept.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
+    return kept
+
+
+def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
+    """Captioners of which cuts are kept -> all their sets, the cuts by words, the whole captions last."""
+    items = {item.name: item for item in workspace.items("captions", collection)}
+    found: dict[str, list[Item]] = {}
+    for item in items.values():
+        if CUT in item.details and item.details[CUT][0] in items:
+            found.setdefault(item.details[CUT][0], []).append(item)
+    return {
+        name: [*sorted(own, key=lambda item: item.details[CUT][1]), items[name]] for name, own in sorted(found.items())
+    }
+
+
+def by_length(workspace: Workspace, collection: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """The result rows of cuts and of the captions that they are cuts of, with `of` (whose), `cut` and `words` (mean
+    words of a caption, on all its images), in the order of words. rows: results of the collection."""
+    sets = cuts_of(workspace, collection)
+    about = {
+        item.name: {"of": name, "cut": _cut(item), "words": mean_words(workspace.frame(item.hash))}
+        for name, items in sets.items()
+        for item in items
+    }
+    own = rows[rows["model"].isin(about)]
+    found = own.assign(**{key: [about[model][key] for model in own["model"]] for key in ("of", "cut", "words")})
+    return found.sort_values(["of", "words"], kind="stable").reset_index(drop=True)
+
+
+def _cut(item: Item) -> str:
+    return cut_text(item.details[CUT][1]) if CUT in item.details else "all"
