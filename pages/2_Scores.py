@@ -54,6 +54,7 @@ from pages.ui.base import (
     page,
 )
 from pages.ui.chart import draw_chart
+from pages.ui.lengths import lengths_view
 from pages.ui.options import option_controls
 from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
@@ -216,8 +217,9 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
-    _by_value(engine, measured)
     attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
+    _by_value(engine, measured)
+    lengths_view(engine, collection, request, max((len(own.values) for own in attributes.values()), default=2))
     caveats(
         [
             *(own.note for own in attributes.values()),

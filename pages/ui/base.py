@@ -30,8 +30,8 @@ READING = 2.0  # seconds after the first page was asked for; by then it is being
 # Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
 MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
 
-# Under a choice of captioners of which the masked are not chosen at first.
-MASKED_TOO = "Sets of masked photographs are in the list too."
+# Under a choice of captioners of which these are not chosen at first.
+MASKED_TOO = "Captions of masked photographs, and captions that were cut, are in the list too."
 
 
 def page(title: str) -> Engine:
