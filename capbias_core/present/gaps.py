@@ -1,18 +1,25 @@
-"""Caption quality by group of a protected attribute, as a table."""
+"""Metrics by group of a protected attribute, and their gaps, as a table."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.measures.caption_quality import GAPS, METRICS
+from capbias_core.measures.registry import METRICS
 from capbias_core.present.table import value_text
 
-GAP = "_gap"
+# Name of a gap -> the metric whose values it compares.
+GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
+ARROWS = {"higher": "↑", "lower": "↓"}
+READING = (
+    "↑ and ↓ say which way is better. A difference of 0 means that captions of both groups' images are alike in this; "
+    "an interval that contains 0 shows no clear difference. The groups' images differ too, so a difference alone does not "
+    "show where it comes from."
+)
 
 
 def of_groups(rows: pd.DataFrame) -> pd.Series:
     """Which result rows are of one group's images."""
-    return rows["metric"].isin(METRICS) & (rows["group"] != "")
+    return rows["metric"].isin(GAPS.values()) & (rows["group"] != "")
 
 
 def of_gaps(rows: pd.DataFrame) -> pd.Series:
@@ -25,16 +32,16 @@ def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     rows: results that hold rows of groups and of gaps; empty if they hold none.
     """
-    order = {name: place for place, name in enumerate(METRICS)}
+    order = {name: place for place, name in enumerate(GAPS)}
     gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order))
     groups = rows[of_groups(rows)]
     difference = _difference(groups)
     found = []
     for row in gaps.sort_values(["order", "value"], ascending=[True, False]).to_dict("records"):
-        metric = row["metric"].removesuffix(GAP)
-        own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric)]
+        metric = METRICS[GAPS[row["metric"]]]
+        own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric.name)]
         values = {group["group"]: value_text(group) for group in own.to_dict("records")}
-        what = {"metric": METRICS[metric].title.partition(",")[0], "captioner": row["model"]}
+        what = {"metric": f"{metric.title.partition(',')[0]} {ARROWS[metric.better]}", "captioner": row["model"]}
         found.append(what | values | {difference: value_text(row)})
     return pd.DataFrame(found).fillna("")
 
