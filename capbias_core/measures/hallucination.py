@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from scipy.sparse import csr_array
+
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral
 from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
-from capbias_core.prepare.tasks import encode, object_mentions, object_names
+from capbias_core.prepare.tasks import encode, object_mentions, object_names, phrases
 
 _CHAIR = "Rohrbach et al., EMNLP 2018"
 _PEOPLE = "`person` does not count: every labelled image shows one."
+
+# Phrases that begin like the name of an object and name none: a baseball player is no ball. Found by reading captions.
+_BALL_GAMES = ("baseball", "basketball", "football", "softball", "volleyball")
+_OF_GAMES = ("player", "game", "match", "team", "field", "court", "stadium", "diamond", "practice", "uniform", "jersey")
+_OF_GAMES += ("cap", "hat", "pitcher", "catcher", "batter")
+_OF_SKIS = ("slope", "lift", "pole", "jacket", "suit", "boot", "gear", "resort", "trail", "hill")
+_OTHERS = ("train station", "train track", "bus stop", "bus station", "orange juice", "pizza box", "pizza cutter")
+NO_OBJECTS = (
+    *(f"{game} {word}" for game in _BALL_GAMES for word in _OF_GAMES),
+    *(f"ski {word}" for word in _OF_SKIS),
+    *_OTHERS,
+)
 
 GROUPED = Grouped(
     (
@@ -63,9 +79,8 @@ def run(job: Job) -> Outcome:
             "objects of the same images",
             "Check that the ids of both files are of the same data set.",
         )
-    names = object_names()
-    shown, unknown = categories_of(list(frame["image_id"]), objects, names)
-    mentions = object_mentions(encode(frame["caption"]), names)
+    shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
+    mentions = mentions_of(frame["caption"])
     found = GroupSums.of(
         frame,
         job.codes,
@@ -83,6 +98,18 @@ def run(job: Job) -> Outcome:
     if unknown:
         notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
     return GROUPED.outcome(job, found, lambda name: method, notes)
+
+
+def mentions_of(captions: Iterable[str]) -> csr_array:
+    """(n, 79): how often each caption names each of COCO's objects but person, in the order of `object_names`.
+
+    >>> names = list(object_names())
+    >>> found = mentions_of(["A baseball player with a bat, a ball and a laptop computer. A red bat."]).toarray()[0]
+    >>> {names[place]: int(n) for place, n in enumerate(found) if n}
+    {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
+    """
+    known = object_names()
+    return object_mentions(encode(captions), known | phrases(NO_OBJECTS))[:, : len(known)]
 
 
 MEASURE = Measure(

@@ -23,7 +23,7 @@ def _recall(name: str, kind: str) -> GroupedMetric:
         (0, 100),
         LOTUS,
         f"{kind.capitalize()}s of the human captions that the caption has too, in any form, one that several of them "
-        "have counting as often. Words that name the attribute do not count: a wrong or missing one is no lack of detail.",
+        "have counting as often. Words that name the attribute do not count; their errors have metrics of their own.",
     )
 
 

@@ -165,18 +165,25 @@ def named_objects(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]
 
 
 def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
-    """(n, len(names)): how often the caption names the object. A word counts for the longest phrase that it is in."""
-    taken = np.zeros(len(encoded.codes), dtype=bool)
-    rows, columns = [], []
+    """(n, len(names)): how often the caption names the object.
+
+    A word counts for the longest phrase that it is in. Names of one object side by side, such as `laptop computer`,
+    count once.
+    """
+    owner = np.full(len(encoded.codes), -1)  # of each token the object that it names
+    starts, columns = [], []
     phrases = [(phrase, place) for place, own in enumerate(names.values()) for phrase in own]
     for phrase, place in sorted(phrases, key=lambda pair: -len(pair[0])):
         start = _places(encoded, phrase)
-        start = start[~taken[start]]
+        start = start[owner[start] < 0]
         for step in range(len(phrase)):
-            taken[start + step] = True
-        rows.append(encoded.caption[start])
+            owner[start + step] = place
+        starts.append(start)
         columns.append(np.full(len(start), place))
-    return _counts(np.concatenate(rows), np.concatenate(columns), encoded.n, len(names))
+    start, column = np.concatenate(starts), np.concatenate(columns)
+    before = np.maximum(start - 1, 0)
+    again = (start > 0) & (owner[before] == column) & (encoded.caption[before] == encoded.caption[start])
+    return _counts(encoded.caption[start[~again]], column[~again], encoded.n, len(names))
 
 
 def _places(encoded: Encoded, phrase: tuple[str, ...]) -> np.ndarray:

@@ -12,8 +12,8 @@ GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
 ARROWS = {"higher": "↑", "lower": "↓"}
 READING = (
     "↑ and ↓ say which way is better. A difference of 0 means that captions of both groups' images are alike in this; "
-    "an interval that contains 0 shows no clear difference. The groups' images differ too, so a difference alone does not "
-    "show where it comes from."
+    "an interval that contains 0 shows no clear difference. The groups' images differ too, so a difference alone does "
+    "not show where it comes from."
 )
 
 
