@@ -144,7 +144,7 @@ class Grouped:
 
 
 def _gap_of(whole: GroupedMetric, source: str) -> Metric:
-    own, top = whole.short, whole.range[1]
+    own, top = whole.short, whole.range[1] - whole.range[0]
     return Metric(
         f"{whole.name}_gap",
         f"difference in {own} between groups",

@@ -1,15 +1,17 @@
-"""How much captions say: length, vocabulary and modifiers, by group."""
+"""How much captions say and in which tone: length, vocabulary, modifiers and valence, by group."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
 from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.vocabulary import different_in_ten, word_counts
-from capbias_core.prepare.tasks import MODIFIER, NOUN, Encoded, encode, lemmas
+from capbias_core.prepare.tasks import MODIFIER, NOUN, encode, lemmas
+from capbias_core.prepare.valence import valences
 
 _WITHOUT_LIMIT = (0, float("inf"))
 
@@ -48,22 +50,43 @@ GROUPED = Grouped(
             "Adjectives and adverbs for every 100 nouns: how closely captions describe what they name. By the part of "
             "speech of each word alone (HanTa), not by a parse.",
         ),
+        GroupedMetric(
+            "valence",
+            "valence, mean rating of adjectives and adverbs",
+            1,
+            no_neutral,
+            "higher",
+            (-4, 4),
+            "Hutto and Gilbert, ICWSM 2014",
+            "How positive (4) or negative (-4) people found those adjectives and adverbs that VADER's lexicon rates. "
+            "Its other words do not count: `playing` and the `fire` of a hydrant are rated too. Short captions have "
+            "few rated words, so intervals are wide. A higher value is not a better caption.",
+        ),
     )
 )
 
 
 def run(job: Job) -> Outcome:
-    """Words, different words, nouns and modifiers of the captions of labelled images."""
+    """Words, different words, modifiers and their ratings, of the captions of labelled images."""
     encoded = encode(job.frame["caption"])
-    lengths = np.bincount(encoded.caption, minlength=encoded.n).astype(float)
     tags = [tag for _, tag in lemmas(encoded.vocabulary)]
+    modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
+    rated = modifiers & np.array([word in valences() for word in encoded.vocabulary])
+    rating = rated * np.array([valences().get(word, 0.0) for word in encoded.vocabulary])
+
+    def of_words(numbers: ArrayLike) -> np.ndarray:
+        """Numbers of the words of the vocabulary, summed over the words of each caption: (n,)."""
+        own = np.asarray(numbers, dtype=float)[encoded.codes]
+        return np.bincount(encoded.caption, weights=own, minlength=encoded.n)
+
     found = GroupSums.of(
         job.frame,
         job.codes,
         {
-            "length": Ratio(lengths, np.ones(encoded.n)),
+            "length": Ratio(of_words(np.ones(len(tags))), np.ones(encoded.n)),
             "vocabulary_10": word_counts(job.frame["caption"]),
-            "modifiers": Ratio(_having(encoded, tags, MODIFIER), _having(encoded, tags, NOUN)),
+            "modifiers": Ratio(of_words(modifiers), of_words([tag.startswith(NOUN) for tag in tags])),
+            "valence": Ratio(of_words(rating), of_words(rated)),
         },
     )
     method = f"captions of {len(found.images):,} labelled images; {BOOTSTRAP}"
@@ -71,18 +94,12 @@ def run(job: Job) -> Outcome:
     return GROUPED.outcome(job, found, lambda name: method, notes)
 
 
-def _having(encoded: Encoded, tags: list[str], kinds: tuple[str, ...]) -> np.ndarray:
-    """(n,): how many words of each caption are of these parts of speech. tags: of the words of the vocabulary."""
-    own = np.array([tag.startswith(kinds) for tag in tags], dtype=float)
-    return np.bincount(encoded.caption, weights=own[encoded.codes], minlength=encoded.n)
-
-
 MEASURE = Measure(
     name="description",
-    title="length, vocabulary and modifiers",
+    title="length, vocabulary, modifiers and valence",
     place=8,
     metrics=GROUPED.every,
-    groups=(GROUPED.group("description", "length, vocabulary and modifiers by group"),),
+    groups=(GROUPED.group("description", "length, vocabulary, modifiers and valence by group"),),
     cost=per_image(3.0),
     run=run,
     estimates=GROUPED.estimates,

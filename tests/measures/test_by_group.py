@@ -229,7 +229,7 @@ def workspace(tmp_path) -> Workspace:
     table = pd.DataFrame({"image_id": images, "sex": gender, "objects": ["cat"] * 40 + ["dog|cat"] * 40})
     found.keep("attributes", "labels", table, "c", "test", details)
     columns = ["image_id", "caption_index", "caption"]
-    said = {"Female": "a man with a dog", "Male": "a tall man feeds a dog"}
+    said = {"Female": "a nice man with a big dog", "Male": "a happy man feeds a dog"}
     mine = [(image, 0, said[own]) for image, own in zip(images, gender, strict=True)]
     found.keep("captions", "mine", pd.DataFrame(mine, columns=columns), "c", "test")
     human = [(image, 0, "someone feeds a dog") for image in images]
@@ -248,9 +248,10 @@ def test_runs_give_values_groups_and_gaps(workspace):
         "object_recall": (0, 50),  # no cat is named; of the men's two objects the dog
         "chair_i": (100, 0),
         "chair_s": (100, 0),
-        "length": (5, 6),
-        "vocabulary_10": (4, 5),
-        "modifiers": (0, 50),  # tall, beside man and dog
+        "length": (7, 6),
+        "vocabulary_10": (6, 5),
+        "modifiers": (100, 50),  # nice and big, or happy, beside man and dog
+        "valence": (1.8, 2.7),  # big is not rated
         "noun_recall": (100, 100),
         "verb_recall": (0, 100),
         "misnamed": (100, 0),
@@ -262,7 +263,7 @@ def test_runs_give_values_groups_and_gaps(workspace):
         assert value[f"{name}_gap", ""] == pytest.approx(men - women), name
     assert value["chair_i", ""] == 50 and value["misnamed", ""] == 50
     assert (rows.loc[rows["metric"].isin(GAPS), "method"].str.startswith("Male minus Female; ")).all()
-    assert (rows["ci_low"] <= rows["value"]).all() and (rows["value"] <= rows["ci_high"]).all()
+    assert (rows["ci_low"] - 1e-9 <= rows["value"]).all() and (rows["value"] <= rows["ci_high"] + 1e-9).all()
     for spec, outcome in outcomes.values():
         kept = SimpleNamespace(array=lambda run_id, name, arrays=outcome.arrays: arrays[name])
         again = MEASURES[spec.measure].estimates(kept, SimpleNamespace(run_id=spec.run_id, spec=spec))
