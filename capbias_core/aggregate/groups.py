@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
 
 from capbias_core.aggregate.estimate import Estimate
 
@@ -26,8 +25,8 @@ def across_groups(whole: Estimate, group: np.ndarray, k: int, compare: Callable[
     group: (n_images,) places 0 to k - 1.
     """
     columns = whole.sums.shape[1]
-    parts = [whole.sums * (group == place)[:, None] for place in range(k)]
-    sums = csr_array(hstack(parts)) if issparse(whole.sums) else np.hstack(parts)  # (n_images, K * M)
+    own = group[:, None] == np.arange(k)  # (n_images, K)
+    sums = (own[:, :, None] * whole.sums[:, None, :]).reshape(len(group), k * columns)
 
     def of(summed: np.ndarray) -> np.ndarray:
         return compare(whole.of(summed.reshape(*summed.shape[:-1], k, columns)))

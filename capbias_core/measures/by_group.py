@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,10 +26,12 @@ LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 class GroupedMetric(Metric):
     """A metric that is given for all images, for those of each group, and as a gap.
 
-    of_sums: (..., M) columns summed over captions to (...) unscaled values.
+    of_sums: (..., M) columns summed over captions to (...) unscaled values. within: the same for the images of one
+    group, if other columns tell that.
     """
 
     of_sums: Callable[[np.ndarray], np.ndarray] = quotient
+    within: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def short(self) -> str:
@@ -42,20 +44,17 @@ class GroupSums:
     """What was counted in captions, summed over the captions of each image.
 
     images: their ids. label: (n_images,) places of the attribute's values. captions: (n_images,) how many. sums: metric
-    -> (n_images, M), dense or sparse, the columns that its `of_sums` takes.
+    -> (n_images, M), the columns that its `of_sums` takes.
     """
 
     images: tuple[str, ...]
     label: np.ndarray
     captions: np.ndarray
-    sums: dict[str, np.ndarray | csr_array]
+    sums: dict[str, np.ndarray]
 
     @classmethod
     def of(
-        cls,
-        frame: pd.DataFrame,
-        codes: Callable[[list[str]], np.ndarray],
-        counts: Mapping[str, Ratio | np.ndarray | csr_array],
+        cls, frame: pd.DataFrame, codes: Callable[[list[str]], np.ndarray], counts: Mapping[str, Ratio | np.ndarray]
     ) -> GroupSums:
         """frame: n captions. codes: image ids to labels. counts: metric -> a Ratio, or (n, M) columns."""
         image, images = pd.factorize(frame["image_id"], sort=True)
@@ -75,7 +74,7 @@ class GroupSums:
         )
 
 
-def _columns(counts: Ratio | np.ndarray | csr_array) -> np.ndarray | csr_array:
+def _columns(counts: Ratio | np.ndarray) -> np.ndarray:
     return np.column_stack([counts.numerator, counts.denominator]) if isinstance(counts, Ratio) else counts
 
 
@@ -116,9 +115,13 @@ class Grouped:
             for name, sums in found.sums.items()
         }
 
+    def within(self, found: GroupSums) -> dict[str, Estimate]:
+        """The same as it is read on the images of one group, or of each."""
+        return {name: replace(own, of=self.metrics[name].within or own.of) for name, own in self.whole(found).items()}
+
     def differences(self, found: GroupSums, k: int) -> dict[str, Estimate]:
         """The estimate of each metric's gap between the k groups."""
-        return {f"{name}_gap": across_groups(own, found.label, k, gap) for name, own in self.whole(found).items()}
+        return {f"{name}_gap": across_groups(own, found.label, k, gap) for name, own in self.within(found).items()}
 
     def outcome(self, job: Job, found: GroupSums, method: Callable[[str], str], notes: Sequence[str]) -> Outcome:
         """For each metric its value on all images and on those of each group, and the gap.
@@ -126,11 +129,11 @@ class Grouped:
         method: the name of a metric to how it was measured.
         """
         values, n, rows = job.attribute.values, int(found.captions.sum()), []
-        differences = self.differences(found, len(values))
+        differences, within = self.differences(found, len(values)), self.within(found)
         for name, whole in self.whole(found).items():
             how, of_gap = method(name), f"{name}_gap"
             rows.append(job.result(self.metrics[name], whole, n, how))
-            rows += _group_results(job, found, self.metrics[name], whole, how)
+            rows += _group_results(job, found, self.metrics[name], within[name], how)
             rows.append(job.result(self.gaps[of_gap], differences[of_gap], n, f"{_gap_text(values)}; {how}"))
         kept = to_npz(found.images, label=found.label, captions=found.captions, **found.sums)
         return Outcome(rows, {self.array: kept}, tuple(notes))
@@ -161,10 +164,10 @@ def _gap_of(whole: GroupedMetric, source: str) -> Metric:
     )
 
 
-def _group_results(job: Job, found: GroupSums, metric: Metric, whole: Estimate, method: str) -> list[Result]:
+def _group_results(job: Job, found: GroupSums, metric: Metric, within: Estimate, method: str) -> list[Result]:
     """The metric on the images of each group that has some."""
     values = job.attribute.values
-    groups = zip(values, by_group(whole, found.label, len(values)), found.sizes(len(values)), strict=True)
+    groups = zip(values, by_group(within, found.label, len(values)), found.sizes(len(values)), strict=True)
     return [job.result(metric, own, size, method, group=value) for value, own, size in groups if size]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
+from capbias_core.aggregate import quotient
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
 from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
-from capbias_core.metrics.vocabulary import different_in_ten, word_counts
+from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.tasks import MODIFIER, NOUN, encode, lemmas
 from capbias_core.prepare.valence import valences
 
@@ -37,7 +39,8 @@ GROUPED = Grouped(
             "Hurlbert, Ecology 1971",
             "Different words in ten captions, on average over all draws of ten. Unlike the vocabulary of the whole "
             "set it does not grow with the number of captions, so groups of different sizes can be compared.",
-            of_sums=different_in_ten,
+            of_sums=lambda sums: quotient(sums[..., :2]),
+            within=lambda sums: quotient(sums[..., 2:]),
         ),
         GroupedMetric(
             "modifiers",
@@ -52,15 +55,15 @@ GROUPED = Grouped(
         ),
         GroupedMetric(
             "valence",
-            "valence, mean rating of adjectives and adverbs",
-            1,
+            "valence, ratings of adjectives and adverbs per 100 words",
+            100,
             no_neutral,
             "higher",
-            (-4, 4),
+            (-400, 400),
             "Hutto and Gilbert, ICWSM 2014",
-            "How positive (4) or negative (-4) people found those adjectives and adverbs that VADER's lexicon rates. "
-            "Its other words do not count: `playing` and the `fire` of a hydrant are rated too. Short captions have "
-            "few rated words, so intervals are wide. A higher value is not a better caption.",
+            "How positive (up to 4) or negative (down to -4) people found the adjectives and adverbs in 100 words of "
+            "captions, added up; 0 for those that VADER's lexicon does not rate. Its other words do not count: "
+            "`playing` and the `fire` of a hydrant are rated too. A higher value is not a better caption.",
         ),
     )
 )
@@ -71,27 +74,36 @@ def run(job: Job) -> Outcome:
     encoded = encode(job.frame["caption"])
     tags = [tag for _, tag in lemmas(encoded.vocabulary)]
     modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
-    rated = modifiers & np.array([word in valences() for word in encoded.vocabulary])
-    rating = rated * np.array([valences().get(word, 0.0) for word in encoded.vocabulary])
+    rating = modifiers * np.array([valences().get(word, 0.0) for word in encoded.vocabulary])
 
     def of_words(numbers: ArrayLike) -> np.ndarray:
         """Numbers of the words of the vocabulary, summed over the words of each caption: (n,)."""
         own = np.asarray(numbers, dtype=float)[encoded.codes]
         return np.bincount(encoded.caption, weights=own, minlength=encoded.n)
 
+    lengths = of_words(np.ones(len(tags)))
     found = GroupSums.of(
         job.frame,
         job.codes,
         {
-            "length": Ratio(of_words(np.ones(len(tags))), np.ones(encoded.n)),
-            "vocabulary_10": word_counts(job.frame["caption"]),
+            "length": Ratio(lengths, np.ones(encoded.n)),
+            "vocabulary_10": _vocabulary(encoded.words(), job.codes(job.frame["image_id"])),
             "modifiers": Ratio(of_words(modifiers), of_words([tag.startswith(NOUN) for tag in tags])),
-            "valence": Ratio(of_words(rating), of_words(rated)),
+            "valence": Ratio(of_words(rating), lengths),
         },
     )
     method = f"captions of {len(found.images):,} labelled images; {BOOTSTRAP}"
     notes = [f"Descriptions rest on {found.sizes_text(job.attribute.values)}."]
     return GROUPED.outcome(job, found, lambda name: method, notes)
+
+
+def _vocabulary(words: csr_array, label: np.ndarray) -> np.ndarray:
+    """(n, 4): for the vocabulary of all captions its shares and 1, and for that of the caption's own group the same."""
+    own = np.zeros(len(label))
+    for value in np.unique(label):
+        own[label == value] = shares_of_ten(words[label == value])
+    ones = np.ones(len(label))
+    return np.column_stack([shares_of_ten(words), ones, own, ones])
 
 
 MEASURE = Measure(

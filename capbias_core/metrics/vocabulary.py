@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import encode
@@ -36,20 +36,23 @@ def vocabulary(captions: Iterable[str]) -> int:
 
 def vocabulary_10(captions: Iterable[str]) -> float:
     """Different words in ten of these captions, on average over all draws; nan for fewer than ten captions."""
-    return float(different_in_ten(word_counts(captions).sum(axis=0)))
+    return float(shares_of_ten(encode(captions).words()).mean())
 
 
-def word_counts(captions: Iterable[str]) -> csr_array:
-    """(n, 1 + V): 1 for each caption, then which of the V different words it has."""
-    words = encode(captions).words()
-    return csr_array(hstack([np.ones((words.shape[0], 1)), words]))
+def shares_of_ten(words: csr_array) -> np.ndarray:
+    """(n, V) booleans, which words each caption has, to (n,) numbers whose mean is different words in ten captions.
+
+    They vary over captions as it does over samples of captions (Hajek's projection of a U-statistic), so that a mean's
+    interval is its interval; captions drawn with replacement would have fewer words. nan for fewer than ten captions.
+    """
+    n, having = words.shape[0], np.asarray(words.sum(axis=0)).ravel()
+    if n < DRAWN:
+        return np.full(n, np.nan)
+    adds = words @ _without(n - 1, having, DRAWN - 1)
+    return (1 - _without(n, having, DRAWN)).sum() + DRAWN * (adds - adds.mean())
 
 
-def different_in_ten(sums: np.ndarray) -> np.ndarray:
-    """(..., 1 + V) sums of `word_counts` to different words in ten captions (...); nan for fewer than ten."""
-    n, having = sums[..., :1], sums[..., 1:]
-    without = np.ones(having.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for drawn in range(DRAWN):
-            without *= np.maximum(n - having - drawn, 0) / (n - drawn)
-    return np.where(n[..., 0] >= DRAWN, (1 - without).sum(axis=-1), np.nan)
+def _without(n: int, having: np.ndarray, drawn: int) -> np.ndarray:
+    """(V,): the chance that so many of n captions have a word in none of them. having: (V,), how many have it."""
+    steps = np.arange(drawn)[:, None]
+    return np.prod(np.maximum(n - having - steps, 0) / (n - steps), axis=0)

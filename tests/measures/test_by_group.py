@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import hypergeom
 
-from capbias_core.aggregate import rank
+from capbias_core.aggregate.groups import by_group
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import description, named_values
@@ -23,7 +24,8 @@ from capbias_core.measures.ratio_error import naming, wrong_over_all
 from capbias_core.measures.reference_words import covered
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
-from capbias_core.prepare.tasks import object_names
+from capbias_core.metrics.vocabulary import shares_of_ten
+from capbias_core.prepare.tasks import encode, object_names
 from capbias_core.present.gaps import GAPS, gap_table
 from capbias_core.runs.plan import Request, left_out, plan, useful
 from capbias_core.runs.run import run_one
@@ -168,25 +170,41 @@ def test_nouns_and_verbs_of_the_human_captions_by_hand():
 # groups
 
 
-def test_sparse_counts_by_group_are_what_each_group_gives_alone():
+def test_a_groups_vocabulary_is_that_of_its_captions_alone():
     rng = np.random.default_rng(0)
     words = np.array(["a", "dog", "cat", "runs", "red", "big", "tree", "ball"])
-    texts = [" ".join(rng.choice(words, 3)) for _ in range(240)]
-    frame = pd.DataFrame({"image_id": [str(place // 2) for place in range(240)], "caption": texts})
-    label = {str(image): image % 2 for image in range(120)}
-    counts = {"vocabulary_10": description.word_counts(texts)}
-    found = GroupSums.of(frame, lambda images: np.array([label[own] for own in images]), counts)
-    first, second = (
-        vocabulary_10([text for text, image in zip(texts, frame["image_id"], strict=True) if label[image] == value])
-        for value in (0, 1)
-    )
-    own = description.GROUPED.differences(found, 2)["vocabulary_10_gap"]
-    assert own.value == pytest.approx(second - first) and found.sizes_text(("x", "y")) == "x 120, y 120 captions"
-    low, high = own.interval()
-    assert low < own.value < high
-    other = GroupSums.of(frame.assign(caption=texts[::-1]), lambda images: found.label, counts)
-    ranking = rank({"one": own, "two": description.GROUPED.differences(other, 2)["vocabulary_10_gap"]})
-    assert len(ranking.pairs) == 1 and ranking.pairs[0].difference == pytest.approx(0)
+    texts = [" ".join(rng.choice(words[: 4 + place % 5], 3)) for place in range(60)]
+    frame = pd.DataFrame({"image_id": [str(place // 2) for place in range(60)], "caption": texts})
+    label = np.arange(60) // 2 % 3
+    counts = {"vocabulary_10": description._vocabulary(encode(texts).words(), label)}
+    found = GroupSums.of(frame, lambda images: np.array([int(own) % 3 for own in images]), counts)
+    of_group = [[text for text, own in zip(texts, label, strict=True) if own == value] for value in range(3)]
+    alone = [vocabulary_10(own) for own in of_group]
+    own = description.GROUPED
+    whole, within = own.whole(found)["vocabulary_10"], own.within(found)["vocabulary_10"]
+    assert whole.value == pytest.approx(vocabulary_10(texts))
+    assert [own.value for own in by_group(within, found.label, 3)] == pytest.approx(alone)
+    gap = own.differences(found, 3)["vocabulary_10_gap"]
+    assert gap.value == pytest.approx(max(alone) - min(alone))
+    assert found.sizes_text("xyz") == "x 20, y 20, z 20 captions"
+
+
+@pytest.mark.long
+def test_the_interval_of_the_vocabulary_is_as_wide_as_new_captions_make_it():
+    """Captions of six of 300 words by Zipf's law, 150 a sample: the spread of the value over 400 samples."""
+    rng = np.random.default_rng(1)
+    chances = 1 / np.arange(1, 301)
+    draws = [csr_array(_captions(rng, chances / chances.sum())) for _ in range(400)]
+    values = np.array([shares_of_ten(own) for own in draws])
+    error = values.mean(axis=1).std(ddof=1)
+    assert values.std(axis=1, ddof=1).mean() / np.sqrt(150) == pytest.approx(error, rel=0.1)
+
+
+def _captions(rng: np.random.Generator, chances: np.ndarray) -> np.ndarray:
+    """(150, 300): which words each caption has."""
+    found = np.zeros((150, 300))
+    found[np.arange(150)[:, None], rng.choice(300, (150, 6), p=chances)] = 1
+    return found
 
 
 @pytest.mark.long
@@ -251,7 +269,7 @@ def test_runs_give_values_groups_and_gaps(workspace):
         "length": (7, 6),
         "vocabulary_10": (6, 5),
         "modifiers": (100, 50),  # nice and big, or happy, beside man and dog
-        "valence": (1.8, 2.7),  # big is not rated
+        "valence": (180 / 7, 45),  # big is not rated
         "noun_recall": (100, 100),
         "verb_recall": (0, 100),
         "misnamed": (100, 0),
