@@ -28,21 +28,21 @@ def of_gaps(rows: pd.DataFrame) -> pd.Series:
 
 
 def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per metric and captioner, largest difference first: the value in each group and the difference, as text.
+    """A row per metric and captioner, largest difference first: the difference and the value in each group, as text.
 
     rows: results that hold rows of groups and of gaps; empty if they hold none.
     """
     order = {name: place for place, name in enumerate(GAPS)}
-    gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order))
+    gaps = rows[of_gaps(rows)].assign(order=lambda own: own["metric"].map(order), size=lambda own: -own["value"].abs())
     groups = rows[of_groups(rows)]
     difference = _difference(groups)
     found = []
-    for row in gaps.sort_values(["order", "value"], ascending=[True, False]).to_dict("records"):
+    for row in gaps.sort_values(["order", "size"]).to_dict("records"):
         metric = METRICS[GAPS[row["metric"]]]
         own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric.name)]
         values = {group["group"]: value_text(group) for group in own.to_dict("records")}
         what = {"metric": f"{metric.title.partition(',')[0]} {ARROWS[metric.better]}", "captioner": row["model"]}
-        found.append(what | values | {difference: value_text(row)})
+        found.append(what | {difference: value_text(row)} | values)
     return pd.DataFrame(found).fillna("")
 
 
