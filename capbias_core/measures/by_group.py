@@ -156,8 +156,8 @@ def _gap_of(whole: GroupedMetric, source: str) -> Metric:
         "neutral",
         (-top, top),
         source,
-        f"{own} on the images of the second value minus {own} on those of the first; of more values the largest "
-        "minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
+        f"{own[0].upper()}{own[1:]} on the images of the second value minus {own} on those of the first; of more "
+        "values the largest minus the smallest, which is above 0 by chance alone. The images of the groups differ too.",
         digits=whole.digits,
         needs=whole.needs,
         gap_of=whole.name,

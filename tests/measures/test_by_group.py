@@ -35,8 +35,8 @@ from capbias_core.workspace.store import Workspace
 
 GENDER = get_attribute("gender")
 NOTHING = ()
-# Objects that 50 real captions mention, each as often as they do, written down by a person who read them. Of nic, sat
-# and oscar 14 captions each were drawn at random, of LLaVA and MiniGPT-4 (long captions) four each.
+# Objects that 50 real captions mention, each as often as they do, written down by reading them before any was counted.
+# Of nic, sat and oscar 14 captions each were drawn at random, of LLaVA and MiniGPT-4 (long captions) four each.
 BY_HAND = {
     "results/nic": {
         73093: ("frisbee",),
