@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from html import escape
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -26,12 +27,14 @@ from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.vocabulary import shares_of_ten
 from capbias_core.prepare.tasks import encode, object_names
-from capbias_core.present.gaps import GAPS, gap_table
+from capbias_core.present.gaps import GAPS, READING, gap_table
+from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, left_out, plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.store import Workspace
+from tests.conftest import ROOT
 
 GENDER = get_attribute("gender")
 NOTHING = ()
@@ -305,6 +308,24 @@ def test_what_lacks_is_said(workspace):
     spec.objects["table"] = other.hash
     with pytest.raises(CapbiasError, match="none of which has a caption of mine"):
         run_one(workspace, spec, silent)
+
+
+@pytest.mark.long
+def test_scores_shows_groups_and_their_difference(workspace, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    for spec in plan(workspace, Request("c", ("mine",), "labels", "gender", ("chair",))):
+        assert workspace.enqueue(spec, "c", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    page.query_params["metrics"] = "chair"
+    page = page.switch_page("pages/2_Scores.py").run()
+    assert not page.exception and "By group" in [own.value for own in page.header]
+    scores, groups = (own.value for own in page.dataframe[:2])
+    assert [name for name in scores if "gap" in name] == []
+    assert list(groups) == ["metric", "captioner", "difference (Male minus Female)", "Female", "Male"]
+    assert groups["metric"].tolist() == ["object recall ↑", "CHAIR_i ↓", "CHAIR_s ↓"]
+    assert any(escape(READING) in own.proto.body for own in page.get("html"))
 
 
 def test_each_gap_is_of_a_metric_that_one_group_asks_for_with_it():
