@@ -14,6 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import hypergeom
 
+from capbias_core import cli
 from capbias_core.aggregate.groups import by_group
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
@@ -296,7 +297,7 @@ def test_runs_give_values_groups_and_gaps(workspace):
     assert table.loc["CHAIR_i ↓", "Female"] == "100.0 [100.0, 100.0]"
 
 
-def test_what_lacks_is_said(workspace):
+def test_what_lacks_is_said(workspace, capsys):
     request = Request("c", ("mine",), "labels", "gender", ASKED)
     specs, reasons = useful(plan(workspace, request), request)
     assert {spec.measure for spec in specs} == {"hallucination", "description", "named_values"}
@@ -308,6 +309,8 @@ def test_what_lacks_is_said(workspace):
     spec.objects["table"] = other.hash
     with pytest.raises(CapbiasError, match="none of which has a caption of mine"):
         run_one(workspace, spec, silent)
+    assert cli.main(["metrics", "chair_i"]) == 0
+    assert "reads:    objects\n" in capsys.readouterr().out
 
 
 @pytest.mark.long
