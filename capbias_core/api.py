@@ -170,8 +170,8 @@ class Report:
 
 
 def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
-    """The only row; of several, the one of all images and of all objects."""
-    for column in ("coverage", "object"):
+    """The only row; of several, the one of all images, groups and objects."""
+    for column in ("coverage", "group", "object"):
         if len(rows) > 1 and (rows[column] == "").any():
             rows = rows[rows[column] == ""]
     if len(rows) == 1:

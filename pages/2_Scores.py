@@ -19,9 +19,9 @@ from capbias_core.prepare.treebank import default_tokenizer
 from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart
+from capbias_core.present.gaps import GAPS, READING, gap_table, of_gaps, of_groups
 from capbias_core.present.headline import headline
 from capbias_core.present.latex import to_latex
-from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.sentence import (
     GREY_BAND,
     baselines,
@@ -212,7 +212,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
     groups = of_groups(rows)
     _table(rows[~groups & ~of_gaps(rows)], letters, metric, said)
     _take_away(engine, collection, request, rows, letters, metric)
-    gaps = "performance_gap" in request.metrics
+    gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
     if gaps:
         _gaps(rows)
     _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
@@ -243,16 +243,13 @@ def _headline(engine: Engine, collection: str, rows: pd.DataFrame) -> None:
 
 
 def _gaps(rows: pd.DataFrame) -> None:
-    """Caption quality by group, where it was measured."""
+    """Metrics by group, where they were measured."""
     table = gap_table(rows)
     if table.empty:
         return
-    st.header("Caption quality by group")
-    draw_table(table, alt="Caption quality of each group, and the difference")
-    note(
-        "Higher is better; a difference of 0 means that captions of both groups' images resemble the human ones alike. "
-        "The groups' images differ too, so a difference alone does not show where it comes from."
-    )
+    st.header("By group")
+    draw_table(table, alt="Each metric by group, and the difference")
+    note(READING)
 
 
 def _by_value(engine: Engine, measured: dict[str, RunRow]) -> None:

@@ -27,6 +27,7 @@ COPIED = (
     "assets/published",
     "assets/icon.svg",
     "assets/objects.toml",
+    "assets/valence.tsv",
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # The first line of a block: the file that it is, or the file and the line above or below which it goes.

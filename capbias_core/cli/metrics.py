@@ -57,7 +57,7 @@ def _needs(row: Metric) -> str:
     if measure.needs.people:
         needs.append("where people are on them")
     if measure.needs.objects:
-        needs.append("objects, if there are any")
+        needs.append("objects" if measure.needs.objects == "required" else "objects, if there are any")
     if measure.needs.vectors:
         needs.append("word vectors")
     if not measure.in_process:

@@ -75,7 +75,7 @@ class Metric:
     metric, given K values; `no_neutral` if none does. better: of BETTER. guessed: whether the neutral value is what
     guessing gives, chance. digits: shown after the point, None for the usual. side: whose captions alone it rests on,
     'model' or 'human', '' for both. of: of a difference between both sides, the metric that is subtracted. needs: what
-    it reads besides its measure.
+    it reads besides its measure. gap_of: of a difference between groups, the metric whose values are compared.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Metric:
     side: Literal["", "model", "human"] = ""
     of: str = ""
     needs: Needs = NOTHING_MORE
+    gap_of: str = ""
 
     @property
     def reference_line(self) -> str:

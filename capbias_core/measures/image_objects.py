@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
+
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.objects import SURE
+from capbias_core.prepare import tokenize
 
 # An attacker learns little about an object that is on a smaller share of the images.
 LEAST_SHARE = 0.01
@@ -41,6 +45,24 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     )
     matrix.data[:] = 1
     return list(names), matrix
+
+
+def categories_of(
+    images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
+) -> tuple[csr_array, list[str]]:
+    """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
+
+    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them.
+    """
+    lists = objects.loc[images].fillna("").str.split("|").to_numpy()
+    place = {phrase: column for column, own in enumerate(names.values()) for phrase in own}
+    known = {text: place.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
+    pairs = {(row, known[text]) for row, own in enumerate(lists) for text in own if known[text] is not None}
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    shown = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), (len(images), len(names)))
+    return shown, sorted(
+        text for text, column in known.items() if column is None and text.strip() not in ("", "person")
+    )
 
 
 def common_objects(on_image: csr_array) -> np.ndarray:

@@ -10,6 +10,7 @@ from capbias_core.metrics.directional import dba_g, dba_o
 from capbias_core.metrics.error import error
 from capbias_core.metrics.estimation import estimation
 from capbias_core.metrics.gender_score import gender_score
+from capbias_core.metrics.hallucination import chair_i, chair_s, object_recall
 from capbias_core.metrics.lic import lic
 from capbias_core.metrics.multi_attribute import multi, multi_variance
 from capbias_core.metrics.naming_ratio import naming_ratio
@@ -21,12 +22,14 @@ from capbias_core.metrics.predictability import predictability
 from capbias_core.metrics.ratio import ratio
 from capbias_core.metrics.sentence_classification import sentence_classification
 from capbias_core.metrics.substitution import contextual_share, unknown_share
-from capbias_core.metrics.vocabulary import vocabulary
+from capbias_core.metrics.vocabulary import vocabulary, vocabulary_10
 
 __all__ = [
     "bias_amplification",
     "bias_ratio",
     "bleu4",
+    "chair_i",
+    "chair_s",
     "cider",
     "contextual_share",
     "dba_g",
@@ -43,6 +46,7 @@ __all__ = [
     "naming_share",
     "neutral_ratio",
     "object_distance",
+    "object_recall",
     "performance_gap",
     "predictability",
     "ratio",
@@ -50,4 +54,5 @@ __all__ = [
     "sentence_classification",
     "unknown_share",
     "vocabulary",
+    "vocabulary_10",
 ]

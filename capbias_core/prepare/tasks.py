@@ -16,6 +16,8 @@ from capbias_core.resources import OBJECTS_FILE
 
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
+# Of these nouns, verbs, and what says more about them.
+NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
 # And of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
@@ -42,7 +44,11 @@ class Encoded:
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
         found = column[self.codes]
-        return _booleans(self.caption[found >= 0], found[found >= 0], self.n, len(groups))
+        return _once(_counts(self.caption[found >= 0], found[found >= 0], self.n, len(groups)))
+
+    def words(self) -> csr_array:
+        """(n, len(vocabulary)) booleans: the caption has the token."""
+        return _once(_counts(self.caption, self.codes, self.n, len(self.vocabulary)))
 
     def captions_with(self) -> np.ndarray:
         """(len(vocabulary),): in how many captions each token is."""
@@ -62,11 +68,16 @@ def encode(captions: Iterable[str]) -> Encoded:
     return Encoded(flat, np.repeat(np.arange(len(lengths)), lengths), len(lengths), vocabulary)
 
 
-def _booleans(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
+def _counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
     matrix = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))
     matrix.sum_duplicates()
-    matrix.data[:] = 1
     return matrix
+
+
+def _once(counts: csr_array) -> csr_array:
+    """Counts to booleans, in place."""
+    counts.data[:] = 1
+    return counts
 
 
 def content_words(encoded: Encoded, left_out: Iterable[str] = ()) -> list[str]:
@@ -91,6 +102,17 @@ def function_words(words: Iterable[str]) -> set[str]:
     ['her', 'to', 'with']
     """
     return {word for word in words if word.isalpha() and _tag(word).startswith(FUNCTION)}
+
+
+def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
+    """The lemma and the part of speech of each word alone, both '' for what is no word of letters.
+
+    The likeliest reading decides, found as for `content_words`: a form that is a noun or a verb is always the same one.
+
+    >>> lemmas(["women", "riding", "<unk>"])
+    [('woman', 'NN2'), ('ride', 'VVG'), ('', '')]
+    """
+    return [_tagger().analyze(word) if word.isalpha() else ("", "") for word in words]
 
 
 def _is_content(word: str) -> bool:
@@ -139,17 +161,29 @@ def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
 
 def named_objects(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
     """(n, len(names)) booleans: the caption names the object. A word counts for the longest phrase that it is in."""
-    taken = np.zeros(len(encoded.codes), dtype=bool)
-    rows, columns = [], []
+    return _once(object_mentions(encoded, names))
+
+
+def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
+    """(n, len(names)): how often the caption names the object.
+
+    A word counts for the longest phrase that it is in. Names of one object side by side, such as `laptop computer`,
+    count once.
+    """
+    owner = np.full(len(encoded.codes), -1)  # of each token the object that it names
+    starts, columns = [], []
     phrases = [(phrase, place) for place, own in enumerate(names.values()) for phrase in own]
     for phrase, place in sorted(phrases, key=lambda pair: -len(pair[0])):
         start = _places(encoded, phrase)
-        start = start[~taken[start]]
+        start = start[owner[start] < 0]
         for step in range(len(phrase)):
-            taken[start + step] = True
-        rows.append(encoded.caption[start])
+            owner[start + step] = place
+        starts.append(start)
         columns.append(np.full(len(start), place))
-    return _booleans(np.concatenate(rows), np.concatenate(columns), encoded.n, len(names))
+    start, column = np.concatenate(starts), np.concatenate(columns)
+    before = np.maximum(start - 1, 0)
+    again = (start > 0) & (owner[before] == column) & (encoded.caption[before] == encoded.caption[start])
+    return _counts(encoded.caption[start[~again]], column[~again], encoded.n, len(names))
 
 
 def _places(encoded: Encoded, phrase: tuple[str, ...]) -> np.ndarray:

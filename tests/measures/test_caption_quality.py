@@ -22,7 +22,7 @@ from capbias_core.analysis.tradeoff import measured_points, printed_points
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.caption_quality import SCORERS, estimates, gaps, overall, scored
+from capbias_core.measures.caption_quality import GROUPED, SCORERS, scored
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -39,8 +39,8 @@ from capbias_core.prepare import java as java_room
 from capbias_core.prepare.treebank import PLAIN, PTB, default_tokenizer, quality_tokens
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.figures import interval_chart
+from capbias_core.present.gaps import gap_table, of_gaps, of_groups
 from capbias_core.present.published import beside_table
-from capbias_core.present.quality import gap_table, of_gaps, of_groups
 from capbias_core.present.rows import interval_rows
 from capbias_core.present.table import scores_table
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
@@ -337,7 +337,7 @@ def test_estimates_come_back_from_what_a_run_left(tmp_path, monkeypatch):
     outcome = run_one(workspace, spec, lambda share, text: None)
     kept = type("Kept", (), {"array": lambda self, run_id, name: outcome.arrays[name]})()
     row = type("Row", (), {"run_id": spec.run_id, "spec": spec})()
-    found = estimates(kept, row)
+    found = GROUPED.estimates(kept, row)
     values = {result.metric: result.value for result in outcome.results if not result.group}
     assert {name: own.value for (name, _), own in found.items()} == pytest.approx(values)
     assert found["cider", ""].images == tuple(IMAGES)
@@ -359,8 +359,8 @@ def test_several_captions_of_an_image_are_drawn_together(monkeypatch):
     found = scored(frame, human, lambda images: np.array([0, 1]), PLAIN, lambda share, text: None)
     assert found.images == ("a", "b") and found.captions.tolist() == [1, 2]
     assert found.sums["rouge_l"] == pytest.approx(np.array([[1, 1], [1.5, 2]]))
-    assert overall(found)["rouge_l"].value == pytest.approx(100 * 2.5 / 3)
-    assert gaps(found, 2)["rouge_l_gap"].value == pytest.approx(-25)
+    assert GROUPED.whole(found)["rouge_l"].value == pytest.approx(100 * 2.5 / 3)
+    assert GROUPED.differences(found, 2)["rouge_l_gap"].value == pytest.approx(-25)
 
 
 @pytest.mark.long
@@ -466,7 +466,7 @@ def test_groups_stand_in_a_table_of_their_own():
     rows = results()
     assert gap_table(rows).to_dict("records") == [
         {
-            "metric": "CIDEr",
+            "metric": "CIDEr ↑",
             "captioner": "sat",
             "Female": "84.0 [83.0, 85.0]",
             "Male": "92.0 [91.0, 93.0]",

@@ -1,0 +1,125 @@
+"""Objects that captions name: recall of those on the image, and hallucinated ones (CHAIR), by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scipy.sparse import csr_array
+
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral
+from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.cost import per_image
+from capbias_core.measures.image_objects import annotated, categories_of
+from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
+from capbias_core.prepare.tasks import encode, object_mentions, object_names, phrases
+
+_CHAIR = "Rohrbach et al., EMNLP 2018"
+_PEOPLE = "`person` does not count: every labelled image shows one."
+
+# Phrases that begin like the name of an object and name none: a baseball player is no ball. Found by reading captions.
+_BALL_GAMES = ("baseball", "basketball", "football", "softball", "volleyball")
+_OF_GAMES = ("player", "game", "match", "team", "field", "court", "stadium", "diamond", "practice", "uniform", "jersey")
+_OF_GAMES += ("cap", "hat", "pitcher", "catcher", "batter")
+_OF_SKIS = ("slope", "lift", "pole", "jacket", "suit", "boot", "gear", "resort", "trail", "hill")
+_OTHERS = ("train station", "train track", "bus stop", "bus station", "orange juice", "pizza box", "pizza cutter")
+NO_OBJECTS = (
+    *(f"{game} {word}" for game in _BALL_GAMES for word in _OF_GAMES),
+    *(f"ski {word}" for word in _OF_SKIS),
+    *_OTHERS,
+)
+
+GROUPED = Grouped(
+    (
+        GroupedMetric(
+            "object_recall",
+            "object recall, objects of the image that are named",
+            100,
+            no_neutral,
+            "higher",
+            (0, 100),
+            LOTUS,
+            f"Objects of the images that the caption names, of COCO's 80 with their synonyms. {_PEOPLE}",
+        ),
+        GroupedMetric(
+            "chair_i",
+            "CHAIR_i, hallucinated mentions of objects",
+            100,
+            no_neutral,
+            "lower",
+            (0, 100),
+            _CHAIR,
+            f"Mentions of objects that the image does not show, of all mentions of objects. {_PEOPLE} Papers that "
+            "count it, or other synonyms, print other values. An object that nobody annotated counts as hallucinated.",
+        ),
+        GroupedMetric(
+            "chair_s",
+            "CHAIR_s, captions with a hallucinated object",
+            100,
+            no_neutral,
+            "lower",
+            (0, 100),
+            _CHAIR,
+            "Captions that mention an object that the image does not show, of all captions. Long captions mention more "
+            "objects and so have more.",
+        ),
+    )
+)
+
+
+def run(job: Job) -> Outcome:
+    """Objects that each caption names against those of its image, on the images whose objects are known."""
+    objects = job.objects()
+    if objects is None:
+        raise CapbiasError("no objects of the images", "objects such as cat|dog", "Load the objects of these images.")
+    frame = job.frame[annotated(list(job.frame["image_id"]), objects)]
+    if frame.empty:
+        raise CapbiasError(
+            f"objects of {len(objects):,} images, none of which has a caption of {job.spec.model}",
+            "objects of the same images",
+            "Check that the ids of both files are of the same data set.",
+        )
+    shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
+    mentions = mentions_of(frame["caption"])
+    found = GroupSums.of(
+        frame,
+        job.codes,
+        {
+            "object_recall": recalled_objects(mentions, shown),
+            "chair_i": hallucinated_mentions(mentions, shown),
+            "chair_s": hallucinating_captions(mentions, shown),
+        },
+    )
+    method = f"{len(found.images):,} images with known objects; COCO's objects without person; {BOOTSTRAP}"
+    notes = [
+        f"Objects rest on the {len(found.images):,} labelled images with known objects "
+        f"({found.sizes_text(job.attribute.values)})."
+    ]
+    if unknown:
+        notes.append(f"Objects of images that are none of COCO's were left out: {', '.join(unknown)}.")
+    return GROUPED.outcome(job, found, lambda name: method, notes)
+
+
+def mentions_of(captions: Iterable[str]) -> csr_array:
+    """(n, 79): how often each caption names each of COCO's objects but person, in the order of `object_names`.
+
+    >>> names = list(object_names())
+    >>> found = mentions_of(["A baseball player with a bat, a ball and a laptop computer. A red bat."]).toarray()[0]
+    >>> {names[place]: int(n) for place, n in enumerate(found) if n}
+    {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
+    """
+    known = object_names()
+    return object_mentions(encode(captions), known | phrases(NO_OBJECTS))[:, : len(known)]
+
+
+MEASURE = Measure(
+    name="hallucination",
+    title="object recall and hallucinated objects",
+    place=7,
+    metrics=GROUPED.every,
+    groups=(GROUPED.group("chair", "object recall and hallucination by group"),),
+    needs=Needs(objects="required"),
+    cost=per_image(1.0),
+    run=run,
+    estimates=GROUPED.estimates,
+)

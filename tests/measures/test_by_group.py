@@ -1,0 +1,337 @@
+"""Gaps of what captions say between groups: against a count by hand, against brute force, and as runs leave them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from html import escape
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from scipy.stats import hypergeom
+
+from capbias_core import cli
+from capbias_core.aggregate.groups import by_group
+from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.measures import description, named_values
+from capbias_core.measures.by_group import GroupSums
+from capbias_core.measures.hallucination import mentions_of
+from capbias_core.measures.image_objects import categories_of
+from capbias_core.measures.ratio_error import naming, wrong_over_all
+from capbias_core.measures.reference_words import covered
+from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
+from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
+from capbias_core.metrics.vocabulary import shares_of_ten
+from capbias_core.prepare.tasks import encode, object_names
+from capbias_core.present.gaps import GAPS, READING, gap_table
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, left_out, plan, useful
+from capbias_core.runs.run import run_one
+from capbias_core.types import silent
+from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.store import Workspace
+from tests.conftest import ROOT
+
+GENDER = get_attribute("gender")
+NOTHING = ()
+# Objects that 50 real captions mention, each as often as they do, written down by reading them before any was counted.
+# Of nic, sat and oscar 14 captions each were drawn at random, of LLaVA and MiniGPT-4 (long captions) four each.
+BY_HAND = {
+    "results/nic": {
+        73093: ("frisbee",),
+        73153: ("frisbee",),
+        137108: NOTHING,
+        198658: ("cat",),
+        213434: ("sports ball",),
+        233968: ("frisbee",),
+        281111: ("clock",),
+        293221: ("bench", "hot dog"),
+        323561: ("truck",),
+        417849: ("horse",),
+        440110: NOTHING,
+        474110: ("cell phone",),
+        490620: ("pizza", "knife", "fork"),
+        563951: ("tennis racket",),
+    },
+    "results/sat": {
+        53484: ("tv",),
+        57550: ("horse",),
+        76161: NOTHING,
+        86011: ("laptop",),
+        168231: ("skis",),
+        196742: ("knife",),
+        282659: ("baseball bat",),
+        292236: NOTHING,
+        306619: ("sports ball",),
+        306749: 2 * ("teddy bear",),
+        378347: NOTHING,
+        533872: ("giraffe",),
+        537860: NOTHING,
+        561901: ("frisbee",),
+    },
+    "results/oscar": {
+        4509: ("bed",),
+        92257: ("toilet",),
+        179522: NOTHING,
+        200775: ("sandwich",),
+        234031: ("cell phone",),
+        239229: NOTHING,
+        296255: ("tennis racket",),
+        298978: ("car", "cell phone"),
+        380088: ("cow",),
+        383518: ("boat",),
+        391255: ("cake",),
+        512985: ("surfboard",),
+        533976: ("dining table", "cake"),
+        568325: NOTHING,
+    },
+    "results_more/llava_long": {
+        152543: 3 * ("bicycle",) + 2 * ("backpack",) + ("cup",),
+        240340: 2 * ("motorcycle",) + ("traffic light",),
+        303321: 5 * ("motorcycle",) + ("car",),
+        526892: 3 * ("surfboard",) + 2 * ("book",) + ("refrigerator",),
+    },
+    "results_more/minigpt4_long": {
+        140007: NOTHING,
+        150088: ("sink",),
+        460705: 2 * ("surfboard",),
+        569758: 3 * ("sports ball",),
+    },
+}
+
+
+def captions_of(path, ids) -> list[str]:
+    found = {row["image_id"]: row["caption"] for row in json.loads(path.read_text())}
+    return [found[own] for own in ids]
+
+
+# objects, against a count by hand
+
+
+@pytest.mark.long
+def test_objects_of_50_real_captions_equal_a_count_by_hand(coco_bias):
+    """Both CHAIR and recall from lists in plain Python, against what the measure counts in the captions' text."""
+    with (coco_bias / "annotations" / "objects.csv").open() as rows:
+        shown = {row["image_id"]: set(row["objects"].split("|")) - {"person"} for row in csv.DictReader(rows)}
+    read = [(str(image), own) for counted in BY_HAND.values() for image, own in counted.items()]
+    texts = [text for file, counted in BY_HAND.items() for text in captions_of(coco_bias / f"{file}.json", counted)]
+    assert len(texts) == 50
+    names, mentions = list(object_names()), mentions_of(texts).toarray()
+    found = [sorted(names[place] for place in range(len(names)) for _ in range(row[place])) for row in mentions]
+    assert found == [sorted(own) for _, own in read]
+
+    wrong = [[name for name in own if name not in shown[image]] for image, own in read]
+    annotations = pd.Series({image: "|".join(own) for image, own in shown.items()})
+    on_image = categories_of([image for image, _ in read], annotations, object_names())[0].toarray()
+    assert chair_i(mentions, on_image) == pytest.approx(sum(map(len, wrong)) / sum(len(own) for _, own in read))
+    assert chair_s(mentions, on_image) == pytest.approx(sum(map(bool, wrong)) / 50)
+    recalled = sum(len(set(own) & shown[image]) for image, own in read)
+    assert object_recall(mentions, on_image) == pytest.approx(recalled / sum(len(shown[image]) for image, _ in read))
+
+
+def test_objects_of_images_are_read_by_their_synonyms_and_strange_names_are_said():
+    objects = pd.Series({"1": "sofa|person|cat:0.93", "2": "", "3": "wine glass|ufo"})
+    shown, unknown = categories_of(["3", "1", "2", "1"], objects, object_names())
+    names = list(object_names())
+    assert [{names[place] for place in np.flatnonzero(row)} for row in shown.toarray()] == [
+        {"wine glass"},
+        {"couch", "cat"},
+        set(),
+        {"couch", "cat"},
+    ]
+    assert unknown == ["ufo"]
+
+
+# vocabulary, nouns and verbs
+
+
+def test_the_vocabulary_of_ten_captions_is_the_mean_over_all_draws_of_ten():
+    captions = ["a dog", "a cat", "a cow runs", "two dogs", "a dog runs", "a red dog", "one", "a b", "c", "d", "e", "a"]
+    texts = [text.split() for text in captions]
+    drawn = [len({word for text in own for word in text}) for own in combinations(texts, 10)]
+    assert vocabulary_10(captions) == pytest.approx(np.mean(drawn))
+    having = np.array([sum(word in text for text in texts) for word in {word for text in texts for word in text}])
+    assert vocabulary_10(captions) == pytest.approx((1 - hypergeom(12, having, 10).pmf(0)).sum())
+    assert np.isnan(vocabulary_10(captions[:9]))
+
+
+def test_nouns_and_verbs_of_the_human_captions_by_hand():
+    """Nouns of the people: dog twice, ball, grass; verbs: chase, play. `woman` names the attribute and counts not."""
+    frame = pd.DataFrame({"image_id": ["1", "2"], "caption": ["the dogs chasing a woman", "a cat"]})
+    texts = ["a dog chases the ball", "women playing with a dog on grass", "a cat"]
+    human = pd.DataFrame({"image_id": ["1", "1", "2"], "caption": texts})
+    found = covered(frame, human, GENDER.masked_words)
+    assert found["noun_recall"].numerator.tolist() == [2, 1] and found["noun_recall"].denominator.tolist() == [4, 1]
+    assert found["verb_recall"].numerator.tolist() == [1, 0] and found["verb_recall"].denominator.tolist() == [2, 0]
+    assert covered(frame, human)["noun_recall"].denominator.tolist() == [5, 1]
+
+
+# groups
+
+
+def test_a_groups_vocabulary_is_that_of_its_captions_alone():
+    rng = np.random.default_rng(0)
+    words = np.array(["a", "dog", "cat", "runs", "red", "big", "tree", "ball"])
+    texts = [" ".join(rng.choice(words[: 4 + place % 5], 3)) for place in range(60)]
+    frame = pd.DataFrame({"image_id": [str(place // 2) for place in range(60)], "caption": texts})
+    label = np.arange(60) // 2 % 3
+    counts = {"vocabulary_10": description._vocabulary(encode(texts).words(), label)}
+    found = GroupSums.of(frame, lambda images: np.array([int(own) % 3 for own in images]), counts)
+    of_group = [[text for text, own in zip(texts, label, strict=True) if own == value] for value in range(3)]
+    alone = [vocabulary_10(own) for own in of_group]
+    own = description.GROUPED
+    whole, within = own.whole(found)["vocabulary_10"], own.within(found)["vocabulary_10"]
+    assert whole.value == pytest.approx(vocabulary_10(texts))
+    assert [own.value for own in by_group(within, found.label, 3)] == pytest.approx(alone)
+    gap = own.differences(found, 3)["vocabulary_10_gap"]
+    assert gap.value == pytest.approx(max(alone) - min(alone))
+    assert found.sizes_text("xyz") == "x 20, y 20, z 20 captions"
+
+
+@pytest.mark.long
+def test_the_interval_of_the_vocabulary_is_as_wide_as_new_captions_make_it():
+    """Captions of six of 300 words by Zipf's law, 150 a sample: the spread of the value over 400 samples."""
+    rng = np.random.default_rng(1)
+    chances = 1 / np.arange(1, 301)
+    draws = [csr_array(_captions(rng, chances / chances.sum())) for _ in range(400)]
+    values = np.array([shares_of_ten(own) for own in draws])
+    error = values.mean(axis=1).std(ddof=1)
+    assert values.std(axis=1, ddof=1).mean() / np.sqrt(150) == pytest.approx(error, rel=0.1)
+
+
+def _captions(rng: np.random.Generator, chances: np.ndarray) -> np.ndarray:
+    """(150, 300): which words each caption has."""
+    found = np.zeros((150, 300))
+    found[np.arange(150)[:, None], rng.choice(300, (150, 6), p=chances)] = 1
+    return found
+
+
+@pytest.mark.long
+def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
+    """nic 14.25 on 10,780 images (LIC, Table 1, prints 14.3); by group counted anew in plain Python."""
+    table = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str).set_index("image_id")["gender"]
+    labels = table[table.isin(GENDER.values)]
+    frame = pd.DataFrame(json.loads((coco_bias / "results" / "nic.json").read_text())).astype(str)
+    frame = frame[frame["image_id"].isin(labels.index)].reset_index(drop=True)
+    own = named_values.GROUPED
+    evidence = naming(frame, labels, GENDER)
+    found = GroupSums.of(
+        frame,
+        lambda images: labels[images].map(GENDER.values.index).to_numpy(),
+        {"misnamed": wrong_over_all(evidence), "unnamed": named_values.unnamed_over_all(evidence)},
+    )
+    assert round(own.whole(found)["misnamed"].value, 2) == 14.25
+    words = [set(text.split()) for text in frame["caption"]]
+    named = {value: [not own.isdisjoint(GENDER.words[value]) for own in words] for value in GENDER.values}
+    counted = pd.DataFrame(named).assign(label=labels[frame["image_id"]].to_numpy())
+    women, men = (counted[counted["label"] == value] for value in GENDER.values)
+    gap = 100 * ((men["Female"] & ~men["Male"]).mean() - (women["Male"] & ~women["Female"]).mean())
+    left = 100 * ((~men["Female"] & ~men["Male"]).mean() - (~women["Female"] & ~women["Male"]).mean())
+    assert own.differences(found, 2)["misnamed_gap"].value == pytest.approx(gap)
+    assert own.differences(found, 2)["unnamed_gap"].value == pytest.approx(left)
+
+
+# runs
+
+ASKED = ("chair", "description", "reference_words", "naming_gap")
+
+
+@pytest.fixture
+def workspace(tmp_path) -> Workspace:
+    """Forty images of each gender. Captions of women's images name a dog that is not there, and no verb."""
+    found = Workspace(tmp_path)
+    images = [str(place) for place in range(80)]
+    gender = ["Female"] * 40 + ["Male"] * 40
+    details = {"attributes": {"gender": mapping_details(GENDER, "sex", {value: value for value in GENDER.values})}}
+    table = pd.DataFrame({"image_id": images, "sex": gender, "objects": ["cat"] * 40 + ["dog|cat"] * 40})
+    found.keep("attributes", "labels", table, "c", "test", details)
+    columns = ["image_id", "caption_index", "caption"]
+    said = {"Female": "a nice man with a big dog", "Male": "a happy man feeds a dog"}
+    mine = [(image, 0, said[own]) for image, own in zip(images, gender, strict=True)]
+    found.keep("captions", "mine", pd.DataFrame(mine, columns=columns), "c", "test")
+    human = [(image, 0, "someone feeds a dog") for image in images]
+    found.keep("references", "human", pd.DataFrame(human, columns=columns), "c", "test")
+    return found
+
+
+def test_runs_give_values_groups_and_gaps(workspace):
+    request = Request("c", ("mine",), "labels", "gender", ASKED, "human")
+    specs, reasons = useful(plan(workspace, request), request)
+    assert not reasons
+    outcomes = {spec.run_id: (spec, run_one(workspace, spec, silent)) for spec in specs}
+    rows = pd.DataFrame([row.row() for _, own in outcomes.values() for row in own.results])
+    value = rows.set_index(["metric", "group"])["value"]
+    by_hand = {
+        "object_recall": (0, 50),  # no cat is named; of the men's two objects the dog
+        "chair_i": (100, 0),
+        "chair_s": (100, 0),
+        "length": (7, 6),
+        "vocabulary_10": (6, 5),
+        "modifiers": (100, 50),  # nice and big, or happy, beside man and dog
+        "valence": (180 / 7, 45),  # big is not rated
+        "noun_recall": (100, 100),
+        "verb_recall": (0, 100),
+        "misnamed": (100, 0),
+        "unnamed": (0, 0),
+    }
+    assert set(rows["metric"]) == {own for name in by_hand for own in (name, f"{name}_gap")}
+    for name, (women, men) in by_hand.items():
+        assert (value[name, "Female"], value[name, "Male"]) == pytest.approx((women, men)), name
+        assert value[f"{name}_gap", ""] == pytest.approx(men - women), name
+    assert value["chair_i", ""] == 50 and value["misnamed", ""] == 50
+    assert (rows.loc[rows["metric"].isin(GAPS), "method"].str.startswith("Male minus Female; ")).all()
+    assert (rows["ci_low"] - 1e-9 <= rows["value"]).all() and (rows["value"] <= rows["ci_high"] + 1e-9).all()
+    for spec, outcome in outcomes.values():
+        kept = SimpleNamespace(array=lambda run_id, name, arrays=outcome.arrays: arrays[name])
+        again = MEASURES[spec.measure].estimates(kept, SimpleNamespace(run_id=spec.run_id, spec=spec))
+        assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
+            {row.metric: row.value for row in outcome.results if not row.group}
+        )
+    table = gap_table(rows).set_index("metric")
+    assert list(table.index[:2]) == ["wrong value named ↓", "no value named ↓"] and len(table) == len(by_hand)
+    assert table.loc["CHAIR_i ↓", "Female"] == "100.0 [100.0, 100.0]"
+
+
+def test_what_lacks_is_said(workspace, capsys):
+    request = Request("c", ("mine",), "labels", "gender", ASKED)
+    specs, reasons = useful(plan(workspace, request), request)
+    assert {spec.measure for spec in specs} == {"hallucination", "description", "named_values"}
+    assert left_out(reasons) == [
+        "noun_recall, noun_recall_gap, verb_recall, verb_recall_gap left out: human captions are needed (--references)"
+    ]
+    (spec,) = [own for own in specs if own.measure == "hallucination"]
+    other = workspace.keep("objects", "elsewhere", pd.DataFrame({"image_id": ["x"], "objects": ["cat"]}), "c", "test")
+    spec.objects["table"] = other.hash
+    with pytest.raises(CapbiasError, match="none of which has a caption of mine"):
+        run_one(workspace, spec, silent)
+    assert cli.main(["metrics", "chair_i"]) == 0
+    assert "reads:    objects\n" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_scores_shows_groups_and_their_difference(workspace, monkeypatch):
+    testing = pytest.importorskip("streamlit.testing.v1")
+    for spec in plan(workspace, Request("c", ("mine",), "labels", "gender", ("chair",))):
+        assert workspace.enqueue(spec, "c", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    monkeypatch.setenv("CAPBIAS_HOME", str(workspace.folder))
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    page.query_params["metrics"] = "chair"
+    page = page.switch_page("pages/2_Scores.py").run()
+    assert not page.exception and "By group" in [own.value for own in page.header]
+    scores, groups = (own.value for own in page.dataframe[:2])
+    assert [name for name in scores if "gap" in name] == []
+    assert list(groups) == ["metric", "captioner", "difference (Male minus Female)", "Female", "Male"]
+    assert groups["metric"].tolist() == ["object recall ↑", "CHAIR_i ↓", "CHAIR_s ↓"]
+    assert any(escape(READING) in own.proto.body for own in page.get("html"))
+
+
+def test_each_gap_is_of_a_metric_that_one_group_asks_for_with_it():
+    for name, of in GAPS.items():
+        assert METRICS[name].scale == METRICS[of].scale and METRICS[name].neutral(2) == 0
+        assert [group.name for group in GROUPS.values() if {name, of} <= set(group.metrics)]
