@@ -1,8 +1,9 @@
 """Many visitors at once: `python -m benchmarks.visitors --home WORKSPACE --collection NAME [--servers 2]`.
 
-Each visitor is a websocket session as a browser opens it. One goes from page to page, with a pause of 2 to 6 s between,
-and waits until a page's script has ended. Printed: how long that took (median, 95th percentile, longest), by page too,
-errors, processor seconds a view, and the servers' memory before and after. Several servers share the workspace.
+Each visitor is a websocket session as a browser opens it. One goes from page to page, each time with another captioner
+of the collection, with a pause of 2 to 6 s between, and waits until a page's script has ended. Printed: how long that
+took (median, 95th percentile, longest), by page too, errors, processor seconds a view, and the servers' memory before
+and after. Several servers share the workspace.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import time
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlencode
 
 import psutil
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
+from capbias_core.workspace.store import Workspace
 from tests.browser import server
 
 PAGES = ("", "Scores", "Captions", "Objects", "Encoders", "Runs")
@@ -28,7 +31,7 @@ PAUSE = (2.0, 6.0)
 LONGEST = 120.0  # seconds after which a view counts as an error
 
 
-async def visit(address: str, collection: str, end: float, taken: dict[str, list[float]], errors: list[str]) -> None:
+async def visit(address: str, queries: list[str], end: float, taken: dict[str, list[float]], errors: list[str]) -> None:
     """One visitor, until the time is over."""
     random_ = random.Random()
     await asyncio.sleep(random_.uniform(0, PAUSE[1]))
@@ -37,7 +40,7 @@ async def visit(address: str, collection: str, end: float, taken: dict[str, list
         while time.monotonic() < end:
             page = random_.choice(PAGES)
             message = BackMsg()
-            message.rerun_script.query_string = f"collection={collection}"
+            message.rerun_script.query_string = random_.choice(queries)
             message.rerun_script.page_name = page
             start = time.monotonic()
             await socket.send(message.SerializeToString())
@@ -75,6 +78,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--servers", type=int, default=1)
     options = parser.parse_args()
+    sets = Workspace(options.home, make=False).items("captions", options.collection)
+    queries = [urlencode({"collection": options.collection, "captioner": item.name}) for item in sets]
     taken: dict[str, list[float]] = defaultdict(list)
     errors: list[str] = []
     with ExitStack() as stack:
@@ -84,7 +89,7 @@ def main() -> None:
         async def everybody(visitors: int, seconds: float) -> None:
             end = time.monotonic() + seconds
             addresses = [started[number % len(started)][0] for number in range(visitors)]
-            await asyncio.gather(*(visit(own, options.collection, end, taken, errors) for own in addresses))
+            await asyncio.gather(*(visit(own, queries, end, taken, errors) for own in addresses))
 
         asyncio.run(everybody(options.servers, 20))  # what is read once, is read
         taken.clear()

@@ -209,10 +209,14 @@ class Workspace:
             with to_write(self.database) as db:
                 db.row_factory = sqlite3.Row
                 db.execute("BEGIN IMMEDIATE")
+                self._forget_reading()  # what is decided in here is decided on what is true now
                 yield db
                 db.execute("COMMIT")
-            if reading := _READINGS.of.get(self.database):
-                reading.forget()
+            self._forget_reading()
+
+    def _forget_reading(self) -> None:
+        if reading := _READINGS.of.get(self.database):
+            reading.forget()
 
     def _reading(self) -> _Reading | None:
         """What this thread has read, where it is in `one_reading`."""

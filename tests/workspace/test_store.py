@@ -382,6 +382,18 @@ def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
     assert names() == ["a", "b", "own", "d"]
 
 
+def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    with one_reading():
+        assert not workspace.using(item)
+        own = threading.Thread(target=lambda: workspace.enqueue(spec(item.hash), "c", "t"))
+        own.start()
+        own.join()
+        with pytest.raises(CapbiasError, match="which a run is reading"):
+            workspace.delete(item)
+    assert workspace.items() == [item]
+
+
 def test_finishing_is_one_transaction(workspace, monkeypatch):
     """Results are written before arrays; an array that cannot be written must take the results with it."""
     workspace.enqueue(spec(), "c", "t")
