@@ -131,7 +131,7 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
 
 def _with_word(masked: pd.Series, word: str) -> np.ndarray:
     """Captions with a whole word, or several in a row; looked for in those that have its letters."""
-    found = masked.str.contains(word, regex=False).to_numpy(dtype=bool)
+    found = np.array(masked.str.contains(word, regex=False), dtype=bool)
     found[found] = (" " + masked[found] + " ").str.contains(f" {word} ", regex=False)
     return found
 
