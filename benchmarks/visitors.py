@@ -1,8 +1,9 @@
 """Many visitors at once: `python -m benchmarks.visitors --home WORKSPACE --collection NAME [--servers 2]`.
 
-Each visitor is a websocket session as a browser opens it. One goes from page to page, with a pause of 2 to 6 s between,
-and waits until a page's script has ended. Printed: how long that took (median, 95th percentile, longest), by page too,
-errors, processor seconds a view, and the servers' memory before and after. Several servers share the workspace.
+Each visitor is a websocket session as a browser opens it. First one looks at every page with every captioner of the
+collection, on each server. Then all go from page to page at random, with a pause of 2 to 6 s between, and wait until a
+page's script has ended. Printed: how long that took (median, 95th percentile, longest), by page too, errors, processor
+seconds a view, and the servers' memory before and after. Several servers share the workspace.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import random
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
+from urllib.parse import urlencode
 
 import psutil
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
+from capbias_core.workspace.store import Workspace
 from tests.browser import server
 
 PAGES = ("", "Scores", "Captions", "Objects", "Encoders", "Runs")
@@ -28,16 +33,26 @@ PAUSE = (2.0, 6.0)
 LONGEST = 120.0  # seconds after which a view counts as an error
 
 
-async def visit(address: str, collection: str, end: float, taken: dict[str, list[float]], errors: list[str]) -> None:
-    """One visitor, until the time is over."""
-    random_ = random.Random()
-    await asyncio.sleep(random_.uniform(0, PAUSE[1]))
+def at_random(queries: list[str], end: float) -> Iterator[tuple[str, str]]:
+    """Pages and what of them, until the time is over."""
+    while time.monotonic() < end:
+        yield random.choice(PAGES), random.choice(queries)
+
+
+async def visit(
+    address: str,
+    views: Iterable[tuple[str, str]],
+    pause: tuple[float, float],
+    taken: dict[str, list[float]],
+    errors: list[str],
+) -> None:
+    """One visitor, who looks at one view after the other."""
+    await asyncio.sleep(random.uniform(0, pause[1]))
     url = f"{address.replace('http', 'ws')}/_stcore/stream"
     async with connect(url, max_size=None, open_timeout=LONGEST, subprotocols=["streamlit"]) as socket:  # pyright: ignore[reportArgumentType]
-        while time.monotonic() < end:
-            page = random_.choice(PAGES)
+        for page, query in views:
             message = BackMsg()
-            message.rerun_script.query_string = f"collection={collection}"
+            message.rerun_script.query_string = query
             message.rerun_script.page_name = page
             start = time.monotonic()
             await socket.send(message.SerializeToString())
@@ -48,7 +63,7 @@ async def visit(address: str, collection: str, end: float, taken: dict[str, list
             except TimeoutError:
                 errors.append(f"{page or 'Answer'}: not drawn after {LONGEST:.0f} s")
             taken[page].append(time.monotonic() - start)
-            await asyncio.sleep(random_.uniform(*PAUSE))
+            await asyncio.sleep(random.uniform(*pause))
 
 
 async def _drawn(socket, heading: str) -> str:
@@ -75,21 +90,30 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--servers", type=int, default=1)
     options = parser.parse_args()
+    sets = Workspace(options.home, make=False).items("captions", options.collection)
+    queries = [urlencode({"collection": options.collection, "captioner": item.name}) for item in sets]
     taken: dict[str, list[float]] = defaultdict(list)
     errors: list[str] = []
     with ExitStack() as stack:
         started = [stack.enter_context(server(options.home)) for _ in range(options.servers)]
         processes = [psutil.Process(process.pid) for _, process in started]
 
-        async def everybody(visitors: int, seconds: float) -> None:
-            end = time.monotonic() + seconds
-            addresses = [started[number % len(started)][0] for number in range(visitors)]
-            await asyncio.gather(*(visit(own, options.collection, end, taken, errors) for own in addresses))
+        addresses = [address for address, _ in started]
 
-        asyncio.run(everybody(options.servers, 20))  # what is read once, is read
+        async def first() -> None:
+            every = list(product(PAGES, queries))
+            await asyncio.gather(*(visit(own, every, (0, 0), taken, errors) for own in addresses))
+
+        async def everybody() -> None:
+            end = time.monotonic() + options.seconds
+            own = [addresses[number % len(addresses)] for number in range(options.visitors)]
+            await asyncio.gather(*(visit(at, at_random(queries, end), PAUSE, taken, errors) for at in own))
+
+        asyncio.run(first())
+        print(f"every view once, a visitor a server: {summary([own for page in taken.values() for own in page])}")
         taken.clear()
         before = [(process.cpu_times(), process.memory_info().rss) for process in processes]
-        asyncio.run(everybody(options.visitors, options.seconds))
+        asyncio.run(everybody())
         after = [(process.cpu_times(), process.memory_info().rss) for process in processes]
     every = [own for page in taken.values() for own in page]
     used = sum(

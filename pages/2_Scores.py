@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
@@ -39,7 +40,7 @@ from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, Item, RunRow
+from capbias_core.workspace.store import ACTIVE, Item
 from pages.ui import cached, view
 from pages.ui.base import (
     MASKED_TOO,
@@ -102,7 +103,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
     # The page opens on what the front page says, where anything was measured.
-    measured = [own for own in comparisons(engine.workspace, collection, first) if own.attribute.name == attribute]
+    known = cached.once(engine.workspace, "measured", lambda: comparisons(engine.workspace, collection, first))
+    measured = [own for own in known if own.attribute.name == attribute]
     attacker = view.selectbox(
         side,
         "Attacker",
@@ -192,54 +194,53 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
 
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
     asked = {spec.run_id for spec in specs}
-    rows = engine.workspace.results(asked)
+    once = partial(cached.of_runs, engine.workspace, sorted(asked))
+    rows = once("rows", lambda: engine.workspace.results(asked))
     if rows.empty:
         under_way = any(row.status in ACTIVE for row in engine.workspace.runs_of(list(asked)).values())
         note("Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run.")
         return
-    found = comparisons(engine.workspace, collection)
+    found = once("found", lambda: comparisons(engine.workspace, collection))
     alike = [item for item in found if asked & set(item.run_ids)]
     letters, said, metric = {}, None, ""
     if alike:
         best = alike[0]
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
-        own = rows[rows["run_id"].isin(ids)]
         metric, letters = best.metric, cached.ranking(engine.folder, ids, best.metric).letters
-        _headline(engine, collection, own)
-        said = sensitivity_alike(engine.workspace, found, best)
+        if text := once("headline", lambda: headline(engine.workspace, collection, rows[rows["run_id"].isin(ids)])):
+            answer_box(engine, collection, text.headline, text.support)
+        said = once("sensitivity", lambda: sensitivity_alike(engine.workspace, found, best))
         if said and (warning := encoders_warning(said, best.metric)):
             note(warning)
     groups = of_groups(rows)
-    _table(rows[~groups & ~of_gaps(rows)], letters, metric, said)
+    shown = rows[~groups & ~of_gaps(rows)]
+    _table(shown, once("table", lambda: scores_table(shown, letters)), letters, metric, said)
     _take_away(engine, collection, request, rows, letters, metric)
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
     if gaps:
         _gaps(rows)
-    _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], specs)
+    _chart(engine, rows[~groups & (gaps | ~of_gaps(rows))], once)
+    _by_value(engine, rows)
+    lengths_view(engine, collection, request)
+    caveats(once("caveats", lambda: _caveats(engine, collection, request, rows)))
+
+
+def _caveats(engine: Engine, collection: str, request: Request, rows: pd.DataFrame) -> list[str]:
     measured = engine.workspace.runs_of(list(rows["run_id"].unique()))
     attributes = {own.name: own for own in map(attribute_of_run, measured.values())}
-    _by_value(engine, measured)
-    lengths_view(engine, collection, request, max((len(own.values) for own in attributes.values()), default=2))
-    caveats(
-        [
-            *(own.note for own in attributes.values()),
-            variants_warning(rows),
-            unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
-            _masked(engine, collection, request),
-            *named_notes([(run.spec.model, run.notes) for run in measured.values()]),
-        ]
-    )
+    return [
+        *(own.note for own in attributes.values()),
+        variants_warning(rows),
+        unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}),
+        _masked(engine, collection, request),
+        *named_notes([(run.spec.model, run.notes) for run in measured.values()]),
+    ]
 
 
 def _masked(engine: Engine, collection: str, request: Request) -> str:
     """What is said where no captions of masked photographs are chosen."""
     masked = left_out_as_masked(engine.workspace.items("captions", collection))
     return "" if set(masked) & set(request.captions) else masked_left_out(masked, "Choose them under Captioners. ")
-
-
-def _headline(engine: Engine, collection: str, rows: pd.DataFrame) -> None:
-    if text := headline(engine.workspace, collection, rows):
-        answer_box(engine, collection, text.headline, text.support)
 
 
 def _gaps(rows: pd.DataFrame) -> None:
@@ -252,15 +253,16 @@ def _gaps(rows: pd.DataFrame) -> None:
     note(READING)
 
 
-def _by_value(engine: Engine, measured: dict[str, RunRow]) -> None:
+def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
     """Whose captions give most away, of the runs of LIC in view; drawn when it is opened."""
-    runs = {run.spec.model: run for run in sorted(measured.values(), key=lambda run: bool(run.spec.references))}
-    runs = {model: run for model, run in runs.items() if run.spec.measure == "lic"}
-    if not runs:
+    if "LIC_M" not in set(rows["metric"]):
         return
     box = st.expander("Whose captions give most away", key="by_value", on_change="rerun")
     if not box.open:
         return
+    measured = engine.workspace.runs_of(list(rows[rows["metric"] == "LIC_M"]["run_id"].unique()))
+    # Of a captioner with two, that on the images with references.
+    runs = {run.spec.model: run for run in sorted(measured.values(), key=lambda run: bool(run.spec.references))}
     with box:
         found = {model: cached.by_value(str(engine.folder), run.run_id) for model, run in runs.items()}
         draw_table(by_value_table({model: own for model, (own, _) in found.items()}), alt="LIC_M by labelled value")
@@ -270,9 +272,8 @@ def _by_value(engine: Engine, measured: dict[str, RunRow]) -> None:
             note(BEYOND)
 
 
-def _table(shown: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
+def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
     """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
-    table = scores_table(shown, letters)
     names = [name for name in table if name.partition(" ")[0] in METRICS]
     first = first_columns(names)
     chosen = view.multiselect(
@@ -340,9 +341,9 @@ def _take_away(
         )
 
 
-def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
+def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
     """One metric at a time, with its neutral point; of metrics without any value none."""
-    series = chart_series(rows)
+    series = once("series", lambda: chart_series(rows))
     if not series:
         return
     if len(series) > MOST_BUTTONS:
@@ -354,7 +355,7 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
     bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
-    figure = interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands)
+    figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands))
     notes = f"{METRICS[metric].explanation} {GREY_BAND if bands else ''} {told_apart(pairs)}"
     draw_chart(
         figure,
@@ -365,7 +366,7 @@ def _chart(engine: Engine, rows: pd.DataFrame, specs: list[RunSpec]) -> None:
     )
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):
-            matrix = pair_table(pairs, decimals(metric, shown["scale"].iloc[0]))
+            matrix = once("pairs", lambda: pair_table(pairs, decimals(metric, shown["scale"].iloc[0])))
             draw_table(matrix, alt="Each captioner minus each other")
             note("Row minus column, p after Holm's correction, and which is higher if the two are told apart.")
 

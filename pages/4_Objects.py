@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -64,7 +65,7 @@ def main() -> None:
         attribute = attribute_from(spec.attribute)
         own, table = _counted(engine.folder, spec, human)
         headline = _answer(table, own, spec.model, attribute)
-        _charts(table, spec.model, attribute, headline)
+        _charts(engine, table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
         st.divider()
         _scores(engine, collection, request, spec, attribute)
@@ -137,7 +138,7 @@ def _answer(table: pd.DataFrame, own: objects.Ratios, model: str, attribute: Att
 
 def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
     """A row an object; the captions behind the selected one."""
-    shown = object_table(table, attribute)
+    shown = cached.once(engine.workspace, "table", lambda: object_table(table, attribute))
     numbers = {
         name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }
@@ -173,15 +174,17 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         )
 
 
-def _charts(table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
+def _charts(engine: Engine, table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
     names = [name for name in CHARTS if name != "beside" or "human_captions" in table]
     chosen = view.selectbox(
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )
     if chosen == "beside":
-        drawn = beside_chart(table, attribute, model, PRESENTED if present.on() else MOST)
+        most = PRESENTED if present.on() else MOST
+        work = partial(beside_chart, table, attribute, model, most)
     else:
-        drawn = distribution_chart(table, attribute, model)
+        work = partial(distribution_chart, table, attribute, model)
+    drawn = cached.once(engine.workspace, "chart", work)
     said = _beside_note(table, attribute) if chosen == "beside" else BINS
     draw_chart(drawn, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=said, headline=headline)
 

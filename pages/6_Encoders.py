@@ -54,7 +54,7 @@ from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Item
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.base import (
     MASKED_TOO,
     attribute_names,
@@ -85,9 +85,8 @@ def main() -> None:
     with errors():
         tables = engine.workspace.items("attributes", collection) if collection else []
         attribute = _attribute(tables)
-        measured = _measured(engine, collection, attribute)
         progress(engine)
-        _encoders(engine, collection, measured, attribute, _values(tables, attribute))
+        _encoders(engine, collection, attribute, _values(tables, attribute))
         if collection and attribute:
             label_caveats(engine, collection, [attribute])
     st.divider()
@@ -118,9 +117,11 @@ def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.Data
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, collection: str | None, measured: pd.DataFrame, attribute: str, values: int) -> None:
+def _encoders(engine: Engine, collection: str | None, attribute: str, values: int) -> None:
     """The answer, then what it rests on."""
-    sources = [*([MEASURED] if series_of(measured) else []), *PRINTED]
+    once = partial(cached.once, engine.workspace)
+    measured = once("measured", lambda: _measured(engine, collection, attribute))
+    sources = [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED]
     source = view.selectbox(
         st.sidebar,
         "Values",
@@ -132,33 +133,38 @@ def _encoders(engine: Engine, collection: str | None, measured: pd.DataFrame, at
     )
     own = source == MEASURED
     published = published_results()
-    rows = measured if own else printed_scores(published, source)
-    beside = _beside(published, attribute) if own else NONE
-    looks = captioner_looks(rows["model"])
-    rows = _chosen_encoders(rows)
+    every = measured if own else once("printed", lambda: printed_scores(published, source))
+    beside = _beside(engine, published, attribute) if own else NONE
+    looks = captioner_looks(every["model"])
+    rows = _chosen_encoders(every)
     if rows.empty:
         note("No encoder is chosen.")
         return
     values = values if own else 2
     known = {attribute: values}
-    judged = rows[learned(rows, known)]
-    found = {named(key): sensitivity_of(engine.workspace, rows_of(judged, key), values) for key in answering(judged)}
+    judged = once("judged", lambda: rows[learned(rows, known)])
+    found = once(
+        "answers",
+        lambda: {
+            named(key): sensitivity_of(engine.workspace, rows_of(judged, key), values) for key in answering(judged)
+        },
+    )
     text = encoders_answer(found, "" if own else PRINTED[source].title)
     answer_box(engine, collection, text.headline, text.support)
-    keys = series_of(rows)
+    keys = once("series", lambda: series_of(rows))
     key = view.selectbox(st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric")
-    shown = rows_of(rows, key)
-    grey = _grey(published, beside, shown, key)
-    able = rows_of(judged, key)
-    said = sensitivity_of(engine.workspace, able, values)
-    _scores(shown, grey, key, values, said, looks, text.headline)
+    shown = once("shown", lambda: rows_of(rows, key))
+    grey = once("grey", lambda: _grey(published, beside, shown, key))
+    able = once("able", lambda: rows_of(judged, key))
+    said = once("said", lambda: sensitivity_of(engine.workspace, able, values))
+    _scores(engine, shown, grey, key, values, said, looks, text.headline)
     if own and beside != NONE and grey.empty:
         note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
-    if lacking := unlearned_note(rows, known):
+    if lacking := once("lacking", lambda: unlearned_note(rows, known)):
         note(f"{lacking} Shown, and left out of everything that compares encoders.")
     if judged["encoder"].nunique() > 1:
-        _variation(judged, source, published, beside, looks)
-        _ranks(able, said, named(key), looks, values)
+        _variation(engine, judged, source, published, beside, looks)
+        _ranks(engine, able, said, named(key), looks, values)
     _judges(engine, able, named(key))
     st.download_button("CSV", partial(_csv, rows, judged), "encoders.csv", "text/csv", key="csv", on_click="ignore")
 
@@ -171,9 +177,13 @@ def _title(source: str) -> str:
     return source if source in (MEASURED, NONE) else f"printed, {PRINTED[source].title}"
 
 
-def _beside(published: pd.DataFrame, attribute: str) -> str:
+def _beside(engine: Engine, published: pd.DataFrame, attribute: str) -> str:
     """The printed values of the same attribute to draw in grey."""
-    alike = [name for name in PRINTED if attribute in set(printed_scores(published, name)["attribute"])]
+    alike = cached.once(
+        engine.workspace,
+        "beside",
+        lambda: [name for name in PRINTED if attribute in set(printed_scores(published, name)["attribute"])],
+    )
     return view.selectbox(
         st.sidebar, "Printed values beside, in grey", [*alike, NONE], format_func=_title, key="beside"
     )
@@ -195,6 +205,7 @@ def _grey(published: pd.DataFrame, beside: str, shown: pd.DataFrame, key: Series
 
 
 def _scores(
+    engine: Engine,
     shown: pd.DataFrame,
     grey: pd.DataFrame,
     key: Series,
@@ -204,34 +215,38 @@ def _scores(
     headline: str,
 ) -> None:
     st.header(f"{named(key)} by encoder and captioner")
-    figure = scores_by_encoder(shown, grey, key, values, looks)
+    once = partial(cached.once, engine.workspace)
+    figure = once("scores chart", lambda: scores_by_encoder(shown, grey, key, values, looks))
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
     colours = "A captioner has one colour in every chart here, an encoder one shape. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
     alt = f"{named(key)} of each captioner by each encoder"
     draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline)
-    draw_table(encoders_table(shown, said), alt="Every captioner by every encoder")
+    table = once("scores table", lambda: encoders_table(shown, said))
+    draw_table(table, alt="Every captioner by every encoder")
     note(
         f"Value ± standard deviation over attacker seeds [{intervals_over(shown)}]; printed values as in the papers. "
         + " ".join(filter(None, (seeds_note(shown), devices_note(shown))))
     )
 
 
-def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]) -> None:
+def _variation(
+    engine: Engine, rows: pd.DataFrame, source: str, published: pd.DataFrame, beside: str, looks: dict[str, Look]
+) -> None:
     """CVs of LIC beside those of DBAC."""
     st.header("How far each metric depends on the encoder: CV of LIC beside DBAC")
-    keys = answering(rows)
-    parts = [variation(rows_of(rows, key)) for key in keys]
-    found = pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
+    once = partial(cached.once, engine.workspace)
+    found = once("cvs", lambda: _cvs(rows))
     cvs = found.assign(measure=found["condition"].str.partition(";")[0]).dropna(subset="value")
-    printed = _printed_cvs(published, beside if source == MEASURED else source, rows)
+    name = beside if source == MEASURED else source
+    printed = once("printed cvs", lambda: _printed_cvs(published, name, rows))
     grey = printed if source == MEASURED else cvs if printed.empty else printed
     colour = cvs if source == MEASURED else cvs.iloc[:0]
     if len(grey) or len(colour):
-        figure = cv_chart(colour, grey, looks)
+        figure = once("cv chart", lambda: cv_chart(colour, grey, looks))
         draw_chart(figure, key="cvs", alt="Coefficient of variation across encoders")
-    table = cv_table(cvs)
+    table = once("cv table", lambda: cv_table(cvs))
     if len(table):
         draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
         note(
@@ -248,6 +263,11 @@ def _variation(rows: pd.DataFrame, source: str, published: pd.DataFrame, beside:
     )
 
 
+def _cvs(rows: pd.DataFrame) -> pd.DataFrame:
+    parts = [variation(rows_of(rows, key)) for key in answering(rows)]
+    return pd.concat(parts, ignore_index=True) if parts else variation(rows.iloc[:0])
+
+
 def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.DataFrame:
     """A paper's own CVs of the captioners of these rows."""
     if name == NONE:
@@ -255,9 +275,11 @@ def _printed_cvs(published: pd.DataFrame, name: str, rows: pd.DataFrame) -> pd.D
     return like_named(printed_variation(published, name), list(rows["model"]))
 
 
-def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look], values: int) -> None:
+def _ranks(
+    engine: Engine, shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, Look], values: int
+) -> None:
     st.header(f"Ranks by {name}, encoder by encoder")
-    figure = rank_chart(shown, said, looks, values)
+    figure = cached.once(engine.workspace, "ranks", lambda: rank_chart(shown, said, looks, values))
     if figure is None:
         note("Ranks need two captioners that every encoder has scored: leave encoders out at the left, or sweep.")
         return
@@ -268,7 +290,7 @@ def _ranks(shown: pd.DataFrame, said: Sensitivity, name: str, looks: dict[str, L
 def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     """Pairs of encoders, and people where their scores are given."""
     st.header(f"Do two encoders agree about {name}?")
-    table = judges_table(agreement(shown))
+    table = cached.once(engine.workspace, "judges", lambda: judges_table(agreement(shown)))
     if table.empty:
         note("That takes two encoders.")
     else:

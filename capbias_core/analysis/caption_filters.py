@@ -113,8 +113,7 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
     if filters.group:
         kept &= (rows["labelled"] == filters.group).to_numpy()
     if filters.word:
-        word = filters.word.lower().strip()
-        kept &= (" " + rows["masked"] + " ").str.contains(f" {word} ", regex=False).to_numpy()
+        kept &= _with_word(rows["masked"], filters.word.lower().strip())
     if filters.query.strip():
         kept &= _found(rows, filters.query.strip(), filters.pattern)
     if filters.kind:
@@ -128,6 +127,13 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
     falling = rows[by_score[order]] if order in by_score else rows["difference"].abs()
     places = np.flatnonzero(kept)
     return named.iloc[places[np.argsort(-falling.to_numpy()[places], kind="stable")]]  # what is missing comes last
+
+
+def _with_word(masked: pd.Series, word: str) -> np.ndarray:
+    """Captions with a whole word, or several in a row; looked for in those that have its letters."""
+    found = np.array(masked.str.contains(word, regex=False), dtype=bool)
+    found[found] = (" " + masked[found] + " ").str.contains(f" {word} ", regex=False)
+    return found
 
 
 def _found(rows: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
@@ -159,7 +165,7 @@ def captions_with(scores: CaptionScores, word: str, number: int) -> tuple[int, l
     Most is the largest size of what all its places in the caption add to a logit, either way; of equal ones the first.
     """
     masked = scores.table["masked"]
-    rows = np.flatnonzero((" " + masked + " ").str.contains(f" {word} ", regex=False))
+    rows = np.flatnonzero(_with_word(masked, word))
     if not len(rows):
         return 0, []
     tokens = pc.split_pattern(pa.array(masked.iloc[rows], pa.large_string()), " ")

@@ -121,7 +121,8 @@ def gendered(
             f"{attribute.name}, which has no words", "an attribute that captions name", "Leave this metric out for it."
         )
     source = _source(objects, choices, usual)
-    encoded = encode(frame["caption"])
+    captions = frame["caption"].to_numpy(dtype=object)
+    encoded = encode(captions)
     named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
@@ -140,7 +141,7 @@ def gendered(
     return Gendered(
         tuple(images),
         image,
-        frame["caption"].to_numpy(dtype=object)[kept],
+        captions[kept],
         value,
         value,
         names,

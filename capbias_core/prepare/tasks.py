@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -58,14 +60,15 @@ class Encoded:
 
 def encode(captions: Iterable[str]) -> Encoded:
     """Captions as written (or masked) to numbers."""
-    vocabulary: dict[str, int] = {}
-    codes, lengths = [], []
+    vocabulary: defaultdict[str, int] = defaultdict()
+    vocabulary.default_factory = vocabulary.__len__  # the code of a token that is new
+    codes, lengths = array("i"), array("i")
     for caption in captions:
-        own = [vocabulary.setdefault(token, len(vocabulary)) for token in tokenize(caption)]
-        codes.append(np.array(own, dtype=np.int32))
-        lengths.append(len(own))
-    flat = np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32)
-    return Encoded(flat, np.repeat(np.arange(len(lengths)), lengths), len(lengths), vocabulary)
+        tokens = tokenize(caption)
+        codes.extend(map(vocabulary.__getitem__, tokens))
+        lengths.append(len(tokens))
+    flat = np.array(codes, dtype=np.int32)
+    return Encoded(flat, np.repeat(np.arange(len(lengths)), lengths), len(lengths), dict(vocabulary))
 
 
 def _counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:

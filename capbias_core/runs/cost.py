@@ -82,11 +82,14 @@ def _kind(spec: RunSpec) -> str:
 
 def _pace(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:
     """How many times as long as expected the newest runs of this kind took here (median); nan without any."""
-    found = []
-    for earlier, seconds in workspace.times(spec.measure, spec.attacker):
-        if is_current(earlier) and _kind(earlier) == _kind(spec):
-            found.append(seconds / uncorrected(workspace, earlier, items))
-    return median(found[:EARLIER]) if found else math.nan
+    kind = _kind(spec)
+    alike = [
+        (earlier, seconds)
+        for earlier, seconds in workspace.times(spec.measure, spec.attacker)
+        if is_current(earlier) and _kind(earlier) == kind
+    ]
+    found = [seconds / uncorrected(workspace, earlier, items) for earlier, seconds in alike[:EARLIER]]
+    return median(found) if found else math.nan
 
 
 def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:

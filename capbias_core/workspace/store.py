@@ -13,10 +13,12 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,12 @@ RUN = "run"  # the key in an item's details for the run that made it
 # that passed here: clocks of two hosts are never compared.
 SILENCE = 15.0
 
+# Of a catalogue; see `Workspace.version`.
+VERSION = (
+    "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
+    " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs)"
+    " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
+)
 ACTIVE = ("queued", "running")
 STATUSES = (*ACTIVE, "finished", "failed", "cancelled", "died")
 
@@ -121,6 +129,50 @@ def default_folder() -> Path:
     return Path(os.environ.get("CAPBIAS_HOME") or "workspace").expanduser().resolve()
 
 
+class _Reading:
+    """What one thread has read of a catalogue since `one_reading` began."""
+
+    def __init__(self, connections: ExitStack, database: Path):
+        self.db = connections.enter_context(to_read(database))
+        self.db.row_factory = sqlite3.Row
+        self.forget()
+
+    def forget(self) -> None:
+        """The version is read first, so that nothing that is kept under it is older than it."""
+        self.found: dict[tuple, Any] = {(VERSION,): self.db.execute(VERSION).fetchall()}
+
+    def once(self, query: str, values: tuple) -> list[sqlite3.Row]:
+        """The rows of a query, which is asked once."""
+        if (query, *values) not in self.found:
+            self.found[(query, *values)] = self.db.execute(query, values).fetchall()
+        return self.found[(query, *values)]
+
+
+class _Readings(threading.local):
+    """Of this thread, by catalogue; None outside of `one_reading`."""
+
+    def __init__(self) -> None:
+        self.connections: ExitStack | None = None
+        self.of: dict[Path, _Reading] = {}
+
+
+_READINGS = _Readings()
+
+
+@contextmanager
+def one_reading() -> Iterator[None]:
+    """In the block, this thread asks catalogues each question once, and sees of changes its own alone.
+
+    What it reads was true when the block began or later, and after a change of its own when that was made or later.
+    """
+    with ExitStack() as connections:
+        _READINGS.connections, _READINGS.of = connections, {}
+        try:
+            yield
+        finally:
+            _READINGS.connections, _READINGS.of = None, {}
+
+
 class Workspace:
     """A workspace folder; opening a folder that is not there makes an empty one, unless `make` is False.
 
@@ -153,13 +205,35 @@ class Workspace:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in which nobody else writes; nothing of it is kept where it breaks."""
-        with self.usable(), to_write(self.database) as db:
-            db.row_factory = sqlite3.Row
-            db.execute("BEGIN IMMEDIATE")
-            yield db
-            db.execute("COMMIT")
+        with self.usable():
+            with to_write(self.database) as db:
+                db.row_factory = sqlite3.Row
+                db.execute("BEGIN IMMEDIATE")
+                self._forget_reading()  # what is decided in here is decided on what is true now
+                yield db
+                db.execute("COMMIT")
+            self._forget_reading()
+
+    def _forget_reading(self) -> None:
+        if reading := _READINGS.of.get(self.database):
+            reading.forget()
+
+    def _reading(self) -> _Reading | None:
+        """What this thread has read, where it is in `one_reading`."""
+        if _READINGS.connections is None:
+            return None
+        if self.database not in _READINGS.of:
+            _READINGS.of[self.database] = _Reading(_READINGS.connections, self.database)
+        return _READINGS.of[self.database]
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
+        with self.usable():
+            if reading := self._reading():
+                return reading.once(query, values)
+        return self._large(query, *values)
+
+    def _large(self, query: str, *values) -> list[sqlite3.Row]:
+        """`_all` of what is too large to be held as long as `one_reading` lasts."""
         with self.usable(), to_read(self.database) as db:
             db.row_factory = sqlite3.Row
             return db.execute(query, values).fetchall()
@@ -170,11 +244,7 @@ class Workspace:
 
     def version(self) -> str:
         """Changes whenever results, items or finished runs change; a key for caches."""
-        row = self._all(
-            "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
-            " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs) AS version"
-        )
-        return row[0]["version"]
+        return self._all(VERSION)[0]["version"]
 
     # what was loaded
 
@@ -496,7 +566,7 @@ class Workspace:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self.usable():
             lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
-            return RunRow(**{**fields, "spec": RunSpec.from_dict(json.loads(row["spec"])), **lists})
+            return RunRow(**{**fields, "spec": _spec(row["spec"]), **lists})
 
     def _lives(self, row: sqlite3.Row) -> bool:
         """Whether the process of a run under way lives; if that cannot be seen, whether it was heard of lately."""
@@ -530,7 +600,7 @@ class Workspace:
             attacker,
             most,
         )
-        return [(RunSpec.from_dict(json.loads(row["spec"])), row["seconds"]) for row in rows]
+        return [(_spec(row["spec"]), row["seconds"]) for row in rows]
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
@@ -539,7 +609,7 @@ class Workspace:
 
     def array(self, run_id: str, name: str) -> bytes:
         """An array that a finished run left."""
-        rows = self._all("SELECT data FROM arrays WHERE run_id=? AND name=?", run_id, name)
+        rows = self._large("SELECT data FROM arrays WHERE run_id=? AND name=?", run_id, name)
         if not rows:
             raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
         return rows[0]["data"]
@@ -567,6 +637,12 @@ class Workspace:
         frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
         frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
+
+
+@lru_cache(maxsize=4096)
+def _spec(text: str) -> RunSpec:
+    """A run as it is kept; callers only read."""
+    return RunSpec.from_dict(json.loads(text))
 
 
 # token -> status and message of a run of this process that ended while that could not be written.

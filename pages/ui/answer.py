@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs, top_words
+from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
@@ -73,7 +73,11 @@ def answer_page() -> None:
             "gender or race with every such word masked, how sure that is, and which words carry it.",
         )
         return
-    found = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
+    found = cached.once(
+        workspace,
+        "found",
+        lambda: comparisons(workspace, collection, originals(workspace.items("captions", collection))),
+    )
     if not found:
         _no_answer(engine, collection)
         return
@@ -118,24 +122,29 @@ def _describe(comparison: Comparison) -> str:
 
 def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
     workspace = engine.workspace
-    rows = workspace.results(chosen.run_ids)
+    rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
     names = list(of_metric["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
-    text = answer(rows, model, chosen.attribute, attacker_entry(chosen.attacker), trained.get(model))
+    entry = attacker_entry(chosen.attacker)
+    text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))
     answer_box(engine, collection, text.headline, text.support)
     if collection == DEMO:
         note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
-    said = sensitivity_alike(workspace, found, chosen)
+    said = cached.once(workspace, "sensitivity", lambda: sensitivity_alike(workspace, found, chosen))
     if said and (warning := encoders_warning(said, chosen.metric)):
         note(warning)
     pairs = cached.ranking(engine.folder, chosen.run_ids, chosen.metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     with left:
-        st.header(f"{with_attacker(chosen.metric, attacker_entry(chosen.attacker))} of each captioner")
+        st.header(f"{with_attacker(chosen.metric, entry)} of each captioner")
         bands = baselines(rows) if chosen.metric == "LIC" else {}
-        drawn = interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands)
+        drawn = cached.once(
+            workspace,
+            "intervals",
+            lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands),
+        )
         present.rows(drawn, text.headline)
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
@@ -169,8 +178,7 @@ def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> N
         note(f"No words yet for {model} with {chosen.attacker}.")
         start_button(engine, collection, plan(engine.workspace, asked), "Find the words", "words_now")
         return
-    table = cached.words(engine.folder, run.run_id)
-    top = top_words(table, max(5, len(table) // 100), WORDS_A_SIDE)
+    top = cached.top_words(engine.folder, run.run_id, WORDS_A_SIDE)
     shown = view.query(collection=collection, by=f"{chosen.attribute.name}, {chosen.attacker}", captioner=model)
     st.html(word_rows(top, chosen.attribute, "Captions", shown))
     note(f"From the captions of {model}. Click a word to read the captions with it.")

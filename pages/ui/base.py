@@ -20,7 +20,7 @@ from capbias_core.types import counted
 from capbias_core.workspace import people
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import attribute_of, table_with
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, one_reading
 from pages.ui import sign_in, view
 from pages.ui.frame import frame
 
@@ -42,7 +42,7 @@ def page(title: str) -> Engine:
 
 def draw(main: Callable[[], None]) -> None:
     """Draw a page by its function. The last line of every page."""
-    with view.written_at_once(), errors():
+    with view.written_at_once(), one_reading(), errors():
         main()
 
 

@@ -1,6 +1,9 @@
-"""Finished runs, read once. Keys are run ids and content hashes, so nothing stale is ever served."""
+"""Finished runs, read once. Keys are run ids, content hashes and the workspace's version: nothing stale is served."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -14,8 +17,30 @@ from capbias_core.prepare.trial import Trial
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes, ingest
 from capbias_core.workspace.store import Item, Workspace
+from pages.ui import view
 
 SETS = 40
+VIEWS = 256  # pieces of pages
+T = TypeVar("T")
+
+
+def once(workspace: Workspace, piece: str, work: Callable[[], T]) -> T:
+    """What a piece of a page works out, anew when items, finished runs or the choices made so far change.
+
+    piece: its name within the page. work: reads items and finished runs; no run under way, no clock, and no choice that
+    is not in the address. Shared by all sessions, so callers only read.
+    """
+    return _once(repr((str(workspace.folder), workspace.version(), view.choices(), piece)), work)
+
+
+def of_runs(workspace: Workspace, run_ids: Sequence[str], piece: str, work: Callable[[], T]) -> T:
+    """`once` of what also reads some runs that the choices alone do not name."""
+    return once(workspace, f"{piece} {' '.join(run_ids)}", work)
+
+
+@st.cache_resource(show_spinner=False, max_entries=VIEWS)
+def _once(key: str, _work: Callable[[], T]) -> T:
+    return _work()
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -51,6 +76,13 @@ def words(folder: str, run_id: str) -> pd.DataFrame:
     """The corpus table of one run."""
     workspace = Workspace(folder)
     return read.words_table(workspace, workspace.run(run_id))
+
+
+@st.cache_resource(show_spinner=False, max_entries=SETS)
+def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
+    """The words of one run that push most toward each value, `number` each, of those that are not rare."""
+    table = words(folder, run_id)
+    return read.top_words(table, max(5, len(table) // 100), number)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

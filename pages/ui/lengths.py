@@ -21,8 +21,8 @@ from pages.ui.table import draw_table
 ASKED = ("LIC", "LIC_M")
 
 
-def lengths_view(engine: Engine, collection: str, request: Request, values: int) -> None:
-    """Of the chosen captioners, drawn when it is opened. values: how many the attribute has."""
+def lengths_view(engine: Engine, collection: str, request: Request) -> None:
+    """Of the chosen captioners, drawn when it is opened."""
     box = st.expander("At equal length", key="lengths", on_change="rerun")
     if not box.open:
         return
@@ -53,6 +53,7 @@ def lengths_view(engine: Engine, collection: str, request: Request, values: int)
         if rows.empty:
             return
         metric = "LIC" if "LIC" in set(rows["metric"]) else "LIC_M"
-        figure = lengths_chart(rows[rows["metric"] == metric], metric, METRICS[metric].neutral(values))
+        neutral = METRICS[metric].neutral(len(specs[0].attribute["values"]))
+        figure = lengths_chart(rows[rows["metric"] == metric], metric, neutral)
         draw_chart(figure, key="lengths_chart", alt=f"{metric} against the length of captions", notes=LENGTHS)
         draw_table(lengths_table(rows), alt="Leakage of captions that are cut")

@@ -90,6 +90,11 @@ def _write_pending() -> None:
         st.session_state.pop(key, None)
 
 
+def choices() -> dict[str, list[str]]:
+    """The page, and what its controls that are drawn so far are set to, as the address says it."""
+    return {_PAGE: [st.session_state[_PAGE]]} | st.session_state.get(_PENDING, st.session_state[_WRITTEN])
+
+
 def told(key: str) -> Any:
     """What the last action left under a key of the session to be said once; None if nothing.
 

@@ -67,6 +67,14 @@ def test_the_wrong_value_is_the_only_one_named(rows):
     assert listed(rows, kind=WRONG) == ["1", "3", "5"]  # both are named in image 2, nobody in image 4
 
 
+@pytest.mark.parametrize("kind", [object, "string[python]", "string[pyarrow]", "str"])
+def test_a_word_is_whole_and_may_be_several(rows, kind):
+    masked = ["a tie on a dog", "ties", "dog tie", "tie", "a doge on tie"]
+    rows = rows.assign(masked=pd.Series(masked, dtype=kind))
+    found = {word: listed(rows, word=word) for word in ("tie", " Dog ", "on a", "", "zebra")}
+    assert found == {"tie": ["1", "3", "4", "5"], " Dog ": ["1", "3"], "on a": ["1"], "": list("12345"), "zebra": []}
+
+
 def test_a_search_is_a_text_unless_it_is_an_expression(rows):
     assert listed(rows, query="(x)") == ["5"] and listed(rows, query="RID") == ["3", "4"]
     assert listed(rows, query="(x)", pattern=True) == ["5"] and listed(rows, query="4") == ["4"]

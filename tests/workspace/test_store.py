@@ -18,7 +18,15 @@ from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import SILENCE, Workspace, bytes_frame, checked_name, content_hash, frame_bytes
+from capbias_core.workspace.store import (
+    SILENCE,
+    Workspace,
+    bytes_frame,
+    checked_name,
+    content_hash,
+    frame_bytes,
+    one_reading,
+)
 from tests.orphans import ELSEWHERE, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -351,6 +359,39 @@ def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
     workspace.keep("captions", "m", frame("z"), "c", "s")
     versions.append(workspace.version())
     assert len(set(versions)) == 6 and workspace.version() == versions[-1]
+
+
+def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
+    def names() -> list[str]:
+        return [item.name for item in workspace.items()]
+
+    def elsewhere(name: str) -> None:
+        own = threading.Thread(target=lambda: Workspace(workspace.folder).keep("captions", name, frame(name), "c", "s"))
+        own.start()
+        own.join()
+
+    with one_reading():
+        version = workspace.version()
+        elsewhere("a")
+        assert names() == ["a"], "what was not asked yet is read as it is now"
+        elsewhere("b")
+        assert names() == ["a"] and workspace.version() == version
+        workspace.keep("captions", "own", frame("own"), "c", "s")
+        assert names() == ["a", "b", "own"] and workspace.version() != version
+        elsewhere("d")
+    assert names() == ["a", "b", "own", "d"]
+
+
+def test_in_one_reading_what_a_run_took_meanwhile_cannot_be_deleted(workspace):
+    item = workspace.keep("captions", "m", frame("x"), "c", "s")
+    with one_reading():
+        assert not workspace.using(item)
+        own = threading.Thread(target=lambda: workspace.enqueue(spec(item.hash), "c", "t"))
+        own.start()
+        own.join()
+        with pytest.raises(CapbiasError, match="which a run is reading"):
+            workspace.delete(item)
+    assert workspace.items() == [item]
 
 
 def test_finishing_is_one_transaction(workspace, monkeypatch):
