@@ -113,13 +113,14 @@ def sorted_files(
     read: dict[str, Table] = {}
     for number, file in enumerate(files):
         for path in unpacked(checked_path(file), folder / str(number)):
-            kind = likely(path).kind
-            if kind == GENERATED:
+            own = likely(path)
+            kind = own.kind
+            if kind == GENERATED and not own.references:
                 table = read_captions(path)
-                kind = kind_of_captions(kind, table.frame["image_id"].to_list())
+                kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
                 read |= {str(path): table} if kind == GENERATED else {}
             found[kind].append(str(path))
-            tell(f"{path.name}: {TITLES[kind]}")
+            tell(f"{path.name}: {TITLES[kind]} ({own.title})")
     if len(found[LABELS]) > 1 and not flags.labels:
         found[LABELS] = _with_attribute(found[LABELS], flags, tell)
     for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):

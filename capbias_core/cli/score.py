@@ -34,6 +34,7 @@ from capbias_core.present.table import (
     to_json,
     to_text,
 )
+from capbias_core.workspace.ingest import SAMPLES, SETS
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
 FORMATS = {
@@ -77,6 +78,15 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
+    sets: Annotated[
+        str,
+        flag(
+            f"several captions of an image in a file: samples of one set, a set each, or a set per prompt (default: "
+            f"{SAMPLES})",
+            "|".join(SETS),
+            INPUTS,
+        ),
+    ] = SAMPLES
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None

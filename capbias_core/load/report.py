@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.load.ids import short
 from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
@@ -23,7 +24,7 @@ MOST_LABELS = 20
 @dataclass(frozen=True)
 class ImportReport:
     """What a file holds. facts: numbers by name, as the function that made the report says. details: (label, value) of
-    a table. warnings: plain sentences. problems: the first of problem_count."""
+    a table. warnings: plain sentences. problems: the first of problem_count. notes: what was taken from where."""
 
     file: str
     facts: dict[str, Any]
@@ -31,13 +32,15 @@ class ImportReport:
     warnings: tuple[str, ...]
     problems: tuple[Problem, ...]
     problem_count: int
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, fact: str) -> Any:
         return self.facts[fact]
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table on the page or in the terminal."""
-        return [("File", self.file), *self.details, *_problem_lines(self.problems, self.problem_count)]
+        taken = [("Taken", note) for note in self.notes]
+        return [("File", self.file), *taken, *self.details, *_problem_lines(self.problems, self.problem_count)]
 
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
@@ -45,7 +48,7 @@ def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warn
     said = [*_problem_warnings(table), *(line for own in warnings for line in own)]
     lines = [("Rows", f"{table.rows:,}"), *details]
     facts = {"rows": table.rows, **facts}
-    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count)
+    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count, table.notes)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def report_captions(
         ("Empty captions", f"{table.empty:,}"),
         ("Repeats left out", f"{table.duplicates:,}"),
     ]
+    if table.prompts:
+        details.append(("Prompts", _prompts(table.prompts)))
     if unknown is not None:
         details.append(("Images with labels", f"{facts['images_with_labels']:,} ({facts['labelled_percent']:.1f}%)"))
         details.append(("Unknown image ids", _examples(len(unknown), facts["unknown_examples"])))
@@ -255,7 +260,7 @@ def _size_warnings(per_image: pd.Series) -> Iterable[str]:
     several = int((per_image > 1).sum())
     if several:
         have = "has" if several == 1 else "have"
-        yield f"{counted(several, 'image')} {have} more than one caption; a captioner usually gives one."
+        yield f"{counted(several, 'image')} {have} more than one caption: samples of one set, if you say nothing else."
 
 
 def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable[str]:
@@ -290,6 +295,14 @@ def _sizes(captions_an_image: dict[int, int]) -> str:
     """`5 (3,601 images), 6 (39 images)`."""
     shown = [f"{size} ({counted(count, 'image')})" for size, count in list(captions_an_image.items())[:SHOWN_SIZES]]
     return ", ".join(shown) + (", more" if len(captions_an_image) > SHOWN_SIZES else "")
+
+
+def _prompts(prompts: Sequence[str]) -> str:
+    """`1: Describe the image. (2,000), 2: ...`, in order of appearance."""
+    shown = list(Counter(prompts).items())[:SHOWN_SIZES]
+    return ", ".join(
+        f"{number}: {short(text) or '(none)'} ({count:,})" for number, (text, count) in enumerate(shown, 1)
+    )
 
 
 def _examples(count: int, examples: tuple[str, ...]) -> str:
