@@ -18,6 +18,7 @@ from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, k
 from capbias_core.load.sniff import reader_of
 from capbias_core.types import Table
 from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.workspace.ingest import SAMPLES, SETS
 from capbias_core.workspace.inputs import (
     Inputs,
     Kept,
@@ -30,10 +31,21 @@ from capbias_core.workspace.inputs import (
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
-__all__ = ["FILES", "InputFlags", "chosen_runs", "inputs", "known_collection", "opened", "own_folder", "sorted_files"]
+__all__ = [
+    "FILES",
+    "SETS_FLAG",
+    "InputFlags",
+    "chosen_runs",
+    "inputs",
+    "known_collection",
+    "opened",
+    "own_folder",
+    "sorted_files",
+]
 
 # The collection of files that are read into a workspace of their own.
 FILES = "files"
+SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,7 +102,7 @@ def rows_of_numbered(
     names: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Rows:
-    """Rows from dicts, each with its line or record; absent keys give None. names: of a format that has always the same."""
+    """Rows from dicts, each with its line or record; absent keys give None. names: those that a format always has."""
     columns = choose(checked_names(faults.file, names or names_of(record for _, record in numbered)))
     values = {name: [record.get(name) for _, record in numbered] for name in columns}
     return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults, notes)

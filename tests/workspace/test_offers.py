@@ -6,8 +6,18 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
 from capbias_core.runs.plan import Request, first_request, plan
 from capbias_core.workspace.labels import suggested_details
-from capbias_core.workspace.offers import Choices, in_common, keep_offers, kept_images, offers_of
+from capbias_core.workspace.offers import (
+    Choices,
+    choose_references,
+    in_common,
+    keep_offers,
+    kept_images,
+    offers_of,
+    references_among,
+)
 from capbias_core.workspace.store import Workspace
+
+LMMS_EVAL, VLMEVALKIT = "20260806_102223_samples_coco2014_cap_val.jsonl", "LLaVA_COCO_VAL.tsv"
 
 
 @pytest.fixture
@@ -81,3 +91,79 @@ def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
     assert not workspace.items("references")
     # The same content again is no replacement, whatever reads it.
     assert [item.name for item in keep_offers(workspace, "c", [human, sat], {})] == ["all", "sat"]
+
+
+def test_one_file_of_captions_and_human_captions_is_two_offers(formats, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    model, human = offers_of(workspace, formats / LMMS_EVAL, "c")
+    assert [(own.kind, own.beside, own.name) for own in (model, human)] == [
+        (GENERATED, False, model.name),
+        (HUMAN, True, model.name),
+    ]
+    assert (len(model.preview.frame), len(human.preview.frame), len(human.images)) == (40, 200, 40)
+    keep_offers(workspace, "c", [model, human], {})
+    assert {item.kind: item.rows for item in workspace.items()} == {GENERATED: 40, HUMAN: 200}
+    # Once they are kept, those of the next file are not wanted.
+    again = choose_references(offers_of(workspace, formats / LMMS_EVAL, "c"), kept_images(workspace, "c"))
+    assert [own.wanted for own in again] == [True, False]
+
+
+def test_only_the_first_of_several_human_captions_of_the_same_images_is_wanted(formats, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    files = [formats / LMMS_EVAL, formats / VLMEVALKIT]
+    found = [own for path in files for own in offers_of(workspace, path, "c")]
+    assert [own.wanted for own in choose_references(found + found[:2], {})] == [True, True, True, True, True, False]
+    assert len(references_among(found)) == 200, "rows without ids are no help to others"
+
+
+def test_images_without_ids_are_told_apart_by_other_files_or_the_collection(formats, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    samples = offers_of(workspace, formats / LMMS_EVAL, "c")
+    alone = offers_of(workspace, formats / VLMEVALKIT, "c")
+    assert [own.images for own in alone] == [{f"row {number}" for number in range(40)}] * 2
+    (beside,) = offers_of(workspace, formats / VLMEVALKIT, "c", references=references_among(samples))
+    keep_offers(workspace, "c", [samples[1]], {})
+    (later,) = offers_of(workspace, formats / VLMEVALKIT, "c")
+    assert beside.images == later.images == samples[0].images
+    keep_offers(workspace, "rows", alone, {})
+    mapped = offers_of(workspace, formats / VLMEVALKIT, "rows")
+    assert [own.images for own in mapped] == [own.images for own in alone], "its own human captions give no ids"
+
+
+PROMPTED = [
+    ("1", "Say it.", "a dog"),
+    ("1", "Say it.", "dogs"),
+    ("1", "Describe it.", "a dog"),
+    ("2", "Describe it.", "a cat"),
+    ("2", "Say it.", "one cat"),
+]
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        ("samples", {"m": ["a dog", "dogs", "a dog", "a cat", "one cat"]}),
+        ("each", {"m 1": ["a dog", "a cat"], "m 2": ["dogs", "one cat"], "m 3": ["a dog"]}),
+        ("prompt", {"m prompt 1": ["a dog", "dogs", "one cat"], "m prompt 2": ["a dog", "a cat"]}),
+    ],
+)
+def test_several_captions_of_an_image_are_samples_or_sets(tmp_path, sets, expected):
+    workspace, path = Workspace(tmp_path / "home"), tmp_path / "m.csv"
+    path.write_text("\n".join(["image_id,prompt,caption", *map(",".join, PROMPTED)]))
+    (own,) = offers_of(workspace, path, "c")
+    assert own.kind == GENERATED, "several prompts, not several people"
+    kept = keep_offers(workspace, "c", [own], {own.key: Choices(sets=sets)})
+    frames = {item.name: workspace.frame(item.hash) for item in kept}
+    assert {name: frame["caption"].to_list() for name, frame in frames.items()} == expected
+    for frame in frames.values():
+        assert not frame.duplicated(["image_id", "caption_index"]).any() and set(frame["caption_index"]) <= {0, 1, 2}
+
+
+def test_prompts_that_are_not_there(files, tmp_path):
+    workspace = Workspace(tmp_path / "home")
+    (own,) = offers_of(workspace, files[0], "c")
+    with pytest.raises(CapbiasError, match=r"sat.csv, whose captions do not answer several prompts"):
+        keep_offers(workspace, "c", [own], {own.key: Choices(sets="prompt")})
+    with pytest.raises(CapbiasError, match="'fold'"):
+        keep_offers(workspace, "c", [own], {own.key: Choices(sets="fold")})
+    assert not workspace.items()
