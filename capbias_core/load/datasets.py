@@ -122,4 +122,4 @@ def _broken(path: Path, reason: str) -> CapbiasError:
     )
 
 
-READERS = (Reader("datasets", "data set of Hugging Face (folder, zip or Arrow)", recognises, columns, read, place=1),)
+READERS = (Reader("datasets", "Hugging Face data set (folder, zip or Arrow)", recognises, columns, read, place=1),)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from capbias_core.load.coco import SAMPLE
 from capbias_core.load.files import head_text, read_head, whole_text
 from capbias_core.load.ids import described
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, Rows, checked_names, names_of, rows_of_records
+from capbias_core.load.rows import Choose, Rows, checked_names, listed, names_of, rows_of_records
 
 SPACE = re.compile(r"\s*")
 DECODER = json.JSONDecoder()
@@ -65,7 +66,9 @@ def read(path: Path, choose: Choose) -> Rows:
     except (ValueError, RecursionError) as error:
         fault = f"({error})" if isinstance(error, ValueError) else "(lists too deep in one another)"
     else:
-        return rows_of_records(records, choose, path.name)
+        rows = rows_of_records(records, choose, path.name)
+        left_out = [name for name in names_of(records) if name not in rows.values]
+        return replace(rows, notes=(f"left out: {listed(left_out)}",)) if left_out else rows
     raise CapbiasError(
         f"{path.name}, JSON objects one after another, broken {fault}",
         'objects such as {"image_id": 785, "text": "a woman on skis"}',

@@ -74,7 +74,7 @@ def _listed(answer: Any) -> Any:
 READERS = tuple(
     Reader(
         f"vlmevalkit_{own.name}",
-        "predictions of VLMEvalKit",
+        "VLMEvalKit predictions",
         partial(_recognises, own),
         partial(_columns, own),
         partial(_read, own),

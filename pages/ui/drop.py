@@ -241,6 +241,8 @@ def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
     assert own.preview is not None
     if known is not None:
         note(f"{known:,} of {len(own.images):,} images are known to the other files or the collection.")
+    for taken in own.preview.report.notes:
+        note(f"{taken[0].upper()}{taken[1:]}.")
     for warning in own.preview.report.warnings:
         note(f"⚠ {warning}")
     with st.expander(f"Report on {plain(own.path.name)}"):
