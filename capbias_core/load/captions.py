@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
+from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.rows import MOST_CHARACTERS, RowErrors, Rows, merged, place_and_message
-from capbias_core.types import CAPTION_COLUMNS, Problem, Table
+from capbias_core.types import CAPTION_COLUMNS, Problem, Table, counted
+
+SHOWN_PROMPTS = 8
 
 
 def caption_table(rows: Rows, file: str, drop_repeats: bool) -> Table:
@@ -27,6 +31,7 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> Table:
         frame = frame.drop_duplicates(ignore_index=True)
     frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
     duplicates = len(captions) - len(frame)
+    prompts = tuple(frame["prompt"]) if frame["prompt"].nunique() > 1 else ()
     return Table(
         frame[list(CAPTION_COLUMNS)],
         rows.total,
@@ -34,9 +39,17 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> Table:
         duplicates=duplicates,
         problems=problems,
         problem_count=count,
-        notes=rows.notes,
-        prompts=tuple(frame["prompt"]) if frame["prompt"].nunique() > 1 else (),
+        notes=(*rows.notes, *_prompts_note(prompts)),
+        prompts=prompts,
     )
+
+
+def _prompts_note(prompts: tuple[str, ...]) -> list[str]:
+    """`2 prompts: Describe it. (2,000); Say it. (2,000)`, in order of appearance; nothing without prompts."""
+    counts = Counter(prompts)
+    shown = [f"{short(own) or '(none)'} ({number:,})" for own, number in counts.items()][:SHOWN_PROMPTS]
+    more = "; …" if len(counts) > SHOWN_PROMPTS else ""
+    return [f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}"] if prompts else []
 
 
 def _prompts(rows: Rows, places: list[int]) -> list[str] | str:

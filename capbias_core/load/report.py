@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.ids import short
 from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
 from capbias_core.prepare.text import tokenize
@@ -111,8 +110,6 @@ def report_captions(
         ("Empty captions", f"{table.empty:,}"),
         ("Repeats left out", f"{table.duplicates:,}"),
     ]
-    if table.prompts:
-        details.append(("Prompts", _prompts(table.prompts)))
     if unknown is not None:
         details.append(("Images with labels", f"{facts['images_with_labels']:,} ({facts['labelled_percent']:.1f}%)"))
         details.append(("Unknown image ids", _examples(len(unknown), facts["unknown_examples"])))
@@ -295,14 +292,6 @@ def _sizes(captions_an_image: dict[int, int]) -> str:
     """`5 (3,601 images), 6 (39 images)`."""
     shown = [f"{size} ({counted(count, 'image')})" for size, count in list(captions_an_image.items())[:SHOWN_SIZES]]
     return ", ".join(shown) + (", more" if len(captions_an_image) > SHOWN_SIZES else "")
-
-
-def _prompts(prompts: Sequence[str]) -> str:
-    """`1: Describe the image. (2,000), 2: ...`, in order of appearance."""
-    shown = list(Counter(prompts).items())[:SHOWN_SIZES]
-    return ", ".join(
-        f"{number}: {short(text) or '(none)'} ({count:,})" for number, (text, count) in enumerate(shown, 1)
-    )
 
 
 def _examples(count: int, examples: tuple[str, ...]) -> str:

@@ -243,6 +243,7 @@ def test_prompts_are_kept_apart(tmp_path):
     )
     table = read_captions(path)
     assert table.prompts == ("Say it.", "Describe it.", "Say it.")
+    assert table.notes == ("2 prompts: Say it. (2); Describe it. (1)",)
     assert pairs(table) == [("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
     path.write_text("image_id,prompt,caption\n1,Say it.,a dog\n2,Say it.,a cat\n")
     assert read_captions(path).prompts == ()
@@ -264,6 +265,7 @@ BROKEN = {
         "d.json, JSON that holds a list",
     ),
     "names of fields": ("d.json", '{"model": "a", "date": "b"}', "an object with the keys model, date"),
+    "names of fields with a digit": ("d.json", '{"v2": "a", "date": "b"}', "an object with the keys v2, date"),
     "objects, cut": ("o.json", '{"image_id": 1,\n"text": "a"}\n{"image_id": 2,\n', "o.json, JSON objects one after"),
     "a list after an object": (
         "o.json",
