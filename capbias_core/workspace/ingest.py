@@ -84,7 +84,8 @@ def preview_import(
         return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
     human = human_captions(workspace, collection) if kind == "captions" else None
-    table = table or read_captions(path, columns, written_by, human if references is None else references)
+    at_hand = [own for own in (human, references) if own is not None]
+    table = table or read_captions(path, columns, written_by, pd.concat(at_hand) if at_hand else None)
     with_references = None if human is None else set(human["image_id"])
     report = report_captions(
         table, path.name, image_ids(workspace, "attributes", collection), with_references, written_by

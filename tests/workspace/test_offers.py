@@ -1,5 +1,6 @@
 """Several files at once: what each is, what they have in common, and keeping them together."""
 
+import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
@@ -125,6 +126,8 @@ def test_images_without_ids_are_told_apart_by_other_files_or_the_collection(form
     keep_offers(workspace, "c", [samples[1]], {})
     (later,) = offers_of(workspace, formats / VLMEVALKIT, "c")
     assert beside.images == later.images == samples[0].images
+    other = pd.DataFrame({"image_id": ["7"], "caption": ["of other images"]})
+    assert offers_of(workspace, formats / VLMEVALKIT, "c", references=other)[0].images == later.images
     keep_offers(workspace, "rows", alone, {})
     mapped = offers_of(workspace, formats / VLMEVALKIT, "rows")
     assert [own.images for own in mapped] == [own.images for own in alone], "its own human captions give no ids"
