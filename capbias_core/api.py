@@ -35,7 +35,7 @@ from capbias_core.present.table import scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
 from capbias_core.workspace.custom_attributes import attribute_folder
-from capbias_core.workspace.ingest import DEFAULT_COLLECTION
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
     CONSTANT,
     Inputs,
@@ -251,6 +251,7 @@ def score(
     values: Sequence[str] = (),
     image_id_column: str = "",
     caption_column: str = "",
+    sets: str = SAMPLES,
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
@@ -261,12 +262,14 @@ def score(
 
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
-    file, or a column of the labels. references: human captions of the same images. metrics: groups such as lic, or
+    file, or a column of the labels. references: human captions of the same images, if no file of captions has them
+    beside. metrics: groups such as lic, or
     names such as LIC_M. attacker: one, or several. words: compute `report.words` now, not when it is asked for.
     rank_by: the metric by which captioners are ranked, or a metric and its direction. objects: of the images.
     photographs: a folder, named by image id. people: outlines or boxes on them. vectors, delta: of contextual
     alignment. values: the labels of a column to compare. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`.
+    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
+    samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -300,6 +303,7 @@ def score(
             values=tuple(values),
             columns={role: own for role, own in (("image_id", image_id_column), ("caption", caption_column)) if own},
             own_attributes=attribute_folder(Path(workspace)) if workspace else None,
+            sets=sets,
             names=names,
         )
         place = str(collection or DEFAULT_COLLECTION)

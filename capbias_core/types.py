@@ -165,7 +165,9 @@ class Table:
     objects (image_id and objects, one row per image, names such as `cat|dog`), boxes (BOX_COLUMNS) or outlines
     (SEGMENT_COLUMNS). rows: rows or annotations in the file. Left out, and counted: empty captions, duplicates (rows
     that repeat an image and caption, or an image), others (outlines of images that were not asked for), and rows with
-    problems, of which the first are here. crowds: annotations of a crowd of objects.
+    problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what was taken from where,
+    as sentences, if the names of columns do not say it. prompts: of captions that answer several prompts, the prompt of
+    each.
     """
 
     frame: pd.DataFrame
@@ -176,6 +178,8 @@ class Table:
     crowds: int = 0
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
+    notes: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

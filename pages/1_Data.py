@@ -100,8 +100,9 @@ def _load(engine: Engine) -> str:
             "Drop any number of files: captions of models, human captions, labels, objects, photographs",
             key=f"file_{round_}",
             accept_multiple_files=True,
-            help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, pickles "
-            "of the LIC release, a .gz or .zip of them; JPEG and PNG. What a file is, is found by its content.",
+            help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, what "
+            "lmms-eval, VLMEvalKit and other harnesses write, saved Hugging Face data sets (zipped), pickles of the "
+            "LIC release, a .gz or .zip of them; JPEG and PNG. What a file is, is found by its content.",
         )
         typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
     if not uploads and not typed.strip():

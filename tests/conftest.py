@@ -23,6 +23,15 @@ def coco_bias() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def formats() -> Path:
+    """The folder with a file of each harness (data/formats), or a skip."""
+    folder = SHARED / "data" / "formats"
+    if not folder.is_dir():
+        pytest.skip(f"the files of harnesses are not here ({folder})")
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch):
     """A page that a test draws makes its process a server's; the next test starts in a terminal again."""

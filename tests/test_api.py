@@ -211,6 +211,32 @@ def test_coco_captions_as_they_are_parsed(expected):
     assert report["LIC_D"].value == expected["LIC_D"]
 
 
+def test_a_file_with_human_captions_beside_is_enough(formats):
+    """The same numbers as with its captions, human captions and ids given apart."""
+    (file,) = formats.glob("*_samples_*.jsonl")
+    own = [json.loads(line)["coco_CIDEr"] for line in file.read_text().splitlines()]
+    captions = [{"image_id": one["image_id"], "caption": one["pred"]} for one in own]
+    human = [{"image_id": one["image_id"], "caption": text} for one in own for text in one["answer"]]
+    more = {"attribute": "gender", "metrics": ["LIC", "ratio"], "seeds": 2}
+    alone = capbias.score(file, **more)
+    apart = capbias.score({file.stem: captions}, references=human, **more)
+    values = ["metric", "value", "ci_low", "ci_high", "n"]
+    assert set(alone.table["metric"]) == {"LIC", "ratio"}
+    pd.testing.assert_frame_equal(alone.table[values], apart.table[values])
+
+
+def test_several_captions_of_an_image_are_sets_if_that_is_said():
+    """Each set gets what it gets alone; as samples they are one captioner."""
+    sets = [records(9), [row for row in records(9) if row["image_id"] % 3]]
+    both = sets[0] + [row | {"caption": f"{row['caption']} outside"} for row in sets[1]]
+    more = {"metrics": ["LIC_M"], **KNOWN}
+    report = capbias.score(both, sets="each", **more)
+    assert report.models == ["captions 1", "captions 2"]
+    alone = capbias.score({"captions 1": sets[0], "captions 2": both[len(sets[0]) :]}, **more)
+    assert report.table["value"].to_list() == alone.table["value"].to_list()
+    assert capbias.score(both, **more).models == ["captions"]
+
+
 def test_ratio_by_hand():
     """60 captions name a woman and 60 a man; one man's caption is changed into a woman's."""
     rows = [dict(row) for row in CAPTIONS]

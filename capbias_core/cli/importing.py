@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import pandas as pd
@@ -12,9 +13,10 @@ from cyclopts import Parameter
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import known_collection, opened, own_folder
+from capbias_core.cli.inputs import SETS_FLAG, known_collection, opened, own_folder
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.archives import unpacked
 from capbias_core.load.photographs import find_pictures
 from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
@@ -22,9 +24,10 @@ from capbias_core.types import BOTH, CONDITIONS, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.inputs import checked_path, derivable, dropped_line, holds, mapped, warn
+from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
-from capbias_core.workspace.store import Item, checked_name, suggested_name
+from capbias_core.workspace.store import Item, Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 
 KINDS = ("captions", "references", "attributes", "objects", ingest.SEGMENTS, VECTORS, IMAGES)
@@ -41,6 +44,7 @@ TRAINED = {"yes": True, "no": False}
 app = command(
     "import",
     """\
+  capbias import 20260806_102223_samples_coco2014_cap_val.jsonl
   capbias import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   capbias import sat.json --kind captions --trained-on-references yes
   capbias import instances_val2014.json --kind objects
@@ -54,7 +58,7 @@ app = command(
 class ImportFlags:
     """What is said of a file."""
 
-    kind: Annotated[str, flag("what the file holds", "|".join(KINDS), INPUTS)]
+    kind: Annotated[str, flag("what the file holds (default: found by content)", "|".join(KINDS), INPUTS)] = ""
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {ingest.DEFAULT_COLLECTION})", "NAME", INPUTS)] = (
         ingest.DEFAULT_COLLECTION
@@ -62,6 +66,7 @@ class ImportFlags:
     workspace: WorkspaceFlag = None
     image_id_column: Annotated[str, flag("the column of image ids, if not found", "COLUMN", INPUTS)] = ""
     caption_column: Annotated[str, flag("the column of captions, if not found", "COLUMN", INPUTS)] = ""
+    sets: Annotated[str, SETS_FLAG] = ingest.SAMPLES
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
         list[str] | None,
@@ -100,6 +105,9 @@ class ImportFlags:
     ] = ""
 
 
+NOTHING_SAID = ImportFlags()
+
+
 @app.default
 def import_file(
     file: Annotated[
@@ -107,7 +115,7 @@ def import_file(
     ] = None,
     /,
     *,
-    flags: Annotated[ImportFlags, Flags],
+    flags: Annotated[ImportFlags, Flags] = NOTHING_SAID,
 ) -> int:
     """Read a file, report on it, and keep it in the workspace."""
     _check(flags)
@@ -115,38 +123,84 @@ def import_file(
         return _import_derived(file, flags)
     if not file:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
-    path = checked_path(file)
-    name, collection = checked_name(flags.name or suggested_name(path.stem)), checked_name(flags.collection)
+    path, collection = checked_path(file), checked_name(flags.collection)
     if flags.kind == VECTORS:
-        return _import_vectors(flags, path, name, collection)
+        return _import_vectors(flags, path, checked_name(flags.name or suggested_name(path.stem)), collection)
     if flags.kind == IMAGES:
         return _import_photographs(flags, path, collection)
-    overrides = _overrides(flags.map or ())
+    with TemporaryDirectory() as folder:
+        paths = unpacked(path, Path(folder) / "unpacked")
+        if flags.name and len(paths) > 1:
+            got = f"--name {flags.name} for the {len(paths)} files in {path.name}"
+            raise CapbiasError(got, "--name with one file", "Leave it out: each is named after its file.")
+        for own in paths:
+            _import_file(flags, own, checked_name(flags.name or suggested_name(own.stem)), collection)
+    return _nothing_kept() if flags.dry_run else DONE
+
+
+def _import_file(flags: ImportFlags, path: Path, name: str, collection: str) -> None:
+    """Report on a file and, unless it is only to be reported on, keep it."""
     with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        columns = {"image_id": flags.image_id_column or None, "caption": flags.caption_column or None}
-        offered = ingest.preview_import(workspace, path, flags.kind, collection, columns)
-        show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
-        warn([offered.report], say)
-        attributes = _mapped_attributes(offered.frame, flags, overrides) if flags.kind == "attributes" else []
-        for details in attributes:
-            show(f"{details['attribute']['name']} (column {details['column']}): {_mapping_line(details)}")
-            show(dropped_line(offered.frame, details))
-        if flags.dry_run:
-            return _nothing_kept()
-        if flags.kind == "attributes":
-            kept = ingest.keep_columns(workspace, offered.frame, name, collection, path.name, attributes)
-            name = ", ".join(item.name for item in kept)
-        elif flags.kind == "objects":
-            ingest.keep_objects(workspace, offered, name, collection, path.name)
-        elif flags.kind == ingest.SEGMENTS:
-            ingest.keep_segments(workspace, offered, name, collection, path.name)
+        kinds = [flags.kind] if flags.kind else _kinds_found(workspace, path, collection, flags)
+        _check_of_kind(flags, kinds)
+        read = [_read_as(workspace, kind, path, name, collection, flags) for kind in kinds]
+        for own in read if not flags.dry_run else ():
+            names = _keep_read(workspace, own, path, collection, flags)
+            show(f"kept: {own.kind} {', '.join(names)} in the collection {collection}")
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A file read as a kind. sets: what is kept, by name. attributes: of a table of labels, a mapping per column."""
+
+    kind: str
+    sets: dict[str, ingest.ImportPreview]
+    attributes: list[dict]
+
+
+def _kinds_found(workspace: Workspace, path: Path, collection: str, flags: ImportFlags) -> list[str]:
+    """What a file holds by its content: one kind, or captions of a model and human ones, which are kept first."""
+    offers = offers_of(workspace, path, collection, columns=_columns(flags))
+    for own in offers:
+        if own.error:
+            raise own.error
+    return [own.kind for own in reversed(offers)]
+
+
+def _columns(flags: ImportFlags) -> dict[str, str | None]:
+    return {"image_id": flags.image_id_column or None, "caption": flags.caption_column or None}
+
+
+def _read_as(workspace: Workspace, kind: str, path: Path, name: str, collection: str, flags: ImportFlags) -> _Read:
+    """Read a file as a kind, and report on it."""
+    overrides = _overrides(flags.map or ())
+    offered = ingest.preview_import(workspace, path, kind, collection, _columns(flags))
+    sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
+    show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
+    warn([replace(offered.report, notes=())], say)  # the report shows the notes
+    attributes = _mapped_attributes(offered.frame, flags, overrides) if kind == "attributes" else []
+    for details in attributes:
+        show(f"{details['attribute']['name']} (column {details['column']}): {_mapping_line(details)}")
+        show(dropped_line(offered.frame, details))
+    return _Read(kind, sets, attributes)
+
+
+def _keep_read(workspace: Workspace, read: _Read, path: Path, collection: str, flags: ImportFlags) -> list[str]:
+    """The names of what is kept."""
+    kept: list[Item] = []
+    for name, offered in read.sets.items():
+        if read.kind == "attributes":
+            kept += ingest.keep_columns(workspace, offered.frame, name, collection, path.name, read.attributes)
+        elif read.kind == "objects":
+            kept.append(ingest.keep_objects(workspace, offered, name, collection, path.name))
+        elif read.kind == ingest.SEGMENTS:
+            kept.append(ingest.keep_segments(workspace, offered, name, collection, path.name))
         else:
             trained = TRAINED.get(flags.trained_on_references or "")
-            own = {"captioner": flags.captioner, "condition": flags.condition}
-            item = ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **own)
-            _say_condition(item)
-    show(f"kept: {flags.kind} {name} in the collection {collection}")
-    return DONE
+            written = {"captioner": flags.captioner, "condition": flags.condition}
+            kept.append(ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **written))
+            _say_condition(kept[-1])
+    return [item.name for item in kept]
 
 
 def _check(flags: ImportFlags) -> None:
@@ -156,10 +210,16 @@ def _check(flags: ImportFlags) -> None:
         value = getattr(flags, name)
         if value and value not in known:
             raise unknown_name("--" + name.replace("_", "-"), value, known)
+    if flags.kind or flags.from_references:
+        _check_of_kind(flags, [flags.kind or "attributes"])
+
+
+def _check_of_kind(flags: ImportFlags, kinds: Sequence[str]) -> None:
+    """Raises CapbiasError for a flag that is said of none of the kinds that a file holds."""
     for name, kind in OF_KIND.items():
-        if getattr(flags, name) and kind != flags.kind:
+        if getattr(flags, name) and kind not in kinds:
             shown = "--" + name.replace("_", "-")
-            raise CapbiasError(f"{shown} with {flags.kind}", f"{shown} with {kind}", "Leave it out.")
+            raise CapbiasError(f"{shown} with {' and '.join(kinds)}", f"{shown} with {kind}", "Leave it out.")
 
 
 def _nothing_kept() -> int:

@@ -18,6 +18,7 @@ from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, TITLES, k
 from capbias_core.load.sniff import reader_of
 from capbias_core.types import Table
 from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.workspace.ingest import SAMPLES, SETS
 from capbias_core.workspace.inputs import (
     Inputs,
     Kept,
@@ -30,10 +31,21 @@ from capbias_core.workspace.inputs import (
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
-__all__ = ["FILES", "InputFlags", "chosen_runs", "inputs", "known_collection", "opened", "own_folder", "sorted_files"]
+__all__ = [
+    "FILES",
+    "SETS_FLAG",
+    "InputFlags",
+    "chosen_runs",
+    "inputs",
+    "known_collection",
+    "opened",
+    "own_folder",
+    "sorted_files",
+]
 
 # The collection of files that are read into a workspace of their own.
 FILES = "files"
+SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,13 +125,14 @@ def sorted_files(
     read: dict[str, Table] = {}
     for number, file in enumerate(files):
         for path in unpacked(checked_path(file), folder / str(number)):
-            kind = likely(path).kind
-            if kind == GENERATED:
+            own = likely(path)
+            kind = own.kind
+            if kind == GENERATED and not own.references:
                 table = read_captions(path)
-                kind = kind_of_captions(kind, table.frame["image_id"].to_list())
+                kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
                 read |= {str(path): table} if kind == GENERATED else {}
             found[kind].append(str(path))
-            tell(f"{path.name}: {TITLES[kind]}")
+            tell(f"{path.name}: {TITLES[kind]} ({own.title})")
     if len(found[LABELS]) > 1 and not flags.labels:
         found[LABELS] = _with_attribute(found[LABELS], flags, tell)
     for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):

@@ -17,7 +17,7 @@ from capbias_core.api import DEFAULT_METRICS, Asked, Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.flags import ANSWER, HUMAN, INPUTS, WHAT, Flags, command, flag, given, measure_choices
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.inputs import InputFlags, inputs, sorted_files
+from capbias_core.cli.inputs import SETS_FLAG, InputFlags, inputs, sorted_files
 from capbias_core.cli.running import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, readable, say, show, write_output
 from capbias_core.errors import unknown_name
@@ -34,6 +34,7 @@ from capbias_core.present.table import (
     to_json,
     to_text,
 )
+from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
 FORMATS = {
@@ -77,6 +78,7 @@ class FurtherInputs:
     objects: Annotated[
         str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
     ] = None
+    sets: Annotated[str, SETS_FLAG] = SAMPLES
     weights: Annotated[
         str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
     ] = None

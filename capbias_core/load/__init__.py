@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
+
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.boxes import box_rows, choose_boxes, is_boxes, objects_of_boxes
 from capbias_core.load.captions import caption_table
 from capbias_core.load.coco import CAPTIONS
 from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.joining import joined
 from capbias_core.load.labels import attribute_table
 from capbias_core.load.objects import choose_objects, object_rows, read_instances
 from capbias_core.load.reader import Reader
@@ -63,18 +66,28 @@ def detect(path: Path) -> Detected:
     return Detected(reader.name, columns, guess_columns(columns))
 
 
-def read_captions(path: Path, columns: dict[str, str | None] | None = None, kind: str = "generated") -> Table:
-    """The captions of a file.
+def read_captions(
+    path: Path,
+    columns: dict[str, str | None] | None = None,
+    kind: str = "generated",
+    references: pd.DataFrame | None = None,
+) -> Table:
+    """The captions of a file. Of one with a model's captions and human ones beside them, those of the kind.
 
     columns: names for "image_id" and "caption"; needed only where `detect` guesses None.
     kind: "generated" drops exact repeats of an image and a caption; "reference" keeps them, since people may
-    well write the same. Raises CapbiasError for a file without a usable caption.
+    well write the same. references: human captions at hand, by whose text images without ids are told apart.
+    Raises CapbiasError for a file without a usable caption.
     """
     path = Path(path)
     if kind not in KINDS:
         raise unknown_name("kind of captions", kind, KINDS)
-    choose = partial(choose_captions, file=path.name, given=columns or {})
-    return caption_table(reader_of(path).read(path, choose), path.name, drop_repeats=kind == "generated")
+    reader, human = reader_of(path), kind == "reference"
+    choose = partial(choose_captions, file=path.name, given=columns or {}, human=human)
+    table = caption_table(reader.read(path, choose), path.name, drop_repeats=not human)
+    if human or references is None or not reader.by_rows:
+        return table
+    return joined(table, read_captions(path, columns, "reference").frame, references, path.name)
 
 
 def read_attributes(path: Path, id_column: str | None = None) -> Table:

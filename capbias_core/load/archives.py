@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.datasets import MARKS, with_datasets
 
 ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
@@ -22,14 +23,19 @@ CHUNK = 1 << 20
 def unpacked(path: Path, folder: Path) -> list[Path]:
     """The files of an archive, written into an empty folder; of any other file itself.
 
-    Folders within an archive are left out of the names; so are hidden files. Raises CapbiasError for an archive that
+    Folders within an archive are left out of the names; so are hidden files. A data set that was saved to disk
+    (datasets.py) stays one folder. Raises CapbiasError for an archive that
     is broken, encrypted, or holds more than 2,000 files or 4 GB; nothing of it is left then.
     """
     path, folder = Path(path), Path(folder)
     if path.suffix.lower() not in ARCHIVES:
         return [path]
     with _into(path, folder):
-        return _from_zip(path, folder, _numbered) if path.suffix.lower() == ".zip" else [_from_gzip(path, folder)]
+        if path.suffix.lower() != ".zip":
+            return [_from_gzip(path, folder)]
+        if not _holds_dataset(path):
+            return _from_zip(path, folder, _numbered)
+        return with_datasets(_from_zip(path, folder / path.stem, _named))
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
@@ -58,6 +64,11 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
     except CapbiasError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _holds_dataset(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(PurePosixPath(name).name in MARKS for name in archive.namelist())
 
 
 def _numbered(_path: Path, number: int, member: str) -> PurePosixPath:

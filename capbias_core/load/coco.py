@@ -153,7 +153,7 @@ def _is_results(head: Head) -> bool:
 
 
 READERS = (
-    Reader(CAPTIONS, "COCO captions (JSON)", _is_annotations, annotation_columns, read_annotations, place=4),
-    Reader("coco_results", "COCO results (JSON)", _is_results, record_columns, read_records, place=5),
-    Reader("json_records", "JSON list of records", _is_list, record_columns, read_records, place=6),
+    Reader(CAPTIONS, "COCO captions (JSON)", _is_annotations, annotation_columns, read_annotations, place=6),
+    Reader("coco_results", "COCO results (JSON)", _is_results, record_columns, read_records, place=7),
+    Reader("json_records", "JSON list of records", _is_list, record_columns, read_records, place=8),
 )

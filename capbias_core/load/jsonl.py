@@ -13,7 +13,7 @@ from capbias_core.load.coco import SAMPLE
 from capbias_core.load.files import text_lines
 from capbias_core.load.ids import described
 from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, RowErrors, Rows, checked_names, guess_columns, names_of
+from capbias_core.load.rows import Choose, RowErrors, Rows, checked_names, guess_columns, names_of, rows_of_numbered
 
 ENDINGS = (".jsonl", ".ndjson")
 
@@ -28,7 +28,7 @@ def parsed_line(line: str) -> Any:
         raise ValueError("broken JSON (lists too deep in one another)") from None
 
 
-def _objects(path: Path, faults: RowErrors) -> Iterator[tuple[int, dict]]:
+def numbered_objects(path: Path, faults: RowErrors) -> Iterator[tuple[int, dict]]:
     """Line number and object of every line that holds one; blank lines are passed over."""
     with text_lines(path) as lines:
         for number, line in enumerate(lines, start=1):
@@ -48,22 +48,24 @@ def _objects(path: Path, faults: RowErrors) -> Iterator[tuple[int, dict]]:
 def line_columns(path: Path) -> tuple[str, ...]:
     """The keys of the first objects."""
     faults = RowErrors(path.name, "line")
-    names = names_of(record for _, record in islice(_objects(path, faults), SAMPLE))
-    return checked_names(path.name, names or _refuse(path, faults))
+    names = names_of(record for _, record in islice(numbered_objects(path, faults), SAMPLE))
+    if not names:
+        raise _refused(path, faults)
+    return checked_names(path.name, names)
 
 
 def read_lines(path: Path, choose: Choose) -> Rows:
     """Every object of the file, with real line numbers."""
     faults = RowErrors(path.name, "line")
-    numbered = list(_objects(path, faults))
-    names = names_of(record for _, record in numbered) or _refuse(path, faults)
-    values = {name: [record.get(name) for _, record in numbered] for name in choose(checked_names(path.name, names))}
-    return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults)
+    numbered = list(numbered_objects(path, faults))
+    if not names_of(record for _, record in numbered):
+        raise _refused(path, faults)
+    return rows_of_numbered(numbered, choose, faults)
 
 
-def _refuse(path: Path, faults: RowErrors) -> tuple[str, ...]:
+def _refused(path: Path, faults: RowErrors) -> CapbiasError:
     first = f" (line {faults.first[0].line}: {faults.first[0].message})" if faults.first else ""
-    raise CapbiasError(
+    return CapbiasError(
         f"{path.name}, JSON Lines without a usable line{first}",
         'one object a line, such as {"image_id": 785, "caption": "a woman on skis"}',
         "Write the file again, one record a line.",
@@ -86,4 +88,4 @@ def _is_lines(head: Head) -> bool:
     return len(lines) > 1 or guess_columns(first)["image_id"] is not None
 
 
-READERS = (Reader("jsonl", "JSON Lines", _is_lines, line_columns, read_lines, place=3),)
+READERS = (Reader("jsonl", "JSON Lines", _is_lines, line_columns, read_lines, place=4),)

@@ -12,7 +12,7 @@ from capbias_core.load.boxes import is_boxes
 from capbias_core.load.coco import CAPTIONS
 from capbias_core.load.files import encoding_of, read_head
 from capbias_core.load.objects import USUAL_COLUMNS
-from capbias_core.load.rows import guess_columns
+from capbias_core.load.rows import USUAL_REFERENCES, column_beside, guess_columns
 from capbias_core.load.sniff import reader_of
 
 GENERATED, HUMAN, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
@@ -23,10 +23,13 @@ SEVERAL = 1.5  # captions per image, from which they are people's
 
 @dataclass(frozen=True)
 class Likely:
-    """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown."""
+    """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown. references: whether
+    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids."""
 
     kind: str
     title: str
+    references: bool = False
+    by_rows: bool = False
 
 
 def likely(path: Path) -> Likely:
@@ -40,7 +43,12 @@ def likely(path: Path) -> Likely:
     reader = reader_of(path)
     if reader.name == CAPTIONS:  # columns would take a whole reading, which of instances is long
         return Likely(OBJECTS, "COCO instances (JSON)") if _has_categories(path) else Likely(HUMAN, reader.title)
-    return Likely(_kind_of_table(path, reader.columns(path)), reader.title)
+    if reader.holds:
+        return Likely(reader.holds, reader.title)
+    columns = reader.columns(path)
+    kind = _kind_of_table(path, columns)
+    beside = kind == GENERATED and column_beside(columns, USUAL_REFERENCES) is not None
+    return Likely(kind, reader.title, beside, reader.by_rows)
 
 
 def _has_categories(path: Path) -> bool:

@@ -36,7 +36,9 @@ class Reader:
     title: as shown. recognises: whether a file is of this format, by its content; the ending only settles what the
     content leaves open. It raises CapbiasError for a file that can be of no other format and is broken. columns: the
     names in a file. read: the chosen columns of a file, row by row. place: readers are asked in this order, smaller
-    first; those that come with capbias have 1 to 8, and any text that looks like a table is CSV in the end.
+    first; those that come with capbias have 1 to 11, and any text that looks like a table is CSV in the end. holds:
+    `references` if its captions are always people's. by_rows: whether an image is only known by its row in the file
+    (`row 0`), so that its human captions must tell which one it is (joining.py).
     """
 
     name: str
@@ -44,4 +46,6 @@ class Reader:
     recognises: Callable[[Head], bool]
     columns: Callable[[Path], tuple[str, ...]]
     read: Callable[[Path, Choose], Rows]
-    place: int = 0
+    place: float = 0
+    holds: str = ""
+    by_rows: bool = False

@@ -23,7 +23,7 @@ MOST_LABELS = 20
 @dataclass(frozen=True)
 class ImportReport:
     """What a file holds. facts: numbers by name, as the function that made the report says. details: (label, value) of
-    a table. warnings: plain sentences. problems: the first of problem_count."""
+    a table. warnings: plain sentences. problems: the first of problem_count. notes: what was taken from where."""
 
     file: str
     facts: dict[str, Any]
@@ -31,13 +31,15 @@ class ImportReport:
     warnings: tuple[str, ...]
     problems: tuple[Problem, ...]
     problem_count: int
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, fact: str) -> Any:
         return self.facts[fact]
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table on the page or in the terminal."""
-        return [("File", self.file), *self.details, *_problem_lines(self.problems, self.problem_count)]
+        taken = [("Taken", note) for note in self.notes]
+        return [("File", self.file), *taken, *self.details, *_problem_lines(self.problems, self.problem_count)]
 
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
@@ -45,7 +47,7 @@ def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warn
     said = [*_problem_warnings(table), *(line for own in warnings for line in own)]
     lines = [("Rows", f"{table.rows:,}"), *details]
     facts = {"rows": table.rows, **facts}
-    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count)
+    return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count, table.notes)
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _size_warnings(per_image: pd.Series) -> Iterable[str]:
     several = int((per_image > 1).sum())
     if several:
         have = "has" if several == 1 else "have"
-        yield f"{counted(several, 'image')} {have} more than one caption; a captioner usually gives one."
+        yield f"{counted(several, 'image')} {have} more than one caption: samples of one set, if you say nothing else."
 
 
 def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable[str]:

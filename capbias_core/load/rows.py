@@ -20,9 +20,13 @@ USUAL_NAMES = {
     """,
     "caption": """
         caption pred prediction predicted_caption generated_caption text sentence generated output description
-        comment captions caption_list sentences references predictions raw
+        comment captions caption_list sentences references predictions raw answer answers
     """,
 }
+# Columns beside captions. Human captions of the same image; the prompt that a caption answers.
+REFERENCES, PROMPT = "references", "prompt"
+USUAL_REFERENCES = f"{REFERENCES} refs reference human_captions gts"
+USUAL_PROMPTS = f"{PROMPT} question instruction"
 
 
 class RowErrors:
@@ -58,13 +62,15 @@ def place_and_message(problem: Problem) -> tuple[str, str]:
 class Rows:
     """values: column -> one raw value a row, in the order asked for (n rows each).
 
-    numbers: (n,) line or record of each row. total: rows in the file, those in `faults` included.
+    numbers: (n,) line or record of each row. total: rows in the file, those in `faults` included. notes: what was taken
+    from where, as plain sentences, if the names of the columns do not say it.
     """
 
     values: Mapping[str, Sequence]
     numbers: Sequence[int]
     total: int
     faults: RowErrors
+    notes: tuple[str, ...] = ()
 
 
 Choose = Callable[[tuple[str, ...]], tuple[str, ...]]
@@ -78,29 +84,49 @@ def names_of(records: Iterable) -> tuple[str, ...]:
 
 
 def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
-    """Rows from a list of dicts (JSON, pickle); anything else in the list is a fault. Absent keys give None."""
+    """Rows from a list of dicts (JSON, pickle); anything else in the list is a fault."""
     faults = RowErrors(file, "record")
-    numbers, kept = [], []
+    numbered = []
     for number, record in enumerate(records, start=1):
         if isinstance(record, dict):
-            numbers.append(number)
-            kept.append(record)
+            numbered.append((number, record))
         else:
             faults.add(number, f"{described(record)} where an object is expected")
-    columns = choose(checked_names(file, names_of(kept)))
-    values = {name: [record.get(name) for record in kept] for name in columns}
-    return Rows(values, numbers, len(records), faults)
+    return rows_of_numbered(numbered, choose, faults)
+
+
+def rows_of_numbered(
+    numbered: Sequence[tuple[int, dict]],
+    choose: Choose,
+    faults: RowErrors,
+    names: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Rows:
+    """Rows from dicts, each with its line or record; absent keys give None. names: those that a format always has."""
+    columns = choose(checked_names(faults.file, names or names_of(record for _, record in numbered)))
+    values = {name: [record.get(name) for _, record in numbered] for name in columns}
+    return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults, notes)
 
 
 def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
     """For `image_id` and `caption`, the column that usually holds it, or None."""
+    names = tuple(names)
+    return {role: _usual(names, usual) for role, usual in USUAL_NAMES.items()}
+
+
+def _usual(names: Iterable[str], usual: str) -> str | None:
+    """The first of the usual names that there is, as it is written there."""
     known = {}
     for name in names:
         known.setdefault(name.strip().lower().replace(" ", "_").replace("-", "_"), name)
-    return {
-        role: next((known[name] for name in usual.split() if name in known), None)
-        for role, usual in USUAL_NAMES.items()
-    }
+    return next((known[name] for name in usual.split() if name in known), None)
+
+
+def column_beside(names: Iterable[str], usual: str) -> str | None:
+    """The column with one of the usual names, such as USUAL_REFERENCES, that stands beside one of captions, or None."""
+    names = tuple(names)
+    caption = guess_columns(names)["caption"]
+    return found if caption and (found := _usual(names, usual)) != caption else None
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
@@ -131,9 +157,15 @@ def chosen_column(file: str, names: Sequence[str], name: str) -> str:
     return name
 
 
-def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | None]) -> tuple[str, ...]:
-    """The column of image ids and that of captions: those given by name, else the usual ones."""
+def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | None], human: bool) -> tuple[str, ...]:
+    """The column of image ids and that of captions: those given by name, else the usual ones.
+
+    human: take the human captions, if they have a column beside the captions of a model. Else the column of prompts, if
+    there is one, comes third.
+    """
     guess = guess_columns(names)
+    if human:
+        guess["caption"] = column_beside(names, USUAL_REFERENCES) or guess["caption"]
     chosen = {role: chosen_column(file, names, name) if (name := given.get(role)) else guess[role] for role in guess}
     image_id, caption = chosen["image_id"], chosen["caption"]
     if {"image_id", "category_id"} <= set(names) and caption is None:
@@ -149,7 +181,8 @@ def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | No
             "Choose the columns by name: in the two boxes on the Data page, or in a terminal with --image-id-column "
             "and --caption-column.",
         )
-    return image_id, caption
+    prompt = None if human else column_beside(names, USUAL_PROMPTS)
+    return (image_id, caption, prompt) if prompt and prompt not in (image_id, caption) else (image_id, caption)
 
 
 def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> tuple[str, ...]:

@@ -26,13 +26,13 @@ def readers() -> dict[str, Reader]:
 
 def reader_of(path: Path) -> Reader:
     """The reader of a file. Raises CapbiasError for a file that none recognises."""
-    head = Head(path, read_head(path))
+    head = Head(path, b"" if path.is_dir() else read_head(path))
     for reader in readers().values():
         if reader.recognises(head):
             return reader
     raise CapbiasError(
         f"{path.name}, text in no format that is known",
-        f"one of: {', '.join(reader.title for reader in readers().values())}; or COCO instances (JSON)",
+        f"one of: {', '.join(dict.fromkeys(reader.title for reader in readers().values()))}; or COCO instances (JSON)",
         "Save it in one of these, such as CSV with a first line of column names, one of them image_id.",
     )
 

@@ -104,19 +104,19 @@ def _quote_fault(error: csv.Error, first: int, last: int) -> str:
 def parquet_columns(path: Path) -> tuple[str, ...]:
     """The column names, without the index that pandas may add."""
     with _parquet(path) as file:
-        return _columns(path, file)
+        return arrow_columns(path, file.schema_arrow)
 
 
 def read_parquet(path: Path, choose: Choose) -> Rows:
     """The chosen columns of a Parquet file."""
     with _parquet(path) as file:
-        columns = choose(_columns(path, file))
-        total = file.metadata.num_rows
-        if total > MOST_ROWS:
-            raise CapbiasError(f"{path.name} with {total:,} rows", f"at most {MOST_ROWS:,}", "Split the file.")
+        schema, total = file.schema_arrow, file.metadata.num_rows
+        columns = choose(arrow_columns(path, schema))
+        check_rows(path, total)
         try:
-            table = file.read(columns=list(columns))
-            values = {name: table.column(name).to_pylist() for name in columns}
+            pictures = [name for name in columns if is_picture(schema.field(name).type)]
+            table = file.read(columns=[f"{name}.path" if name in pictures else name for name in columns])
+            values = {name: arrow_values(table.column(name)) for name in columns}
         except MemoryError:
             raise
         except Exception as error:  # pyarrow raises its own errors and Python's for damaged pages
@@ -124,9 +124,28 @@ def read_parquet(path: Path, choose: Choose) -> Rows:
     return Rows(values, range(1, total + 1), total, RowErrors(path.name, "record"))
 
 
-def _columns(path: Path, file) -> tuple[str, ...]:
-    names = tuple(name for name in file.schema_arrow.names if not name.startswith("__index_level_"))
-    return checked_names(path.name, names)
+def check_rows(path: Path, total: int) -> None:
+    """Raises CapbiasError for more rows than are read of any file."""
+    if total > MOST_ROWS:
+        raise CapbiasError(f"{path.name} with {total:,} rows", f"at most {MOST_ROWS:,}", "Split the file.")
+
+
+def arrow_columns(path: Path, schema) -> tuple[str, ...]:
+    """The names of an Arrow schema, without the index that pandas may add."""
+    return checked_names(path.name, tuple(name for name in schema.names if not name.startswith("__index_level_")))
+
+
+def is_picture(own) -> bool:
+    """Whether an Arrow type is that of pictures as `datasets` keeps them: their bytes, and the path they came from."""
+    from pyarrow import types
+
+    return types.is_struct(own) and own.get_field_index("path") >= 0
+
+
+def arrow_values(column) -> list:
+    """The values of an Arrow column; of pictures their paths."""
+    values = column.to_pylist()
+    return [own["path"] if own else None for own in values] if is_picture(column.type) else values
 
 
 def _parquet(path: Path):
@@ -163,6 +182,6 @@ def _is_tsv(head: Head) -> bool:
 
 READERS = (
     Reader("parquet", "Parquet", _is_parquet, parquet_columns, read_parquet, place=1),
-    Reader("tsv", "TSV", _is_tsv, delimited_columns, read_delimited, place=7),
-    Reader("csv", "CSV", _is_table, delimited_columns, read_delimited, place=8),
+    Reader("tsv", "TSV", _is_tsv, delimited_columns, read_delimited, place=10),
+    Reader("csv", "CSV", _is_table, delimited_columns, read_delimited, place=11),
 )

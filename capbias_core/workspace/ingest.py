@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import (
     read_attributes,
     read_captions,
@@ -33,6 +33,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
 TWINS = "twins"  # in the details of photographs: how many files are left out, as others are of the same image
 SEGMENTS = "segments"  # the kind of items of outlines
 LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of images that the collection has are kept
@@ -40,11 +41,12 @@ LARGE_FILE = 20_000_000  # of a file of outlines with more bytes, only those of 
 
 @dataclass(frozen=True)
 class ImportPreview:
-    """A file that was read and may be kept."""
+    """A file that was read and may be kept. prompts: the prompt of each caption, if they answer several."""
 
     kind: str
     frame: pd.DataFrame
     report: ImportReport
+    prompts: tuple[str, ...] = ()
 
 
 def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | None:
@@ -60,12 +62,14 @@ def preview_import(
     collection: str,
     columns: dict | None = None,
     table: Table | None = None,
+    references: pd.DataFrame | None = None,
 ) -> ImportPreview:
     """Read a file as captions, references, attributes, objects or segments (outlines of objects), and report on it
     beside what the collection holds.
 
     columns: names for "image_id" and "caption", where they cannot be guessed. table: the captions of the file, where
-    they were read already. Raises CapbiasError for a wrong file.
+    they were read already. references: human captions at hand besides those of the collection, by which images without
+    ids are told apart. Raises CapbiasError for a wrong file.
     """
     path = Path(path)
     if kind == "attributes":
@@ -79,10 +83,49 @@ def preview_import(
     if kind == SEGMENTS:
         return _offer_segments(workspace, path, collection)
     written_by = "reference" if kind == "references" else "generated"
-    table = table or read_captions(path, columns, written_by)
-    references = image_ids(workspace, "references", collection) if kind == "captions" else None
-    report = report_captions(table, path.name, image_ids(workspace, "attributes", collection), references, written_by)
-    return ImportPreview(kind, table.frame, report)
+    human = human_captions(workspace, collection) if kind == "captions" else None
+    at_hand = [own for own in (human, references) if own is not None]
+    table = table or read_captions(path, columns, written_by, pd.concat(at_hand) if at_hand else None)
+    with_references = None if human is None else set(human["image_id"])
+    report = report_captions(
+        table, path.name, image_ids(workspace, "attributes", collection), with_references, written_by
+    )
+    return ImportPreview(kind, table.frame, report, table.prompts)
+
+
+def human_captions(workspace: Workspace, collection: str) -> pd.DataFrame | None:
+    """All human captions of a collection, None where it has none."""
+    items = workspace.items("references", collection)
+    return pd.concat([workspace.frame(item.hash) for item in items]) if items else None
+
+
+def caption_sets(preview: ImportPreview, name: str, sets: str) -> dict[str, ImportPreview]:
+    """The caption sets that a file is, by name. sets: what several captions of an image are, one of SETS.
+
+    `samples`: samples of one set. `each`: the first captions of all images are a set, the second ones and so on.
+    `prompt`: those of one prompt are. Raises CapbiasError for prompts of a file that has none.
+    """
+    if sets not in SETS:
+        raise unknown_name("several captions of an image as", sets, SETS)
+    frame = preview.frame
+    if sets == BY_PROMPT and not preview.prompts:
+        raise CapbiasError(
+            f"{preview.report.file}, whose captions do not answer several prompts",
+            "a column of prompts with two or more, such as prompt or question",
+            "Take several captions of an image as samples, or a set each.",
+        )
+    if sets == SAMPLES:
+        return {name: preview}
+    of = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(preview.prompts))[0]
+    stem = name if sets == EACH else f"{name} prompt"
+    parts = {f"{stem} {number + 1}": frame[of == number] for number in range(of.max() + 1)}
+    return {own: replace(preview, frame=_renumbered(part)) for own, part in parts.items()}
+
+
+def _renumbered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Captions of an image counted from 0."""
+    frame = frame.reset_index(drop=True)
+    return frame.assign(caption_index=frame.groupby("image_id", sort=False).cumcount())
 
 
 def _offer_segments(workspace: Workspace, path: Path, collection: str) -> ImportPreview:

@@ -20,6 +20,7 @@ from capbias_core.attributes import get_attribute, holds_labels, known_attribute
 from capbias_core.errors import CapbiasError, UnknownName, nearest, unknown_name
 from capbias_core.load import detect, read_boxes
 from capbias_core.load.boxes import is_boxes
+from capbias_core.load.kinds import Likely, likely
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.prepare.align import DELTA
@@ -61,7 +62,8 @@ class Inputs:
     attribute_column: of its labels, '' to find it. values: the labels of a column that are compared, () for all.
     columns: names for 'image_id' and 'caption' if they are not the usual ones. photographs: a folder. people: outlines
     or boxes. weights: of a detector that finds objects on the photographs. vectors, delta: of a contextual alignment.
-    own_attributes: a folder of TOML files of the user's own. read: captions that were read already, by path.
+    own_attributes: a folder of TOML files of the user's own. read: captions that were read already, by path. sets: what
+    several captions of an image are, one of `ingest.SETS`.
     """
 
     captions: Mapping[str, Source]
@@ -80,6 +82,7 @@ class Inputs:
     columns: Mapping[str, str] = field(default_factory=dict)
     own_attributes: Path | None = None
     read: Mapping[str, Table] = field(default_factory=dict)
+    sets: str = ingest.SAMPLES
     names: bool = False
 
 
@@ -153,15 +156,18 @@ def keep_inputs(workspace: Workspace, collection: str, given: Inputs, tell: Tell
     Raises CapbiasError for whatever cannot be read or does not belong together.
     """
     check_alignment(given)
+    if given.names and given.sets != ingest.SAMPLES:
+        got = f"several captions of an image as {given.sets}, of what a collection holds"
+        raise CapbiasError(got, "files", "Say it when the file is imported.")
     if given.names:
         return _looked_up(workspace, collection, given, tell)
     with tempfile.TemporaryDirectory(prefix="capbias-") as folder:
-        files = _Files(Path(folder), given)
-        table, attribute, references = _keep_texts(workspace, collection, given, files, tell)
+        files = _Files(Path(folder), given, tell)
+        table, attribute, references, captions = _keep_texts(workspace, collection, given, files, tell)
         objects = _keep_objects(workspace, collection, given, files, tell, progress)
         options = _keep_photographs(workspace, collection, given, files, tell)
     options |= _alignment(workspace, collection, given, tell)
-    return Kept(collection, tuple(given.captions), table, attribute, references, objects, options)
+    return Kept(collection, captions, table, attribute, references, objects, options)
 
 
 # names of what is kept
@@ -201,9 +207,12 @@ def _only(references: list[str], collection: str) -> str:
 
 
 class _Files:
-    """The file of each input: a path as it is; a table or a list as a file of its own, which is read as any other."""
+    """The file of each input: a path as it is; a table or a list as a file of its own, which is read as any other.
 
-    def __init__(self, folder: Path, given: Inputs):
+    Human captions that stand beside a model's captions are taken from there if no others are named.
+    """
+
+    def __init__(self, folder: Path, given: Inputs, tell: Tell):
         self._folder, self.given = folder, given
         self.captions = {
             name: self._file(own, name if _is_path(own) else f"the captions of {name}")
@@ -213,6 +222,7 @@ class _Files:
             None if (own := getattr(given, role)) is None else self._file(own, f"the {role}")
             for role in ("labels", "references", "objects", "people")
         )
+        self.references = self._beside(tell) or self.references
         texts = [self.labels, self.references, *self.captions.values()]
         self._columns = _columns(given.columns, [path for path in texts if path])
 
@@ -223,6 +233,18 @@ class _Files:
         path.write_text(_as_json(source, name), encoding="utf-8")
         return path
 
+    def _beside(self, tell: Tell) -> Path | None:
+        """The first file of captions with human ones in it, rather one with image ids. What is left out is said."""
+        found = [(own.by_rows, path) for path in self.captions.values() if (own := _likely(path)) and own.references]
+        files = [path for _, path in sorted(found, key=lambda own: own[0])]
+        if self.references:
+            files.insert(0, self.references)
+        if left_out := ", ".join(path.name for path in files[1:]):
+            tell(f"note: human captions are those of {files[0].name}; those in {left_out} are left out")
+        elif files and not self.references:
+            tell(f"note: human captions are those in {files[0].name}")
+        return files[0] if files else None
+
     def columns(self, path: Path) -> dict[str, str]:
         """The columns that were named and that a file has."""
         return self._columns.get(path, {})
@@ -231,6 +253,14 @@ class _Files:
         first = next(iter(self.captions.values()), None)
         found = {"captions": first, "labels": self.labels, "references": self.references, "objects": self.objects}
         return {role: path for role, path in found.items() if path}
+
+
+def _likely(path: Path) -> Likely | None:
+    """What a file is taken for; None for one that cannot be read, of which reading says why."""
+    try:
+        return likely(path)
+    except CapbiasError:
+        return None
 
 
 def checked_path(given: str | os.PathLike) -> Path:
@@ -271,10 +301,11 @@ def _columns(given: Mapping[str, str], paths: list[Path]) -> dict[Path, dict[str
 
 def _keep_texts(
     workspace: Workspace, collection: str, given: Inputs, files: _Files, tell: Tell
-) -> tuple[str, str, str]:
-    """Labels first, so that the reports on captions can speak of them. Returns the names of the table, the attribute
-    and the human captions."""
+) -> tuple[str, str, str, tuple[str, ...]]:
+    """Labels first, so that the reports on captions can speak of them. Returns the names of the table, the attribute,
+    the human captions and the caption sets."""
     reports: list = []
+    sets: dict[str, list[str]] = {}
     references = _name_of(files.references, "references")
     try:
         labels = files.labels
@@ -291,11 +322,11 @@ def _keep_texts(
             if files.references:
                 _keep_captions(workspace, collection, "references", references, files.references, files, reports)
         for own, path in files.captions.items():
-            _keep_captions(workspace, collection, "captions", own, path, files, reports)
+            sets[own] = _keep_captions(workspace, collection, "captions", own, path, files, reports)
     finally:
         warn(reports, tell)
-    _warn_of_swapped_texts(workspace, collection, files, references, tell)
-    return name, attribute, references
+    _warn_of_swapped_texts(workspace, collection, files, references, sets, tell)
+    return name, attribute, references, tuple(own for names in sets.values() for own in names)
 
 
 def _name_of(path: Path | None, usual: str) -> str:
@@ -361,7 +392,8 @@ def _keep_derived(
 
 def _keep_captions(
     workspace: Workspace, collection: str, kind: str, name: str, path: Path, files: _Files, reports: list
-) -> None:
+) -> list[str]:
+    """The names of the caption sets that a file is."""
     found = _preview(workspace, path, kind, collection, files, reports)
     if found.report["images_with_labels"] == 0:
         strange = found.report["unknown_examples"]
@@ -370,16 +402,21 @@ def _keep_captions(
             f"ids of the same data set in both (here {', '.join(strange)})",
             "Check that the files belong together, and --image-id-column.",
         )
-    ingest.keep_captions(workspace, found, name, collection, path.name)
+    sets = ingest.caption_sets(found, name, files.given.sets if kind == "captions" else ingest.SAMPLES)
+    for own, part in sets.items():
+        ingest.keep_captions(workspace, part, own, collection, path.name)
+    return list(sets)
 
 
-def _warn_of_swapped_texts(workspace: Workspace, collection: str, files: _Files, references: str, tell: Tell) -> None:
+def _warn_of_swapped_texts(
+    workspace: Workspace, collection: str, files: _Files, references: str, sets: Mapping[str, Sequence[str]], tell: Tell
+) -> None:
     """Several captions per image from the model and one from people: most likely each file stands for the other."""
     if not files.references:
         return
     human = workspace.item("references", references, collection)
     for name, path in files.captions.items():
-        own = workspace.item("captions", name, collection)
+        own = workspace.item("captions", sets[name][0], collection)
         if own.rows > own.images and human.rows == human.images:
             tell(
                 f"warning: {path.name} has several captions per image and {files.references.name} has one: if the "
@@ -480,13 +517,16 @@ def keep_people(workspace: Workspace, path: Path, collection: str, tell: Tell) -
 
 
 def warn(reports: Iterable, tell: Tell) -> None:
-    """Each warning of some reports once, with the files that it is about."""
-    files: dict[str, list[str]] = {}
+    """Each warning and note of some reports once, with the files that it is about."""
+    files: dict[str, dict[str, None]] = {}
     for report in reports:
-        for warning in report.warnings:
-            files.setdefault(warning, []).append(report.file)
-    for warning, names in files.items():
-        tell(f"warning: {', '.join(names)}: {warning}")
+        for line in (
+            *(f"warning: {{}}: {own}" for own in report.warnings),
+            *(f"note: {{}}: {own}" for own in report.notes),
+        ):
+            files.setdefault(line, {})[report.file] = None
+    for line, names in files.items():
+        tell(line.replace("{}", ", ".join(names), 1))
 
 
 # files in one another's place

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pandas as pd
+
 from capbias_core.attributes import holds_labels
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
+    SAMPLES,
     SEGMENTS,
     ImportPreview,
+    caption_sets,
     image_ids,
     keep_captions,
     keep_columns,
@@ -23,6 +27,7 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.store import Item, Workspace, suggested_name
 
+Key = tuple[Path, bool]
 # Whose images a kind of file should know.
 BESIDE = {GENERATED: (LABELS,), HUMAN: (GENERATED, LABELS), LABELS: (GENERATED, HUMAN), OBJECTS: (GENERATED, LABELS)}
 # Kept in this order, so that a collection is whole as soon as its captions are there.
@@ -31,17 +36,24 @@ ORDER = (LABELS, HUMAN, OBJECTS, SEGMENTS, GENERATED)
 
 @dataclass(frozen=True)
 class Offer:
-    """One file that may be kept. likely: the kind that its content suggests. title: its format. name: what it would be
-    called. preview: None where it cannot be read as `kind`, for which `error` is the reason. images: its image ids."""
+    """What of one file may be kept. own: what its content suggests. name: what it would be called. preview: None where
+    it cannot be read as `kind`, for which `error` is the reason. images: its image ids. beside: whether these are the
+    human captions beside a model's captions of the same file. wanted: whether it is kept if the user says nothing."""
 
     path: Path
     kind: str
-    likely: str
-    title: str
+    own: Likely
     name: str
     preview: ImportPreview | None
     error: CapbiasError | None = None
     images: frozenset[str] = frozenset()
+    beside: bool = False
+    wanted: bool = True
+
+    @property
+    def key(self) -> Key:
+        """What tells it from all other offers."""
+        return self.path, self.beside
 
 
 @dataclass(frozen=True)
@@ -49,29 +61,73 @@ class Choices:
     """What is said of a file that is kept. attributes: of a table of labels, mapping_details(...) of each column.
 
     trained: of captions, whether the model was trained on the human captions (None: not known). written: captioner and
-    condition of captions.
+    condition of captions. sets: what several captions of an image are, one of `ingest.SETS`.
     """
 
     attributes: Sequence[dict] = ()
     trained: bool | None = None
     written: dict = field(default_factory=dict)
+    sets: str = SAMPLES
 
 
-def offer(workspace: Workspace, path: Path, collection: str, kind: str = "", columns: dict | None = None) -> Offer:
-    """Read a file as a kind, by default the likely one; a file that cannot be read so has the error in it."""
+def offers_of(
+    workspace: Workspace,
+    path: Path,
+    collection: str,
+    kind: str = "",
+    columns: dict | None = None,
+    references: pd.DataFrame | None = None,
+) -> list[Offer]:
+    """Read a file as a kind, by default the likely one.
+
+    Human captions beside those of a model are an offer of their own, unless the images got their ids from others.
+    references: human captions at hand besides those of the collection.
+    """
+    first = _offer(workspace, path, collection, kind, columns, references)
+    if first.kind != GENERATED or first.preview is None or not first.own.references:
+        return [first]
+    human = _offer(workspace, path, collection, HUMAN, columns)
+    identified = first.own.by_rows and first.images.isdisjoint(human.images)
+    return [first] if identified else [first, replace(human, beside=True)]
+
+
+def _offer(
+    workspace: Workspace,
+    path: Path,
+    collection: str,
+    kind: str,
+    columns: dict | None,
+    references: pd.DataFrame | None = None,
+) -> Offer:
+    """A file as a kind, '' for the likely one; one that cannot be read so has the error in it."""
     path, own = Path(path), Likely(kind, "")
     name = suggested_name(path.stem)
     try:
         own = likely(path)
-        read = preview_import(workspace, path, kind or own.kind, collection, columns)
-        if read.kind in (GENERATED, HUMAN):
+        read = preview_import(workspace, path, kind or own.kind, collection, columns, references=references)
+        if read.kind in (GENERATED, HUMAN) and not (own.references or read.prompts):
             own = replace(own, kind=kind_of_captions(own.kind, read.frame["image_id"].to_list()))
         if read.kind != (kind or own.kind):
             read = preview_import(workspace, path, own.kind, collection, columns)
-        images = frozenset(read.frame["image_id"])
-        return Offer(path, read.kind, own.kind, own.title, name, read, images=images)
+        return Offer(path, read.kind, own, name, read, images=frozenset(read.frame["image_id"]))
     except CapbiasError as error:
-        return Offer(path, kind or own.kind, own.kind, own.title, name, None, error)
+        return Offer(path, kind or own.kind, own, name, None, error)
+
+
+def references_among(offers: Sequence[Offer]) -> pd.DataFrame | None:
+    """The human captions of some files whose images have ids, None where there are none."""
+    human = [own.preview.frame for own in offers if own.kind == HUMAN and own.preview and not own.own.by_rows]
+    return pd.concat(human) if human else None
+
+
+def choose_references(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> list[Offer]:
+    """The offers; human captions beside a model's are wanted only for images that have none elsewhere."""
+    known = set(kept.get(HUMAN, ())).union(*(own.images for own in offers if own.kind == HUMAN and not own.beside))
+    chosen = []
+    for own in offers:
+        chosen.append(replace(own, wanted=not own.images <= known) if own.beside else own)
+        known |= own.images if own.beside else set()
+    return chosen
 
 
 def kept_images(workspace: Workspace, collection: str) -> dict[str, set[str]]:
@@ -80,15 +136,15 @@ def kept_images(workspace: Workspace, collection: str) -> dict[str, set[str]]:
     return {kind: images for kind, images in found.items() if images}
 
 
-def in_common(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> dict[Path, int | None]:
-    """How many images of each file the files beside it, or those of the collection, know; None where there is nothing
+def in_common(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> dict[Key, int | None]:
+    """How many images of each offer the files beside it, or those of the collection, know; None where there is nothing
     to compare with. kept: as `kept_images` has it."""
     found = {}
     for own in offers:
         beside = BESIDE.get(own.kind, ())
         known = [other.images for other in offers if other is not own and other.kind in beside and other.images]
         known += [kept[kind] for kind in beside if kind in kept]
-        found[own.path] = len(own.images.intersection(set().union(*known))) if known and own.images else None
+        found[own.key] = len(own.images.intersection(set().union(*known))) if known and own.images else None
     return found
 
 
@@ -102,13 +158,13 @@ def known_column(known: Iterable[Attribute], column: str, labels: Iterable[str])
 
 
 def keep_offers(
-    workspace: Workspace, collection: str, offers: Sequence[Offer], choices: Mapping[Path, Choices]
+    workspace: Workspace, collection: str, offers: Sequence[Offer], choices: Mapping[Key, Choices]
 ) -> list[Item]:
     """Keep files that could be read, labels first.
 
     Raises CapbiasError, and keeps none of them, where two would have one name, or a run reads what one would replace.
     """
-    read = [own for own in offers if own.preview is not None]
+    read = [part for own in offers for part in _parts(own, choices.get(own.key, Choices()))]
     if twice := same_names(read):
         raise CapbiasError(
             f"several files that would be called {', '.join(twice)}", "a name each", "Rename all but one."
@@ -118,8 +174,16 @@ def keep_offers(
         workspace.check_replaceable(own.kind, own.name, own.preview.frame, collection)
     kept: list[Item] = []
     for own in sorted(read, key=lambda own: ORDER.index(own.kind)):
-        kept += _keep(workspace, collection, own, choices.get(own.path, Choices()))
+        kept += _keep(workspace, collection, own, choices.get(own.key, Choices()))
     return kept
+
+
+def _parts(own: Offer, said: Choices) -> list[Offer]:
+    """The sets that an offer is kept as; none of one that could not be read."""
+    if own.preview is None:
+        return []
+    sets = caption_sets(own.preview, own.name, said.sets if own.kind == GENERATED else SAMPLES)
+    return [replace(own, name=name, preview=part) for name, part in sets.items()]
 
 
 def same_names(offers: Sequence[Offer]) -> list[str]:

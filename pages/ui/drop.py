@@ -13,7 +13,7 @@ from capbias_core.analysis.photo_inspector import keep_uploaded
 from capbias_core.attributes import plain_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.load import detect
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.present.conditions import TITLES
@@ -21,17 +21,19 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.ingest import SEGMENTS, dropped_labels
+from capbias_core.workspace.ingest import BY_PROMPT, EACH, SAMPLES, SEGMENTS, SETS, dropped_labels
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.offers import (
     Choices,
     Offer,
+    choose_references,
     in_common,
     keep_offers,
     kept_images,
     known_column,
-    offer,
+    offers_of,
+    references_among,
     same_names,
 )
 from capbias_core.workspace.store import checked_name, suggested_name
@@ -47,6 +49,7 @@ KINDS = {
     SEGMENTS: "Outlines in the photographs",
 }
 TRAINED = {"yes": True, "no": False, "not known": None}
+SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 A_ROW = 3  # boxes side by side; more are cut where the window is narrow
@@ -61,23 +64,23 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     pictures = [path for path in paths if path.suffix.lower() in PICTURES]
     if pictures:
         note(f"{counted(len(pictures), 'photograph')}, named by image id.")
-    found = [_offered(engine, path, collection) for path in paths if path not in pictures]
-    common = in_common([own for own in found if _said(own.path, "wanted", True)], _kept_images(engine, collection))
+    found = _all_offered(engine, [path for path in paths if path not in pictures], collection)
+    common = in_common([own for own in found if _said(own, "wanted", own.wanted)], _kept_images(engine, collection))
     offers, choices = [], {}
     for number, own in enumerate(found, start=1):
         with st.container(border=True):
             if named := _row(own, number):
                 offers.append(named)
-                choices[own.path] = _details(engine, named, common.get(own.path))
+                choices[own.key] = _details(engine, named, common.get(own.key))
     if not offers and not pictures:
         discard()
         note("Nothing was kept.")
         return ""
-    unknown = [own.path.name for own in offers if common.get(own.path) == 0]
+    unknown = [own.path.name for own in offers if common.get(own.key) == 0]
     st.header("3 · Keep")
     left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
     trained = _trained(engine, collection, offers, left)
-    choices = {path: replace(own, trained=trained) for path, own in choices.items()}
+    choices = {key: replace(own, trained=trained) for key, own in choices.items()}
     ready = _ready(offers, choices, unknown)
     if not right.button("Keep", type="primary", width="stretch", key="keep", disabled=not ready):
         return ""
@@ -87,7 +90,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
             item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures)
             kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
         forget()
-        lost = len(found) - len(offers)
+        lost = len({own.path for own in found} - {own.path for own in offers})
         left_out = f" {counted(lost, 'file')} left out." if lost else ""
         return f"Kept {', '.join(kept)} in the collection {collection}.{left_out}"
     return ""
@@ -102,29 +105,30 @@ def _place(key: str):
     return st.container(key=f"stacks_{key}")
 
 
-def _key(path: Path, what: str) -> str:
-    """A name of its own for a control of a file; the same if the upload is written to disk anew."""
-    return f"{what}_{place_of(path)}"
+def _key(own: Offer, what: str) -> str:
+    """A name of its own for a control of an offer; the same if the upload is written to disk anew."""
+    return f"{what}_{place_of(own.path)}{'_beside' if own.beside else ''}"
 
 
-def _said(path: Path, what: str, otherwise):
-    """What was chosen for a file before this drawing."""
-    return st.session_state.get(_key(path, what), otherwise)
+def _said(own: Offer, what: str, otherwise):
+    """What was chosen for an offer before this drawing."""
+    return st.session_state.get(_key(own, what), otherwise)
 
 
 def _row(own: Offer, number: int) -> Offer | None:
-    """One file, counted from 1: its kind, which can be changed, and its name; None where it is left out or broken."""
-    left, middle, right, last = _place(_key(own.path, "row")).columns([3, 3, 3, 1.4], vertical_alignment="bottom")
+    """One offer, counted from 1: its kind, which can be changed, and its name; None where it is left out or broken."""
+    left, middle, right, last = _place(_key(own, "row")).columns([3, 3, 3, 1.4], vertical_alignment="bottom")
     with left:
         st.markdown(f"**{plain(own.path.name)}**")
         note(_about(own))
-    place = [*KINDS].index(own.kind) if own.kind else None
+    kinds = [HUMAN] if own.beside else list(KINDS)
+    place = kinds.index(own.kind) if own.kind else None
     title = f"What is file {number}?"
-    middle.selectbox(title, list(KINDS), place, format_func=KINDS.get, key=_key(own.path, "kind"))
-    name = right.text_input("Name", own.name, key=_key(own.path, "name"))
-    if not last.checkbox("Keep it", value=True, key=_key(own.path, "wanted")):
+    middle.selectbox(title, kinds, place, format_func=KINDS.get, key=_key(own, "kind"))
+    name = right.text_input("Name", own.name, key=_key(own, "name"))
+    if not last.checkbox("Keep it", value=own.wanted, key=_key(own, "wanted")):
         return None
-    if own.likely and own.likely != own.kind and not _read_well(own):
+    if own.own.kind not in ("", own.kind) and not own.beside and not _read_well(own):
         _hint(own)
     if own.error:
         show_error(own.error)
@@ -135,23 +139,39 @@ def _row(own: Offer, number: int) -> Offer | None:
     return None
 
 
-def _offered(engine: Engine, path: Path, collection: str) -> Offer:
-    """What the file is, read as what was chosen; read once for each choice."""
-    kind, columns = _said(path, "kind", ""), st.session_state.get(COLUMNS, {}).get(place_of(path), {})
-    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection))
+def _all_offered(engine: Engine, paths: list[Path], collection: str) -> list[Offer]:
+    """What the files are. Those whose images have no ids are read beside the human captions of the others."""
+    found = [own for path in paths for own in _offered(engine, path, collection)]
+    references = references_among(found)
+    if references is not None:
+        by_rows = {own.path for own in found if own.own.by_rows}
+        found = [own for own in found if own.path not in by_rows]
+        found += [own for path in by_rows for own in _offered(engine, path, collection, references)]
+    order = {path: place for place, path in enumerate(paths)}
+    return choose_references(sorted(found, key=lambda own: order[own.path]), _kept_images(engine, collection))
+
+
+def _offered(engine: Engine, path: Path, collection: str, references: pd.DataFrame | None = None) -> list[Offer]:
+    """What the file is, read as what was chosen; read once for each choice. references: of the other files."""
+    kind = st.session_state.get(f"kind_{place_of(path)}", "")
+    columns = st.session_state.get(COLUMNS, {}).get(place_of(path), {})
+    beside = None if references is None else hash(tuple(references["caption"]))
+    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside)
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
         with st.spinner(f"Reading {path.name}"):
-            found = _read(engine, path, collection, kind, columns)
-        previews[kind, *asked] = previews[found.kind, *asked] = found
+            found = _read(engine, path, collection, kind, columns, references)
+        previews[kind, *asked] = previews[found[0].kind, *asked] = found
     return previews[kind, *asked]
 
 
-def _read(engine: Engine, path: Path, collection: str, kind: str, columns: dict) -> Offer:
+def _read(
+    engine: Engine, path: Path, collection: str, kind: str, columns: dict, references: pd.DataFrame | None
+) -> list[Offer]:
     try:
-        return within_limits(path.name, offer, engine.workspace, path, collection, kind, columns)
+        return within_limits(path.name, offers_of, engine.workspace, path, collection, kind, columns, references)
     except CapbiasError as error:  # a limit, or what no reader says of a file
-        return Offer(path, kind, kind, "", suggested_name(path.stem), None, error)
+        return [Offer(path, kind, Likely(kind, ""), suggested_name(path.stem), None, error)]
 
 
 def _held(engine: Engine, collection: str) -> tuple:
@@ -171,24 +191,24 @@ def _about(found: Offer) -> str:
         return "This file cannot be read so."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
-    return f"{found.title}: {', '.join(counted(count, what) for what, count in counts.items())}"
+    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}"
 
 
 def _read_well(own: Offer) -> bool:
     """Whether what looked like labels is captions in columns of other names: it was read as such, every row of it."""
-    captions = own.likely == LABELS and own.kind in (GENERATED, HUMAN)
+    captions = own.own.kind == LABELS and own.kind in (GENERATED, HUMAN)
     return captions and own.preview is not None and not own.preview.report.problem_count
 
 
 def _hint(own: Offer) -> None:
     left, right = st.columns([3, 2], vertical_alignment="center")
     with left:
-        note(f"⚠ This looks like {KINDS[own.likely][0].lower()}{KINDS[own.likely][1:]}.")
+        note(f"⚠ This looks like {KINDS[own.own.kind][0].lower()}{KINDS[own.own.kind][1:]}.")
     right.button(
         "Take it for that",
-        key=_key(own.path, "switch"),
+        key=_key(own, "switch"),
         on_click=st.session_state.update,
-        args=({_key(own.path, "kind"): own.likely},),
+        args=({_key(own, "kind"): own.own.kind},),
     )
 
 
@@ -204,11 +224,11 @@ def _columns(own: Offer) -> None:
     if found.format in ("coco_results", "coco_captions") or all(found.guess.get(role) for role in wanted):
         return
     options, chosen = list(found.columns), {}
-    boxes = _place(_key(own.path, "columns_of")).columns(len(wanted))
+    boxes = _place(_key(own, "columns_of")).columns(len(wanted))
     for box, (role, title) in zip(boxes, wanted.items(), strict=True):
         guess = found.guess.get(role)
         index = options.index(guess) if guess in options else None
-        key = _key(own.path, f"column_{role}")
+        key = _key(own, f"column_{role}")
         chosen[role] = box.selectbox(title, options, index=index, placeholder="Choose a column", key=key)
     said = st.session_state.setdefault(COLUMNS, {})
     if all(chosen.values()) and chosen != said.get(place_of(own.path)):
@@ -221,16 +241,20 @@ def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
     assert own.preview is not None
     if known is not None:
         note(f"{known:,} of {len(own.images):,} images are known to the other files or the collection.")
+    for taken in own.preview.report.notes:
+        note(f"{taken[0].upper()}{taken[1:]}.")
     for warning in own.preview.report.warnings:
         note(f"⚠ {warning}")
     with st.expander(f"Report on {plain(own.path.name)}"):
-        left, right = _place(_key(own.path, "report")).columns([3, 2], gap="large")
+        left, right = _place(_key(own, "report")).columns([3, 2], gap="large")
         lines = pd.DataFrame(own.preview.report.lines(), columns=["", "what the file holds"])
-        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own.path, "lines"), height="content")
-        draw_table(own.preview.frame.head(8), right, alt="First rows as they will be kept", key=_key(own.path, "first"))
+        draw_table(lines, left, alt=f"Report on {own.path.name}", key=_key(own, "lines"), height="content")
+        draw_table(own.preview.frame.head(8), right, alt="First rows as they will be kept", key=_key(own, "first"))
         written = _written(own) if own.kind == GENERATED else {}
+    if own.kind == GENERATED:
+        return Choices(written=written, sets=_sets(own))
     if own.kind != LABELS:
-        return Choices(written=written)
+        return Choices()
     with st.expander(f"Which column of {plain(own.path.name)} is which attribute, and what each label becomes"):
         mapped, said = _mapping(own, own_attributes.known(engine.workspace))
     for line in said:
@@ -238,10 +262,19 @@ def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
     return Choices(attributes=mapped)
 
 
+def _sets(own: Offer) -> str:
+    """What several captions of an image are, asked where an image has several."""
+    assert own.preview is not None
+    if max(own.preview.report["captions_an_image"]) == 1:
+        return SAMPLES
+    options = [option for option in SETS if option != BY_PROMPT or own.preview.prompts]
+    return st.radio("Several captions of an image are", options, format_func=SET_TITLES.get, key=_key(own, "sets"))
+
+
 def _written(own: Offer) -> dict[str, str]:
     """Who wrote a caption set and what was masked on the photographs; the name suggests both."""
-    suggested, key = suggested_condition(own.name), _key(own.path, own.name)
-    left, right = _place(_key(own.path, "written")).columns(2)
+    suggested, key = suggested_condition(own.name), _key(own, own.name)
+    left, right = _place(_key(own, "written")).columns(2)
     captioner = left.text_input(
         "Captioner", suggested[0], key=f"captioner_{key}", help="Whose captions they are, whatever was masked."
     )
@@ -262,7 +295,7 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
     mapped, said, frame = [], [], own.preview.frame
     for column in [name for name in frame.columns if name != "image_id"]:
-        counts, key = frame[column].value_counts(), _key(own.path, column)
+        counts, key = frame[column].value_counts(), _key(own, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
             labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
             note(f"{column}: {labels}, so it is not offered as a protected attribute.")
@@ -335,9 +368,9 @@ def _trained(engine: Engine, collection: str, offers: list[Offer], place) -> boo
     return TRAINED[said]
 
 
-def _ready(offers: list[Offer], choices: Mapping[Path, Choices], unknown: list[str]) -> bool:
+def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[str]) -> bool:
     """Whether the files can be kept as they stand; what is in the way is said."""
-    ready = all(own.kind != LABELS or choices[own.path].attributes for own in offers)
+    ready = all(own.kind != LABELS or choices[own.key].attributes for own in offers)
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
         ready &= st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")

@@ -12,6 +12,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import ARCHIVES, unpacked
+from capbias_core.load.datasets import is_dataset
 from capbias_core.load.places import named
 from capbias_core.workspace.limited import within_limits
 
@@ -107,11 +108,11 @@ def discard() -> None:
 def server_path(text: str) -> Path:
     """A path that a visitor typed. Raises CapbiasError where no file is there, or it may not be named."""
     path = named(text.strip())
-    if path.is_dir():
+    if path.is_dir() and not is_dataset(path):
         inside = ", ".join(sorted(own.name for own in path.iterdir() if own.is_file())[:5])
         such = f", such as {inside}" if inside else ""
         raise CapbiasError(f"the path {text.strip()[:200]!r}, a folder", "a file", f"Name one in it{such}.")
-    if not path.is_file():
+    if not path.exists():
         raise CapbiasError(
             f"the path {text.strip()[:200]!r}", "a file on the computer that runs the dashboard", "Check the spelling."
         )

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -463,6 +464,7 @@ BAD = {
     "two sets to explain": ([*EXPLAIN, "weak.json"], "2 caption sets"),
     "nothing to export": (["export", "--collection", "x"], "collection 'x'"),
     "labels as captions": (["import", "attributes.csv", "--kind", "captions"], "attributes.csv"),
+    "options of the kind that is found": (["import", "attributes.csv", "--captioner", "x"], "--captioner with attrib"),
     "options of another kind": (["import", "strong.json", "--kind", "captions", "--map", "a:b=c"], "--map with"),
     "a wrong map": (["import", "attributes.csv", "--kind", "attributes", "--map", "gender"], "--map gender"),
     "a map to no value": (
@@ -690,6 +692,17 @@ def test_import_reports_and_keeps(here, capsys):
     assert set(items) == {"labels", "strong"}
     assert items["strong"].details["trained_on_references"] is False
     assert items["labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
+
+
+def test_import_finds_the_kind_and_human_captions_beside(formats, tmp_path, capsys):
+    (file,) = formats.glob("*_samples_*.jsonl")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(file, file.name)
+        archive.write(formats / "LLaVA_COCO_VAL.tsv", "LLaVA.tsv")
+    assert in_workspace(tmp_path / "home", "import", str(tmp_path / "all.zip"), "--captioner", "me") == 0
+    assert "40 captions got the image id of the human captions at hand; not found: 0" in capsys.readouterr().out
+    items = {(item.kind, item.name): item.rows for item in Workspace(tmp_path / "home").items()}
+    assert items == {("references", file.stem): 200, ("captions", file.stem): 40, ("captions", "LLaVA"): 40}
 
 
 def test_a_dry_run_keeps_nothing(here, capsys):

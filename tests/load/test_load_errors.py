@@ -33,7 +33,6 @@ WHOLE_FILE = {
     "empty list": ("a.json", b"[]", "JSON that holds an empty list"),
     "list of numbers": ("a.json", b"[1, 2]", "JSON that holds a list of a number (1)"),
     "bare text": ("a.json", b'"x"', "JSON that holds text"),
-    "id to caption": ("a.json", b'{"785": "a man", "872": "a dog"}', "an object with the keys 785, 872"),
     "annotations that are none": ("a.json", b'{"images": [], "annotations": {"a": 1}}', "an object with the keys a"),
     "no annotations": ("a.json", b'{"images": [{"id": 1}]}', "an object with the keys images"),
     "half a pair in a key": ("a.json", b'{"\\ud800": 1}', "an object with the keys ?"),

@@ -30,7 +30,7 @@ def test_counts_by_hand():
     assert (report["unknown_ids"], report["unknown_examples"]) == (1, ("4",))
     assert report["reference_percent"] == 25.0
     assert report.warnings == (
-        "1 image has more than one caption; a captioner usually gives one.",
+        "1 image has more than one caption: samples of one set, if you say nothing else.",
         "1 caption is empty and left out.",
         "1 caption holds no word.",
         "3 of 4 images have no reference and count for LIC_M alone.",

@@ -33,7 +33,7 @@ from capbias_core.load.segments import segment_table
 from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
-from capbias_core.workspace.offers import offer
+from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.store import Workspace
 
 pytestmark = pytest.mark.long
@@ -41,6 +41,10 @@ pytestmark = pytest.mark.long
 # Valid files
 
 CAPTIONS = [{"image_id": 1, "caption": "a dog"}, {"image_id": "2", "caption": 'a man, a "cat"\n'}]
+SAMPLES = [
+    {"doc_id": place, "coco_CIDEr": {"image_id": place, "pred": "a dog", "answer": ["a cat", "two"]}, "input": "?"}
+    for place in (1, 2)
+]
 BOXES = "image,class,confidence,x1,y1,x2,y2\n1.jpg,cat,0.9,0,0,10,10\n2.jpg,dog,0.5,1,1,2,2\n"
 OUTLINES = [[[0, 0, 4, 0, 4, 4]], {"size": [2, 3], "counts": [1, 3, 2]}, {"size": [2, 3], "counts": "132"}]
 INSTANCES = {
@@ -58,8 +62,13 @@ PLAIN = {
         json.dumps(CAPTIONS),
         json.dumps(INSTANCES),
         json.dumps({"images": [{"id": 1}], "annotations": CAPTIONS}),
+        "\n".join(json.dumps(own, indent=1) for own in CAPTIONS),
+        json.dumps({"1": "a dog", "COCO_val2014_000000000002.jpg": ["a man"]}),
+        json.dumps({"CIDEr": 1, "imgToEval": {"1": CAPTIONS[0]}}),
+        json.dumps({"images": [{"cocoid": 1, "split": "val", "sentences": [{"raw": "a dog"}]}], "dataset": "coco"}),
+        json.dumps([{"index": 0, "answer": "['a dog', 'dogs']", "question": "?", "prediction": "a cat"}]),
     ],
-    ".jsonl": ["\n".join(map(json.dumps, CAPTIONS))],
+    ".jsonl": ["\n".join(map(json.dumps, CAPTIONS)), "\n".join(map(json.dumps, SAMPLES))],
     ".csv": [
         'image_id,caption\n1,a dog\n2,"a man, a ""cat"""\n',
         "image_id;gender;objects\n1;Male;cat|dog\n2;Female;\n",
@@ -67,7 +76,11 @@ PLAIN = {
         "model,value\nsat,1.5\n",
         "image_id,x1,y1,x2,y2\n1,0,0,3,3\n",
     ],
-    ".tsv": ["image_id\tobjects\n1\tcat|dog\n2\t\n"],
+    ".tsv": [
+        "image_id\tobjects\n1\tcat|dog\n2\t\n",
+        '1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a man"}]\n',
+        "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n",
+    ],
     ".txt": ["a dog\na man\n", "dog 0.1 0.2\nman 1 2\n", "2 2\ndog 0.1 0.2\nman 1 2\n"],
     ".toml": [ATTRIBUTE, PLAN],
 }
@@ -79,6 +92,7 @@ PIECES = [
         )
     ),
     *(b"image_id caption category_id annotations images categories segmentation counts size name id inf".split()),
+    *(b"imgToEval sentences cocoid doc_id pred answer prediction index references prompt".split()),
     *(b"9" * 5000, b"0x" + b"f" * 5000, b"[" * 5000, b'{"a":' * 5000, b"a." * 150),
     *(b"\xed\xa0\x80", "\u0130\u2028\x85".encode()),
 ]
@@ -102,6 +116,13 @@ def parquet(table: pa.Table) -> bytes:
     return target.getvalue()
 
 
+def arrow(table: pa.Table) -> bytes:
+    target = io.BytesIO()
+    with pa.ipc.new_stream(target, table.schema) as writer:
+        writer.write_table(table)
+    return target.getvalue()
+
+
 def archive(members: dict[str, bytes]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
@@ -117,12 +138,19 @@ def members(data: bytes) -> dict[str, bytes]:
 
 FRAME = pd.DataFrame(CAPTIONS, dtype="str")
 SHEET = sheet(FRAME)
+ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
+SAVED = {
+    "set/dataset_dict.json": b'{"splits": ["val"]}',
+    "set/val/state.json": b'{"_data_files": [{"filename": "data.arrow"}], "_split": "val"}',
+    "set/val/data.arrow": ARROW,
+}
 WHOLE = {
     ".parquet": [parquet(pa.Table.from_pandas(FRAME))],
     ".xlsx": [SHEET],
     ".pkl": [pickle.dumps(CAPTIONS, protocol) for protocol in (0, 2, 4)],
     ".bin": [vectors()],
-    ".zip": [archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()})],
+    ".arrow": [ARROW],
+    ".zip": [archive({"a.csv": BOXES.encode(), "b/c.json": json.dumps(CAPTIONS).encode()}), archive(SAVED)],
     ".gz": [gzip.compress(BOXES.encode()), gzip.compress(vectors())],
 }
 FILES = {ending: [text.encode() for text in texts] for ending, texts in PLAIN.items()} | WHOLE
@@ -200,7 +228,7 @@ MADE = {
     ".parquet": [tables()],
     ".xlsx": [inside(SHEET)],
     ".pkl": [RECORDS.map(pickle.dumps)],
-    ".zip": [inside(WHOLE[".zip"][0])],
+    ".zip": [inside(own) for own in WHOLE[".zip"]],
     ".gz": [mutated(own.encode()).map(gzip.compress) for texts in PLAIN.values() for own in texts],
 }
 
@@ -252,13 +280,18 @@ def test_a_file_is_read_or_refused(workspace, ending, data):
         path.write_bytes(content)
         for read in READERS:
             check(read, path)
-        found = check(lambda own: offer(workspace, own, "c"), path)
-        if found and found.error:
-            str(found.error).encode()
+        check_offers(workspace, path)
         for own in check(lambda own: unpacked(own, Path(folder) / "unpacked"), path) or ():
-            check(lambda each: offer(workspace, each, "c"), own)
+            check_offers(workspace, own)
         if path.suffix == ".zip":
             check(lambda own: unpacked_tree(own, Path(folder) / "tree"), path)
+
+
+def check_offers(workspace: Workspace, path: Path):
+    for found in offers_of(workspace, path, "c"):
+        check(lambda _, own=found: own, path)
+        if found.error:
+            str(found.error).encode()
 
 
 def check(read, path: Path):

@@ -64,6 +64,23 @@ def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_p
     assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
 
 
+def test_a_file_of_captions_and_human_captions_is_two_rows(window, formats, tmp_path):
+    """And tells apart the images of a file without ids; the human captions in that are not wanted then."""
+    (samples,) = formats.glob("*_samples_*.jsonl")
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, formats / "LLaVA_COCO_VAL.tsv", samples)
+        expect(window.get_by_label("What is file 3?")).to_be_visible()
+        expect(window.get_by_label("What is file 4?")).to_have_count(0)
+        expect(window.get_by_text("40 of 40 images are known to the other files or the collection.")).to_have_count(1)
+        window.get_by_role("button", name="Keep", exact=True).click()
+        kept = f"Kept {samples.stem}, LLaVA_COCO_VAL, {samples.stem} in the collection my captions."
+        window.get_by_text(kept).wait_for()
+        rows = {(item.kind, item.name): item.rows for item in Workspace(tmp_path / "home").items()}
+    assert rows["references", samples.stem] == 200
+    assert rows["captions", samples.stem] == rows["captions", "LLaVA_COCO_VAL"] == 40
+
+
 @pytest.mark.slow
 def test_what_captions_lacks_is_one_button_on_that_page(window, files, tmp_path):
     """Without human captions nothing starts by itself."""

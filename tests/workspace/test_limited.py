@@ -10,7 +10,7 @@ import pytest
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
 from capbias_core.workspace.limited import _HELPER, GIGABYTES, SECONDS, make_ready, within_limits
-from capbias_core.workspace.offers import offer
+from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.store import Workspace
 
 pytestmark = pytest.mark.long
@@ -25,9 +25,12 @@ def captions(tmp_path):
 
 def test_a_usual_file_is_read_as_it_is_here(tmp_path, captions):
     workspace = Workspace(tmp_path / "w")
-    here, there = offer(workspace, captions, "c"), within_limits("sat.csv", offer, workspace, captions, "c")
+    (here,), (there,) = (
+        offers_of(workspace, captions, "c"),
+        within_limits("sat.csv", offers_of, workspace, captions, "c"),
+    )
     assert there.preview.frame.equals(here.preview.frame)
-    assert (there.kind, there.title, there.name, there.images) == (here.kind, here.title, here.name, here.images)
+    assert (there.kind, there.own, there.name, there.images) == (here.kind, here.own, here.name, here.images)
     assert there.preview.report == here.preview.report
 
 
@@ -40,7 +43,7 @@ def test_what_is_wrong_with_a_file_is_said_as_here(tmp_path):
 def test_a_file_that_takes_too_long(tmp_path, captions, monkeypatch):
     monkeypatch.setenv(SECONDS, "0.000001")
     with pytest.raises(CapbiasError, match=f"sat.csv, .* or raise .*{SECONDS}"):
-        within_limits("sat.csv", offer, Workspace(tmp_path / "w"), captions, "c")
+        within_limits("sat.csv", offers_of, Workspace(tmp_path / "w"), captions, "c")
 
 
 def test_a_file_that_takes_too_much_memory(tmp_path, monkeypatch):
@@ -48,7 +51,7 @@ def test_a_file_that_takes_too_much_memory(tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
     monkeypatch.setenv(GIGABYTES, "0.3")
     with pytest.raises(CapbiasError, match="a file that is read in 0.3 GB and 60 s"):
-        within_limits("rows.parquet", offer, Workspace(tmp_path / "w"), tmp_path / "rows.parquet", "c")
+        within_limits("rows.parquet", offers_of, Workspace(tmp_path / "w"), tmp_path / "rows.parquet", "c")
 
 
 def test_a_child_or_the_helper_that_is_killed(captions):
