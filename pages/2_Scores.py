@@ -12,7 +12,7 @@ from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons
-from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
@@ -109,7 +109,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         "Attacker",
         list(ATTACKERS),
-        default=measured[0].attacker if measured else None,
+        default=next((own.attacker for own in measured if at_hand(own.attacker)), None),
         key="attacker",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "

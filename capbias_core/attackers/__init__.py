@@ -25,6 +25,7 @@ __all__ = [
     "AttackerEntry",
     "Seconds",
     "Setup",
+    "at_hand",
     "attacker_entry",
     "encoder_files",
     "load_attacker",
@@ -93,3 +94,14 @@ def load_attacker(
     need_packages(entry)
     files = model or encoder_files(entry) if entry.model else None
     return entry.make(Setup(device, files, cache))
+
+
+def at_hand(name: str) -> bool:
+    """Whether an attacker can train here. One whose model was a folder is known by the folder's name alone, and a run
+    may have it that cannot be asked for again."""
+    if name in ATTACKERS and name not in PRETRAINED:
+        return True
+    try:
+        return bool(encoder_files(attacker_entry(name)))
+    except CapbiasError:
+        return False

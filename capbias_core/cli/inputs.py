@@ -58,19 +58,14 @@ class InputFlags:
     labels: Annotated[
         str | None,
         flag(
-            "a table of labels, one row per image (age: or --references)",
+            "a table of labels, a row an image (gender, age: or --references)",
             "FILE",
             INPUTS,
             name=("--labels", "--attributes"),
         ),
     ] = None
     attribute: Annotated[
-        str,
-        flag(
-            f"a shipped one ({', '.join(known_attributes())}), one of your own, a TOML file, or a label column",
-            "NAME",
-            INPUTS,
-        ),
+        str, flag(f"{', '.join(known_attributes())}, one of your own, a TOML file, or a column", "NAME", INPUTS)
     ]
     attribute_column: Annotated[str, flag("the column of labels, if not found", "COLUMN", INPUTS)] = ""
     values: Annotated[list[str] | None, flag("the labels of a column to compare (default: all)", "LABEL", INPUTS)] = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker
+from capbias_core.attackers import ATTACKERS, PRETRAINED, at_hand, attacker_entry, load_attacker
 from capbias_core.attackers.base import probabilities, task_probabilities
 from capbias_core.attackers.logistic import fit_alike, fit_columns
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker, NgramCorpus, word_contributions
@@ -260,3 +260,11 @@ def test_captions_without_a_word_give_chance():
     fitted = attacker.fit(corpus, np.arange(20), np.arange(20) % 2, 2, 0, silent)
     assert isinstance(fitted, LinearModel)
     assert fitted.logits(corpus, np.arange(20)) == pytest.approx(np.zeros((20, 1)), abs=1e-6)
+
+
+def test_which_attackers_are_at_hand(tmp_path):
+    assert at_hand("ngram") and at_hand("lstm_bi")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "tiny" / "model.safetensors").write_bytes(b"1")
+    assert at_hand(str(tmp_path / "tiny")) and not at_hand("tiny"), "a run knows a folder by its name alone"
