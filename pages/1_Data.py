@@ -109,8 +109,9 @@ def _load(engine: Engine) -> str:
         forget()
         make_ready()
         note(
-            "Captions need an image id and a caption a row. Labels need an image id and a column a protected "
-            "attribute. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
+            "Captions need an image id and a caption a row, or are what lmms-eval, VLMEvalKit or COCO's tools left. "
+            "Labels need an image id and a column a protected attribute; without any, gender is derived from human "
+            "captions. Objects are COCO's instances JSON, or an image id and a column objects (cat|dog)."
         )
         return collection
     try:
