@@ -271,9 +271,11 @@ def _lost(found: dict[str, Estimate]) -> Iterator[str]:
 
 
 def _notes(job: Job, train: int, test: int, images: int) -> list[str]:
+    chance = job.attribute.chance
+    digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
     notes = [
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
-        f"{job.attribute.chance:.1f}."
+        f"{chance:.{digits}f}."
     ]
     if job.spec.coverage == WITH_REFERENCES:
         notes.append(

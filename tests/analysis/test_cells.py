@@ -74,6 +74,7 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
     keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
     place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
     assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+    assert "chance for LIC_M and LIC_D is 11.11." in capsys.readouterr().err
     (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
     frame = bytes_frame(workspace.array(run.run_id, "model"))
     guesses = frame[[column for column in frame if column.startswith("p")]].to_numpy()
