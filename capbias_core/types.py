@@ -73,8 +73,9 @@ def part_of(progress: Progress, start: float, end: float) -> Progress:
     return lambda share, text: progress(start + share * (end - start), text)
 
 
-# What becomes of an image whose captions name several values.
-BOTH = ("drop", "majority", "precedence")
+# What becomes of an image whose captions name several values; the last asks for an order of the values.
+WITHOUT_ORDER, PRECEDENCE = ("drop", "majority"), "precedence"
+BOTH = (*WITHOUT_ORDER, PRECEDENCE)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Derivation:
     def text(self) -> str:
         """The rule as a sentence says it."""
         named = "any caption" if self.at_least == 1 else f"at least {self.at_least} captions"
-        if self.both == "precedence":
+        if self.both == PRECEDENCE:
             return f"the first of {', '.join(self.precedence)} that {named} of an image names"
         if self.both == "majority":
             return f"the value that most captions of an image name, and {named}"

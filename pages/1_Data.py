@@ -14,7 +14,7 @@ from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.prepare import with_rule
 from capbias_core.runs.engine import Engine
-from capbias_core.types import Attribute, Derivation
+from capbias_core.types import PRECEDENCE, Attribute, Derivation
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
@@ -51,7 +51,7 @@ KEPT = {
     "images": "photographs",
     VECTORS: "word vectors",
 }
-WAYS = {"drop": "get no label", "majority": "get what most captions say", "precedence": "get the first value"}
+WAYS = {"drop": "get no label", "majority": "get what most captions say", PRECEDENCE: "get the first value"}
 CLOSED = f"This server opens no folder to its visitors; whoever runs it can list some in {ROOTS}."
 WIDTH_FROM = 160  # pixels; what is cut is shown of the row that is selected
 
@@ -216,14 +216,19 @@ def _derive(engine: Engine, collection: str) -> None:
     )
     name = right.selectbox("Attribute", sorted(rules, key="gender".__ne__), key="derive_attribute")
     left, right = st.columns(2, gap="large")
-    at_least = left.number_input(
-        "Captions that have to name the value", 1, 10, 1, key="derive_least", help="Of the human captions of an image."
-    )
     own = rules[name].derived or Derivation()
-    ways = [way for way in WAYS if way != "precedence" or own.precedence]
+    at_least = left.number_input(
+        "Captions that have to name the value",
+        1,
+        max(10, own.at_least),
+        own.at_least,
+        key=f"least_{name}",
+        help="Of the human captions of an image.",
+    )
+    ways = [way for way in WAYS if way != PRECEDENCE or own.precedence]
     first = ways.index(own.both)
     both = right.selectbox("Images named both ways", ways, first, format_func=WAYS.__getitem__, key=f"both_{name}")
-    rule = with_rule(rules[name], at_least, None if both == "precedence" else both)
+    rule = with_rule(rules[name], at_least, None if both == PRECEDENCE else both)
     if st.button(f"Derive {name} labels from these captions", key="derive"):
         st.session_state["deriving"] = (human[place].hash, name)
     if st.session_state.get("deriving") == (human[place].hash, name):

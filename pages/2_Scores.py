@@ -10,6 +10,7 @@ import streamlit as st
 
 from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
+from capbias_core.analysis.cells import by_captioner
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
@@ -261,8 +262,7 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
     if not box.open:
         return
     measured = engine.workspace.runs_of(list(rows[rows["metric"] == "LIC_M"]["run_id"].unique()))
-    # Of a captioner with two, that on the images with references.
-    runs = {run.spec.model: run for run in sorted(measured.values(), key=lambda run: bool(run.spec.references))}
+    runs = by_captioner(measured.values())
     with box:
         found = {model: cached.by_value(str(engine.folder), run.run_id) for model, run in runs.items()}
         draw_table(by_value_table({model: own for model, (own, _) in found.items()}), alt="LIC_M by labelled value")

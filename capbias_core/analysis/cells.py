@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
+from capbias_core.analysis.read import current_runs
 from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare.cross import WITHIN, parts_of
@@ -76,14 +78,15 @@ def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
 
 
 def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """Captioner -> its newest finished LIC run of an attribute by an attacker; on the images with references, where
-    it was measured on all as well."""
-    runs = [
-        run
-        for run in workspace.runs(collection)
-        if run.status == "finished"
-        and (run.spec.measure, run.spec.attacker) == ("lic", attacker)
-        and run.spec.attribute.get("name") == attribute
-    ]
-    runs.sort(key=lambda run: (bool(run.spec.references), run.created))
-    return {run.spec.model: run for run in runs}
+    """The runs of LIC of an attribute by an attacker, as `by_captioner` chooses them."""
+    runs = current_runs(workspace, collection, "lic")
+    return by_captioner(
+        run for run in runs if run.spec.attacker == attacker and run.spec.attribute.get("name") == attribute
+    )
+
+
+def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:
+    """Captioner -> its newest run; where it was measured on all images and on those with references, of the latter.
+    Runs on the images that another captioner has too do not count."""
+    ordered = sorted(runs, key=lambda run: (bool(run.spec.references), run.created))
+    return {run.spec.model: run for run in ordered if not run.spec.shared_with}

@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.aggregate.label_agreement import LabelAgreement, label_agreement
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace.ingest import keep_attributes
-from capbias_core.workspace.labels import attribute_of, labels_for, mapping_details
+from capbias_core.workspace.labels import labels_in, mapping_details
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -24,22 +24,22 @@ def tables_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
 
 def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAgreement:
     """How far two tables agree on an attribute. Raises CapbiasError where they give it different values."""
-    first, second = (_labels(workspace, name, table) for table in (one, other))
-    values = attribute_of(one, name)[0].values
-    if sorted(values) != sorted(attribute_of(other, name)[0].values):
+    first, second = (labels_in(workspace, table, name) for table in (one, other))
+    values = first.attribute.values
+    if sorted(values) != sorted(second.attribute.values):
         raise CapbiasError(
             f"{one.name} and {other.name}, which give {name} different values",
             f"two tables with the values {', '.join(values)}",
             "Map both to the same attribute.",
         )
-    return label_agreement(first, second, values)
+    return label_agreement(first.values, second.values, values)
 
 
 def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called: str) -> Item:
     """Keep the labels on which all of some tables agree, of images that all of them label, as another table."""
-    labels = pd.concat([_labels(workspace, name, table) for table in tables], axis=1, join="inner")
-    same = labels[labels.nunique(axis=1) == 1].iloc[:, 0]
-    attribute, _ = attribute_of(tables[0], name)
+    every = [labels_in(workspace, table, name) for table in tables]
+    labels = pd.concat([own.values for own in every], axis=1, join="inner")
+    same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], every[0].attribute
     if missing := [value for value in attribute.values if value not in set(same)]:
         raise CapbiasError(
             f"tables that agree on no image that is {' or '.join(missing)}",
@@ -50,8 +50,3 @@ def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called:
     details = mapping_details(attribute, name, {value: value for value in attribute.values})
     source = f"where {' and '.join(table.name for table in tables)} agree"
     return keep_attributes(workspace, frame, called, tables[0].collection, source, {name: details})
-
-
-def _labels(workspace: Workspace, name: str, table: Item) -> pd.Series:
-    attribute, where = attribute_of(table, name)
-    return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"]).values

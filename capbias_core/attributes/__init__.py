@@ -10,7 +10,7 @@ from pathlib import Path
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.toml import read_toml, start_of
-from capbias_core.types import BOTH, UNKNOWN_TOKEN, Attribute, Derivation
+from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
 FEW = 2  # labels that a column of labels may have beside those of the values, such as unsure and empty
@@ -136,12 +136,12 @@ def _derivation(table: object, values: tuple[str, ...], words: dict, source: str
 def _rule(table: dict, values: tuple[str, ...]) -> Derivation | None:
     """None where the table is none."""
     order, least = table.get("precedence", []), table.get("at_least", 1)
-    both, title, note = table.get("both", BOTH[-1]), table.get("title", ""), table.get("note", "")
+    both, title, note = table.get("both", PRECEDENCE), table.get("title", ""), table.get("note", "")
     right = (
         set(table) <= {field.name for field in fields(Derivation)}
         and both in BOTH
         and isinstance(order, list)
-        and sorted(map(str, order)) == (sorted(values) if both == BOTH[-1] else [])
+        and sorted(map(str, order)) == (sorted(values) if both == PRECEDENCE else [])
         and (type(least) is int and least >= 1)
         and isinstance(title, str)
         and isinstance(note, str)

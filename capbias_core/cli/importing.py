@@ -20,7 +20,7 @@ from capbias_core.load.archives import unpacked
 from capbias_core.load.photographs import find_pictures
 from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
-from capbias_core.types import BOTH, CONDITIONS, Attribute
+from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.inputs import checked_path, derivable, dropped_line, holds, mapped, warn
@@ -88,7 +88,7 @@ class ImportFlags:
         None
     )
     both: Annotated[
-        str | None, flag("with --from-references: of an image that is named both ways", "|".join(BOTH[:2]), HOW)
+        str | None, flag("with --from-references: of an image that is named both ways", "|".join(WITHOUT_ORDER), HOW)
     ] = None
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)

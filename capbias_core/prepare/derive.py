@@ -13,7 +13,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import BOTH, Attribute, Derivation
+from capbias_core.types import WITHOUT_ORDER, Attribute, Derivation
 
 
 def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def _chosen(counts: np.ndarray, rule: Derivation) -> np.ndarray:
 def with_rule(attribute: Attribute, at_least: int | None = None, both: str | None = None) -> Attribute:
     """The attribute with another rule than its own by which labels are derived. Raises CapbiasError for none."""
     rule = attribute.derived or Derivation()
-    if both not in (None, *BOTH[:2]):
-        raise CapbiasError(f"both {both!r}", " or ".join(BOTH[:2]), "Choose one of them.")
+    if both not in (None, *WITHOUT_ORDER):
+        raise CapbiasError(f"both {both!r}", " or ".join(WITHOUT_ORDER), "Choose one of them.")
     if at_least is not None and at_least < 1:
         raise CapbiasError(f"at least {at_least} captions", "a whole number from 1", "Give one.")
     if both is not None:

@@ -23,7 +23,7 @@ from capbias_core.load.places import shown
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.types import Attribute, Derivation, Table
+from capbias_core.types import PRECEDENCE, Attribute, Derivation, Table
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
@@ -224,7 +224,7 @@ class Derived:
     def without(self) -> str:
         """What captions call the images without a label."""
         none = "neither" if len(self.counts) == 2 else "none of them"
-        agreed = self.attribute.derived and self.attribute.derived.both != "precedence"
+        agreed = self.attribute.derived and self.attribute.derived.both != PRECEDENCE
         return f"several or {none}" if agreed else none
 
 

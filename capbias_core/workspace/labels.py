@@ -12,7 +12,7 @@ from capbias_core.attributes import known_attributes, plain_attribute, read_attr
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import Item
+from capbias_core.workspace.store import Item, Workspace
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,12 @@ def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | 
             "Map at least one label to every value, or choose another column.",
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
+
+
+def labels_in(workspace: Workspace, table: Item, name: str) -> Labels:
+    """The labels that a kept table has of an attribute. Raises CapbiasError where it has none."""
+    attribute, where = attribute_of(table, name)
+    return labels_for(workspace.frame(table.hash), attribute, where["column"], where["mapping"])
 
 
 def suggested_details(name: str, frame: pd.DataFrame, column: str | None = None) -> dict:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
 from capbias_core.prepare.cross import LEAST, parts_of
 from capbias_core.runs.engine import Engine
-from capbias_core.workspace.crossing import Crossing, cross, keep_crossed
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.crossing import cross, keep_crossed
+from pages.ui import cached, view
 from pages.ui.base import attribute_names, errors, note, plain
 from pages.ui.table import draw_table
 
@@ -22,22 +24,18 @@ def crossing_view(engine: Engine, collection: str) -> None:
     st.divider()
     st.header("Groups that cross")
     left, right = st.container(key="stacks_crossing").columns(2, gap="large")
-    first = left.selectbox("Attribute", names, key="cross_first")
-    second = right.selectbox("crossed with", [own for own in names if own != first], key=f"cross_second_{first}")
+    first = view.selectbox(left, "Attribute", names, key="cross")
+    second = view.selectbox(right, "crossed with", [own for own in names if own != first], key="cross_with")
     with errors():
-        digests = tuple(item.hash for item in tables)
-        found = _crossed(str(engine.folder), collection, first, second, digests)
+        work = partial(cross, engine.workspace, collection, first, second)
+        found = cached.once(engine.workspace, "crossing", work)
         counts = {"cell": list(found.counts), "images": list(found.counts.values())}
         said = {"": ["too few, left out" if cell in found.refused else "" for cell in found.counts]}
         draw_table(pd.DataFrame(counts | (said if found.refused else {})), alt="Images of each cell")
         note(f"By {found.source}. A cell needs {LEAST} labelled images: of fewer, a score would rest on less than ten.")
-        if st.button(f"Keep {plain(found.attribute.name)}", key="keep_crossed"):
+        if len(found.counts) - len(found.refused) < 2:
+            note("Fewer than two cells have so many: score the two attributes alone.")
+        elif st.button(f"Keep {plain(found.name)}", key="keep_crossed"):
             item = keep_crossed(engine.workspace, collection, found)
             st.session_state["said"] = f"Kept {item.name}: it can be chosen as an attribute on the Scores page."
             st.rerun()
-
-
-@st.cache_resource(show_spinner="Counting", max_entries=16)
-def _crossed(folder: str, collection: str, first: str, second: str, digests: tuple[str, ...]) -> Crossing:
-    """digests: of the tables of labels, so that nothing stale is served."""
-    return cross(Workspace(folder), collection, first, second)

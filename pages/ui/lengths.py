@@ -46,7 +46,13 @@ def lengths_view(engine: Engine, collection: str, request: Request) -> None:
         asked = tuple(item.name for name in ready for item in cuts[name])
         specs = plan(engine.workspace, replace(request, captions=asked, metrics=("lic",), words=False))
         start_button(engine, collection, specs, "Score the cuts", "score_cuts")
-        rows = by_length(engine.workspace, collection, engine.workspace.results({spec.run_id for spec in specs}))
+        ids = sorted(spec.run_id for spec in specs)
+        rows = cached.of_runs(
+            engine.workspace,
+            ids,
+            "lengths",
+            lambda: by_length(engine.workspace, collection, engine.workspace.results(ids)),
+        )
         rows = rows[rows["metric"].isin(ASKED)]
         if "LIC" in set(rows["metric"]):  # both on the same images
             rows = rows[rows["run_id"].isin(rows[rows["metric"] == "LIC"]["run_id"])]
