@@ -7,16 +7,17 @@ import pandas as pd
 from capbias_core.aggregate.variants import variants
 from capbias_core.types import A_TO_T, T_TO_A
 
+NAMES = ("DBAC", "DBAC_verbs", "DBAC_accuracy", "DBAC_code", "DPA")
 # Metric and direction of each way, by what the pair is called.
 MEASURES = {
-    **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in ("DBAC", "DBAC_accuracy", "DBAC_code", "DPA")},
+    **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in NAMES},
     "DBA": {A_TO_T: ("DBA_O", ""), T_TO_A: ("DBA_G", "")},
 }
 ALIKE = ("model", "attribute", "encoder", "variant", "seeds")
 NUMBERS = ("value", "ci_low", "ci_high")
 # Metrics and directions that stand beside a pair.
 BESIDE = (("LIC", ""), ("BA", ""))
-CONSTANT = (("DBAC_constant", A_TO_T), ("DBAC_added", A_TO_T))
+CONSTANT = {name: ((f"{name}_constant", A_TO_T), (f"{name}_added", A_TO_T)) for name in ("DBAC", "DBAC_verbs")}
 BOTH, FIRST, SECOND, NEITHER, UNDECIDED = "both", A_TO_T, T_TO_A, "neither", "undecided"
 
 
@@ -56,7 +57,7 @@ def beside(
     own = rows[(rows["model"] == model) & (rows["attribute"] == attribute) & rows["value"].notna()]
     own = own[own["encoder"].isin([encoder, ""])] if encoder else own
     found = {}
-    for key in (*(CONSTANT if measure == "DBAC" else ()), *BESIDE):
+    for key in (*CONSTANT.get(measure, ()), *BESIDE):
         alike = own[(own["metric"] == key[0]) & (own["direction"] == key[1])].sort_values("seeds", ascending=False)
         found[key] = alike.iloc[0].to_dict() if len(alike) else None
     return found

@@ -1,15 +1,18 @@
 """DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A).
 
-The metrics are read from sums over held-out captions, image by image, so that one function gives every variant.
+The metrics are read from sums over held-out captions, image by image, so that one function gives every variant. Task
+words are objects here; `TaskWords` says what others need (dbac_verbs.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array, hstack, vstack
 
 from capbias_core.aggregate import Estimate, Refits, shared_intervals
@@ -51,7 +54,7 @@ SMALLEST_BATCH = 16
 # From fewer images than these a network learns less of the objects.
 ENOUGH = 5000
 
-_DBAC = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
+SOURCE = "DBAC (directional bias amplification in captioning), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
 # The paper leaves open how w of many pairs becomes one number: name -> what it is called, what it says.
 VARIANTS = {
     "DBAC": (
@@ -68,14 +71,19 @@ VARIANTS = {
 }
 
 
-def _amplification(name: str) -> Metric:
-    title, explanation = VARIANTS[name]
-    return Metric(name, title, 100, zero, "lower", (-100, 100), _DBAC, explanation)
+# What of DBAC an attacker gives that has read no caption, and what one that has adds.
+CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
+# DBAC is x100, w is not.
+AMPLIFICATION = 100
 
 
-def _weights(name: str) -> tuple[Metric, Metric]:
-    """w of both sides."""
-    title, _ = VARIANTS[name]
+def amplification(name: str, title: str, explanation: str) -> Metric:
+    """DBAC itself by one variant."""
+    return Metric(name, title, AMPLIFICATION, zero, "lower", (-100, 100), SOURCE, explanation)
+
+
+def weights(name: str, title: str) -> tuple[Metric, Metric]:
+    """w of both sides. name, title: of the variant."""
     high = float("inf")
     return (
         Metric(
@@ -85,7 +93,7 @@ def _weights(name: str) -> tuple[Metric, Metric]:
             no_neutral,
             "lower",
             (0, high),
-            _DBAC,
+            SOURCE,
             "w of the model's captions.",
             side="model",
         ),
@@ -96,40 +104,45 @@ def _weights(name: str) -> tuple[Metric, Metric]:
             no_neutral,
             "lower",
             (0, high),
-            _DBAC,
+            SOURCE,
             "w of the human captions.",
             side="human",
         ),
     )
 
 
-# What of DBAC an attacker gives that has read no caption, and what one that has adds.
-CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
+def beside_constant(constant: str, added: str, title: str) -> tuple[Metric, Metric]:
+    """DBAC of an attacker that reads nothing, and what reading adds. constant, added: their names."""
+    source = "capbias 2026, docs/statistics.md"
+    return (
+        Metric(
+            constant,
+            f"{title} of a constant attacker",
+            100,
+            zero,
+            "lower",
+            (-100, 100),
+            source,
+            f"{title}, its equations, by an attacker that reads nothing and gives every answer the same probability: "
+            "what comes of how often words and values occur.",
+        ),
+        Metric(
+            added,
+            f"{title} beyond a constant attacker",
+            100,
+            zero,
+            "lower",
+            (-200, 200),
+            source,
+            f"{title} minus that of a constant attacker: what reading the captions adds.",
+        ),
+    )
+
 
 METRICS = by_name(
-    *map(_amplification, VARIANTS),
-    *(row for name in VARIANTS for row in _weights(name)),
-    Metric(
-        CONSTANT,
-        "DBAC of a constant attacker",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
-        "capbias 2026, docs/statistics.md",
-        "DBAC, its equations, by an attacker that reads nothing and gives every answer the same probability: what "
-        "comes of how often words and values occur.",
-    ),
-    Metric(
-        ADDED,
-        "DBAC beyond a constant attacker",
-        100,
-        zero,
-        "lower",
-        (-200, 200),
-        "capbias 2026, docs/statistics.md",
-        "DBAC minus that of a constant attacker: what reading the captions adds.",
-    ),
+    *(amplification(name, *said) for name, said in VARIANTS.items()),
+    *(row for name, (title, _) in VARIANTS.items() for row in weights(name, title)),
+    *beside_constant(CONSTANT, ADDED, "DBAC"),
 )
 
 
@@ -219,29 +232,139 @@ class Evidence:
         return Refits(tuple(range(len(self.guesses))), self.held_out, training, self.sums_of_seeds)
 
 
-def run(job: Job) -> Outcome:
-    """Both directions, if the inputs allow them, on the images that both sides have."""
-    frames = job.frame, job.references()
-    images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
-    objects = job.objects()
-    known = images if objects is None or annotated(images, objects).all() else list(objects.index.intersection(images))
-    both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
-    directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
+class TaskWords(Protocol):
+    """What counts as task words, and how an attacker reads captions without them."""
 
-    def guess(place: int, way: Callable[..., tuple[Evidence, str]], own: list[str]) -> tuple[Evidence, str]:
-        sides = both if own is images else [CaptionSide(side.frame, own, job.attribute, job.labels) for side in both]
-        return way(job, sides, _part(job, place, len(directions)))
+    def known(self, images: list[str]) -> list[str]:
+        """Of these images those whose task words are known, for T->A."""
+        ...
 
-    evidence, notes = run_available(
-        {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, "DBAC "
-    )
-    if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
-        notes.append(
-            f"Only {len(images):,} images: a network learns less of the objects from them, and T->A stays closer to 0. "
-            "The paper has 10,780; compare with ngram."
+    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
+        """Names, (n, L) booleans of each side, which captions have them, and the same in words. who: whose captions
+        each side has. Raises CapbiasError where captions have none."""
+        ...
+
+    def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
+        """What T->A guesses. Raises CapbiasError where there is nothing."""
+        ...
+
+
+class OfImages(NamedTuple):
+    """Names and (n_images, L) booleans, which images have each; captions as written to captions without any task word;
+    and in words, which these are."""
+
+    names: list[str]
+    there: csr_array
+    hide: Callable[[Iterable[str]], list[str]]
+    which: str
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Objects as task words. annotated: text such as `cat|dog` by image id, None where nobody annotated images."""
+
+    annotated: pd.Series | None
+
+    def known(self, images: list[str]) -> list[str]:
+        if self.annotated is None or annotated(images, self.annotated).all():
+            return images
+        return list(self.annotated.index.intersection(images))
+
+    def of_captions(self, sides: Sequence[CaptionSide], who: Sequence[str]) -> tuple[list[str], list[csr_array], str]:
+        every = list(object_names())
+        for side, whose in zip(sides, who, strict=True):
+            if not side.objects.sum():
+                raise CapbiasError(
+                    f"{whose}, which name no object",
+                    f"names of objects such as {', '.join(every[:3])}",
+                    "Check that the captions are in English, and of images with objects.",
+                )
+        kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
+        named = [side.objects[:, kept] for side in sides]
+        return [every[place] for place in kept], named, f"{len(kept)} objects that captions name"
+
+    def of_images(self, sides: Sequence[CaptionSide]) -> OfImages:
+        human = sides[1]
+        if self.annotated is not None:
+            names, there = objects_of(human.images, self.annotated)
+            origin = "annotated on the images"
+        else:
+            names, there = list(object_names()), on_images(human, human.objects)
+            origin = "that the human captions of an image name"
+        kept = common_objects(there)
+        which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
+        # Whatever the annotation calls an object must not be left in the captions that are to tell it.
+        table = object_names() | phrases(names)
+        kept_names = [names[place] for place in kept]
+        return OfImages(kept_names, csr_array(there[:, kept]), lambda captions: mask_objects(captions, table), which)
+
+
+def on_images(side: CaptionSide, named: csr_array) -> csr_array:
+    """(n_images, L) booleans: a caption of the image has it. named: (n, L) of captions of one side."""
+    found = csr_array(_by_image(side.image, len(side.images)) @ named)
+    found.data[:] = 1
+    return found
+
+
+@dataclass(frozen=True)
+class DBAC:
+    """DBAC of one kind of task words: how it runs, and how its evidence is read.
+
+    name: as notes call it. metrics: by name. words: a run to its task words. estimates_of: evidence to every metric.
+    """
+
+    name: str
+    metrics: Mapping[str, Metric]
+    words: Callable[[Job], TaskWords]
+    estimates_of: Callable[[Evidence], dict[str, Estimate]]
+
+    def run(self, job: Job) -> Outcome:
+        """Both directions, if the inputs allow them, on the images that both sides have."""
+        frames, words = (job.frame, job.references()), self.words(job)
+        images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
+        known = words.known(images)
+        both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
+        directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
+
+        def guess(place: int, way: Callable[..., tuple[Evidence, str]], own: list[str]) -> tuple[Evidence, str]:
+            same = own is images
+            sides = both if same else [CaptionSide(side.frame, own, job.attribute, job.labels) for side in both]
+            return way(job, words, sides, _part(job, place, len(directions)))
+
+        evidence, notes = run_available(
+            {name: partial(guess, place, *own) for place, (name, own) in enumerate(directions.items())}, f"{self.name} "
         )
-    results = [row for direction, own in evidence.items() for row in _results(job, direction, own)]
-    return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
+        if not attacker_entry(job.options.attacker).in_process and len(images) < ENOUGH:
+            notes.append(
+                f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
+                "closer to 0. The paper has 10,780; compare with ngram."
+            )
+        results = [row for direction, own in evidence.items() for row in self._results(job, direction, own)]
+        return Outcome(results, {name: evidence_bytes(own) for name, own in evidence.items()}, tuple(notes))
+
+    def _results(self, job: Job, direction: str, evidence: Evidence) -> list[Result]:
+        options, found = job.options, self.estimates_of(evidence)
+        n = held_out_count(len(evidence.images), options.test_share)
+        attacker, batches = _attacker(job, evidence.images)
+        device, first = device_of(attacker), next(iter(found.values()))
+        method = (
+            f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds; {first.interval_method}{trained_on(attacker, options.deterministic)}{batches}"
+            f"{encoded_by(options.encoder)}"
+        )
+        intervals = shared_intervals(found)
+        return [
+            job.result(self.metrics[name], own, n, method, direction, intervals[name], device=device)
+            for name, own in found.items()
+        ]
+
+    def estimates(self, workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+        """The estimates of a finished run again from its sums, by metric and direction."""
+        found = {}
+        for direction in workspace.results([run.run_id])["direction"].unique():
+            evidence = evidence_from(workspace.array(run.run_id, direction))
+            found |= {(name, direction): own for name, own in self.estimates_of(evidence).items()}
+        return found
 
 
 def _part(job: Job, place: int, parts: int) -> Callable[[float, str], None]:
@@ -264,16 +387,9 @@ def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
     return attacker.with_batch(batch), f"; batches of {batch}, {full} for {FULL_TRAINING} training images"
 
 
-def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
+def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
     """A->T: the value guessed from captions whose attribute words are masked."""
-    for side, who in zip(sides, (job.spec.model, "the human captions"), strict=True):
-        if not side.objects.sum():
-            raise CapbiasError(
-                f"{who}, which name no object",
-                f"names of objects such as {', '.join(list(object_names())[:3])}",
-                "Check that the captions are in English, and of images with objects.",
-            )
-    kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
+    names, named, which = words.of_captions(sides, (job.spec.model, "the human captions"))
     y = sides[0].y
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -281,27 +397,14 @@ def _guess_value(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
         chance = np.clip(shares[np.arange(len(test)), y[test]], SMALLEST, 1)
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
-    names = tuple(list(object_names())[place] for place in kept)
-    evidence = _evidence(
-        _trainer(job, sides, y, progress),
-        job,
-        sides,
-        [side.lists(job.masked) for side in sides],
-        names,
-        [side.objects[:, kept] for side in sides],
-        truth,
-        inverse=False,
-    )
-    return evidence, f"{len(names)} objects that captions name; {_sizes(job, sides)}"
+    lists = [side.lists(job.masked) for side in sides]
+    evidence = _evidence(_trainer(job, sides, y, progress), job, sides, lists, names, named, truth, inverse=False)
+    return evidence, f"{which}; {_sizes(job, sides)}"
 
 
-def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
-    """T->A: objects of the image guessed from captions in which they are masked."""
-    names, on_image, origin = _objects(job, sides)
-    kept = common_objects(on_image)
-    # Whatever the annotation calls an object must not be left in the captions that are to tell it.
-    table = object_names() | phrases(names)
-    on_image = csr_array(on_image[:, kept])
+def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
+    """T->A: task words of the image guessed from captions in which they are masked."""
+    names, on_image, hide, which = words.of_images(sides)
     there = on_image.toarray().astype(bool)
 
     def truth(test: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -309,18 +412,9 @@ def _guess_tasks(job: Job, sides: Sequence[CaptionSide], progress) -> tuple[Evid
         chance = np.exp(np.where(there[test], np.log(shares), np.log1p(-shares)).sum(axis=1))
         return -np.log(shares), shares > 0.5, chance
 
-    names = tuple(names[place] for place in kept)
-    evidence = _evidence(
-        _trainer(job, sides, there, progress),
-        job,
-        sides,
-        [side.lists(lambda captions: mask_objects(captions, table)) for side in sides],
-        names,
-        [on_image[side.image] for side in sides],
-        truth,
-        inverse=True,
-    )
-    which = f"{len(names)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
+    lists = [side.lists(hide) for side in sides]
+    tasks = [on_image[side.image] for side in sides]
+    evidence = _evidence(_trainer(job, sides, there, progress), job, sides, lists, names, tasks, truth, inverse=True)
     return evidence, f"{which}; {_sizes(job, sides)}"
 
 
@@ -342,16 +436,6 @@ def _sizes(job: Job, sides: Sequence[CaptionSide]) -> str:
     return f"{images - test:,} training and {test:,} test images per seed, not balanced."
 
 
-def _objects(job: Job, sides: Sequence[CaptionSide]) -> tuple[list[str], csr_array, str]:
-    """Names, (images, objects) booleans and where they come from: annotations, else what human captions name."""
-    objects, human = job.objects(), sides[1]
-    if objects is not None:
-        return *objects_of(human.images, objects), "annotated on the images"
-    named = csr_array(_by_image(human.image, len(human.images)) @ human.objects)
-    named.data[:] = 1
-    return list(object_names()), named, "that the human captions of an image name"
-
-
 def _by_image(image: np.ndarray, n_images: int) -> csr_array:
     """(n_images, n) that sums rows of captions by image."""
     return csr_array((np.ones(len(image)), (image, np.arange(len(image)))), shape=(n_images, len(image)))
@@ -362,7 +446,7 @@ def _evidence(
     job: Job,
     sides: Sequence[CaptionSide],
     lists: list[list[CaptionList]],
-    names: tuple[str, ...],
+    names: Sequence[str],
     tasks: list[csr_array],
     truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
     inverse: bool,
@@ -392,7 +476,7 @@ def _evidence(
         held_out[place, split.test] = True
     by_seed = tuple(_side_by_side(own, map(_nothing_like, said)) for own in zip(*guesses, strict=True))
     whole = _side_by_side(map(_nothing_like, (own[0] for own in guesses)), said)
-    return Evidence(trainer.images, names, tuple(layouts), by_seed, whole, held_out, inverse)
+    return Evidence(trainer.images, tuple(names), tuple(layouts), by_seed, whole, held_out, inverse)
 
 
 def _side_by_side(guesses: Iterable[csr_array], said: Iterable[csr_array]) -> csr_array:
@@ -461,64 +545,51 @@ def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     """Every metric, by name; they share their sums."""
-    half, found = evidence.layouts[0].width, {}
-    for variant in VARIANTS:
+    found = {name: own for variant in VARIANTS for name, own in variant_estimates(evidence, variant, variant).items()}
+    return found | constant_estimates(evidence, found["DBAC"], CONSTANT, ADDED)
 
-        def model(sums: np.ndarray, variant: str = variant) -> np.ndarray:
-            return weight_of(variant, sums[..., :half], evidence.layouts[0], evidence.inverse)
 
-        def human(sums: np.ndarray, variant: str = variant) -> np.ndarray:
-            return weight_of(variant, sums[..., half:], evidence.layouts[1], evidence.inverse)
+def variant_estimates(evidence: Evidence, variant: str, name: str) -> dict[str, Estimate]:
+    """DBAC and both w by one variant. name: of the metric."""
+    half = evidence.layouts[0].width
 
-        def both(sums: np.ndarray, model=model, human=human) -> np.ndarray:
-            return dbac(model(sums), human(sums))
+    def model(sums: np.ndarray) -> np.ndarray:
+        return weight_of(variant, sums[..., :half], evidence.layouts[0], evidence.inverse)
 
-        for name, of in ((variant, both), (f"{variant}_M", model), (f"{variant}_H", human)):
-            scale = METRICS[name].scale
-            found[name] = _estimate(evidence, of, scale, level=name != variant)
+    def human(sums: np.ndarray) -> np.ndarray:
+        return weight_of(variant, sums[..., half:], evidence.layouts[1], evidence.inverse)
 
-    def constant(sums: np.ndarray) -> np.ndarray:
+    def both(sums: np.ndarray) -> np.ndarray:
+        return dbac(model(sums), human(sums))
+
+    return {
+        name: _estimate(evidence, both, AMPLIFICATION, level=False),
+        f"{name}_M": _estimate(evidence, model, 1, level=True),
+        f"{name}_H": _estimate(evidence, human, 1, level=True),
+    }
+
+
+def constant_estimates(evidence: Evidence, whole: Estimate, constant: str, added: str) -> dict[str, Estimate]:
+    """What a constant attacker gives, and what of the whole is more. constant, added: the metrics' names."""
+    half = evidence.layouts[0].width
+
+    def of_constant(sums: np.ndarray) -> np.ndarray:
         sides = (sums[..., :half], sums[..., half:])
         own = (constant_weight(*side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
         return dbac(*own)
 
-    def added(sums: np.ndarray) -> np.ndarray:
-        return found["DBAC"].of(sums) - constant(sums)
+    def of_added(sums: np.ndarray) -> np.ndarray:
+        return whole.of(sums) - of_constant(sums)
 
-    for name, of in ((CONSTANT, constant), (ADDED, added)):
-        found[name] = _estimate(evidence, of, METRICS[name].scale, level=False)
-    return found
+    return {
+        constant: _estimate(evidence, of_constant, AMPLIFICATION, level=False),
+        added: _estimate(evidence, of_added, AMPLIFICATION, level=False),
+    }
 
 
 def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], scale: float, level: bool) -> Estimate:
     values = scale * of(evidence.seed_sums)
     return Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, level)
-
-
-def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
-    options = job.options
-    n = held_out_count(len(evidence.images), options.test_share)
-    attacker, batches = _attacker(job, evidence.images)
-    found, device = estimates_of(evidence), device_of(attacker)
-    method = (
-        f"{len(evidence.images) - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over seeds; "
-        f"{found['DBAC'].interval_method}{trained_on(attacker, options.deterministic)}{batches}"
-        f"{encoded_by(options.encoder)}"
-    )
-    intervals = shared_intervals(found)
-    return [
-        job.result(METRICS[name], own, n, method, direction, intervals[name], device=device)
-        for name, own in found.items()
-    ]
-
-
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run again from its sums, by metric and direction."""
-    found = {}
-    for direction in workspace.results([run.run_id])["direction"].unique():
-        evidence = evidence_from(workspace.array(run.run_id, direction))
-        found |= {(name, direction): own for name, own in estimates_of(evidence).items()}
-    return found
 
 
 def evidence_bytes(evidence: Evidence) -> bytes:
@@ -537,6 +608,8 @@ def evidence_from(data: bytes) -> Evidence:
     return Evidence(tuple(images), tuple(tasks), (model, human), guesses, arrays["said"], arrays["held_out"], inverse)
 
 
+OBJECTS = DBAC("DBAC", METRICS, lambda job: Objects(job.objects()), estimates_of)
+
 MEASURE = Measure(
     name="dbac",
     title="DBAC",
@@ -551,6 +624,6 @@ MEASURE = Measure(
     needs=Needs(references="required", objects="optional"),
     version=4,
     cost=held_out_cost(1.0, 4.0),
-    run=run,
-    estimates=estimates,
+    run=OBJECTS.run,
+    estimates=OBJECTS.estimates,
 )

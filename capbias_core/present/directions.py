@@ -137,9 +137,9 @@ def _span(row: dict, way: str) -> str:
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.
 CAPTION_SAYS = (
-    "T→A above 0: with the objects masked, the model's captions tell more of the objects on the image than the human "
+    "T→A above 0: with the {words} masked, the model's captions tell more of the {words} of the image than the human "
     "ones do. A→T above 0: with the {attribute} words masked, they tell more of the labelled {attribute}, or name "
-    "objects more often."
+    "{words} more often."
 )
 LABELS_SAY = (
     "T→A above 0: the objects on an image go more with the {attribute} that the model's captions name than with that "
@@ -156,7 +156,8 @@ def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
         + (f" and below for {below[way]}" if below[way] else "")
         for way in (T_TO_A, A_TO_T)
     ]
-    says = (CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute)
+    words = "verbs" if name == "DBAC_verbs" else "objects"
+    says = (CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute, words=words)
     return Answer(
         "; ".join(parts) + ".",
         f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
@@ -181,7 +182,7 @@ def _from_to(numbers: pd.Series) -> str:
 
 def explained(name: str) -> str:
     """What the metrics of a pair say of themselves."""
-    metrics = dict.fromkeys(metric for metric, _ in (*MEASURES[name].values(), *(CONSTANT if name == "DBAC" else ())))
+    metrics = dict.fromkeys(metric for metric, _ in (*MEASURES[name].values(), *CONSTANT.get(name, ())))
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
