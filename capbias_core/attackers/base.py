@@ -129,6 +129,15 @@ class TakesMemory(Protocol):
 
 
 @runtime_checkable
+class CutsCaptions(Protocol):
+    """Its encoder reads only so many tokens of a caption."""
+
+    def cut(self, captions: Sequence[str], /) -> list[str]:
+        """A note where captions are longer than that."""
+        ...
+
+
+@runtime_checkable
 class ReadsBatches(Protocol):
     """It trains on so many captions at a time."""
 

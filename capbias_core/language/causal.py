@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from capbias_core.language.files import read_model
+from capbias_core.language.files import cut_note, read_model
 from capbias_core.types import ShareDone
 
 BATCH = 64
@@ -36,6 +36,10 @@ class CausalModel:
             found[members] = self._batch([ids[place] for place in members])
             tick(min(1.0, (start + BATCH) / len(order)))
         return found
+
+    def cut(self, texts: Sequence[str]) -> list[str]:
+        """A note where texts are longer than what is read of them."""
+        return cut_note(self.tokenizer, texts, self.longest - 1, "the language model")
 
     def _ids(self, text: str) -> list[int]:
         begin = self.tokenizer.bos_token_id

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from capbias_core.errors import need
-from capbias_core.language.files import loading, unreadable
+from capbias_core.language.files import cut_note, loading, unreadable
 from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 BATCH = 64
@@ -72,6 +72,11 @@ class TextEncoder:
             return []
         found = self.tokenizer(list(texts), truncation=True, max_length=self.longest)["input_ids"]
         return [np.array(own or [self._stand_in()], dtype=np.int64) for own in found]
+
+    def cut(self, texts: Sequence[str]) -> list[str]:
+        """A note where texts are longer than what is read of them."""
+        own = self.longest - self.tokenizer.num_special_tokens_to_add()
+        return cut_note(self.tokenizer, texts, own, "the encoder")
 
     def _stand_in(self) -> int:
         """A token for a text without any, and for a word that is not there: the mask, or what comes closest."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -133,6 +134,22 @@ def read_model(what: str, path: str, kind: str):
         model = getattr(transformers, kind).from_pretrained(path, local_files_only=True)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return tokenizer, model.to(device).eval(), device
+
+
+def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list[str]:
+    """A note where texts have more tokens than are read, none where all are read whole.
+
+    longest: tokens that are read, without those that the tokenizer puts around a text. reader: as in `the encoder`.
+    """
+    distinct = Counter(text for text in texts if len(text.encode()) > longest)  # no token is under a byte
+    if not distinct:
+        return []
+    read = tokenizer(list(distinct), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+    long = sum(count for count, own in zip(distinct.values(), read, strict=True) if len(own) > longest)
+    if not long:
+        return []
+    limit = f"the {longest} tokens that {reader} reads"
+    return [f"{long:,} of {len(texts):,} are longer than {limit}: their ends are not read."]
 
 
 def unreadable(what: str, path: str, error: Exception) -> CapbiasError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from capbias_core.language.files import loading
+from capbias_core.language.files import cut_note, loading
 from capbias_core.types import ShareDone
 
 BATCH = 64
@@ -24,6 +24,12 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
 
             self.model = SentenceTransformer(path, local_files_only=True)
+
+    def cut(self, texts: Sequence[str]) -> list[str]:
+        """A note where texts are longer than what is read of them."""
+        own = self.model.tokenizer
+        longest = (self.model.max_seq_length or own.model_max_length) - own.num_special_tokens_to_add()
+        return cut_note(own, texts, longest, "the sentence encoder")
 
     def encode(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
         """(n, d) vectors of length 1, each distinct text read once. tick: called with the share done."""

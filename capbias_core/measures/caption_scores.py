@@ -26,6 +26,7 @@ def run(job: Job) -> Outcome:
     lists = caption_lists(job.frame, images, y, k, job.masked)
     splits = balanced_folds(y, k, seed, folds)
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, folds * len(lists))
+    trainer.note_cut("captions", lists)
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = trainer.attacker.corpus(captions.masked), []
@@ -39,7 +40,7 @@ def run(job: Job) -> Outcome:
     table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
     arrays["corpus"] = frame_bytes(corpus_table(table["masked"], words, table["label"].to_numpy(), k))
     notes = (f"Every caption is scored by an attacker that did not train on its image ({folds} folds).",)
-    return Outcome([], arrays | scores_arrays(table, words, images), notes)
+    return Outcome([], arrays | scores_arrays(table, words, images), (*notes, *trainer.notes))
 
 
 def scores_arrays(table: pd.DataFrame, words: list[np.ndarray], images: list[str]) -> dict[str, bytes]:

@@ -115,6 +115,11 @@ def coded(found: Sequence[Variants]) -> Texts:
     return Texts(tuple(found), tuple(place), code)
 
 
+def variants_cut(cut: Callable[[Sequence[str]], list[str]], texts: Texts) -> list[str]:
+    """What a model says of texts that it reads in part. cut: texts to its notes."""
+    return [f"Variants of captions: {note}" for note in cut(texts.distinct)]
+
+
 def similarities(
     data: Gendered, texts: Texts, encode: Callable[[Sequence[str], ShareDone], np.ndarray], tick: ShareDone
 ):

@@ -398,8 +398,9 @@ def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
         return -np.log(chance)[:, None], (shares.argmax(axis=1) == y[test])[:, None], chance
 
     lists = [side.lists(job.masked) for side in sides]
-    evidence = _evidence(_trainer(job, sides, y, progress), job, sides, lists, names, named, truth, inverse=False)
-    return evidence, f"{which}; {_sizes(job, sides)}"
+    trainer = _trainer(job, sides, y, progress)
+    evidence = _evidence(trainer, job, sides, lists, names, named, truth, inverse=False)
+    return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
 def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progress) -> tuple[Evidence, str]:
@@ -414,8 +415,9 @@ def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
 
     lists = [side.lists(hide) for side in sides]
     tasks = [on_image[side.image] for side in sides]
-    evidence = _evidence(_trainer(job, sides, there, progress), job, sides, lists, names, tasks, truth, inverse=True)
-    return evidence, f"{which}; {_sizes(job, sides)}"
+    trainer = _trainer(job, sides, there, progress)
+    evidence = _evidence(trainer, job, sides, lists, names, tasks, truth, inverse=True)
+    return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
 def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) -> AttackerTrainer:

@@ -39,6 +39,7 @@ def run(job: Job) -> Outcome:
     lists = caption_lists(job.frame, images, y, k, job.masked)
     # The split is balanced; where few have a further caption index, AttackerTrainer evens what is left.
     trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, len(lists))
+    trainer.note_cut("captions", lists)
     scored, attention = [], []
     for index, captions in enumerate(lists):
         corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)
@@ -50,7 +51,7 @@ def run(job: Job) -> Outcome:
             attention += fitted.attention(corpus, captions.rows(test))
     table, words = pd.concat([own for own, _ in scored], ignore_index=True), [each for _, own in scored for each in own]
     arrays = scores_arrays(table, words, images) | ({"attention": attention_bytes(attention)} if attention else {})
-    return Outcome([], arrays, (_note(len(trainer.even(split.train)), job),))
+    return Outcome([], arrays, (_note(len(trainer.even(split.train)), job), *trainer.notes))
 
 
 def _places(job: Job, images: list[str]) -> np.ndarray:

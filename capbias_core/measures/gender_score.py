@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from capbias_core.measures.caption_variants import (
     similarities,
     text_model,
     texts_of,
+    variants_cut,
     variants_of_texts,
 )
 from capbias_core.measures.cost import per_image
@@ -136,11 +137,13 @@ def freeze(
 @dataclass(frozen=True)
 class Models:
     """What scores texts. encode: texts to (n, d) vectors; likelihood: texts to (n,) P(g); masked: places to (n,)
-    probabilities of their words, or None. Each also takes a function that is called with the share done."""
+    probabilities of their words, or None. Each also takes a function that is called with the share done. cut: texts to
+    notes where they are read in part."""
 
     encode: Callable
     likelihood: Callable
     masked: Callable | None = None
+    cut: Callable[[Sequence[str]], list[str]] = lambda texts: []
 
 
 def load_models(paths: dict[str, str]) -> Models:
@@ -150,8 +153,12 @@ def load_models(paths: dict[str, str]) -> Models:
     from capbias_core.language.sentences import SentenceEncoder
 
     masked = MaskedModel(paths["masked_model"]).word_probability if "masked_model" in paths else None
-    likelihood = CausalModel(paths["language_model"]).mean_token_probability
-    return Models(SentenceEncoder(paths["sentence_encoder"]).encode, likelihood, masked)
+    sentences, language = SentenceEncoder(paths["sentence_encoder"]), CausalModel(paths["language_model"])
+
+    def cut(texts: Sequence[str]) -> list[str]:
+        return [*sentences.cut(texts), *language.cut(texts)]
+
+    return Models(sentences.encode, language.mean_token_probability, masked, cut)
 
 
 def run(job: Job) -> Outcome:
@@ -161,13 +168,14 @@ def run(job: Job) -> Outcome:
     data = named.with_objects()
     job.progress(0.0, "loading the models")
     models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})
-    found = scored(data, texts_of(data, job.attribute, options.forms), models, job.attribute, job.progress)
+    texts = texts_of(data, job.attribute, options.forms)
+    found = scored(data, texts, models, job.attribute, job.progress)
     names = {kind: own["name"] for kind, own in options.models.items()}
     labels = {name: Label.of(job, score_method(data, options), encoder_of(name, names)) for name in found}
     rows = [row for name, sums in found.items() for row in set_rows(sums, labels[name])]
     tables = [object_rows(sums, labels[name]) for name, sums in found.items()]
     arrays = {name: sums_bytes(sums) for name, sums in found.items()} | {"objects": frame_bytes(pd.concat(tables))}
-    return Outcome(rows, arrays, (note(data, len(named.captions)),))
+    return Outcome(rows, arrays, (note(data, len(named.captions)), *variants_cut(models.cut, texts)))
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
@@ -189,6 +197,7 @@ def of_texts(job: TextJob) -> list[TextSums]:
     models = load_models({kind: own.path for kind, own in files.items()})
     found = scored(data, texts, models, job.attribute, job.progress)
     names = {kind: own.name for kind, own in files.items()}
+    how = "; ".join([how, *variants_cut(models.cut, texts)])
     return [TextSums(sums, how, encoder_of(name, names)) for name, sums in found.items()]
 
 

@@ -167,16 +167,16 @@ def run(job: Job) -> Outcome:
         human = job.references()
         known &= set(human["image_id"].unique())
     images = tuple(sorted(known))
-    sides, splits = _sides(job, human, images, job.progress)
+    sides, splits, read = _sides(job, human, images, job.progress)
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     outcome = _outcome(job, sides, splits)
-    return replace(outcome, notes=(*copied, *outcome.notes))
+    return replace(outcome, notes=(*copied, *outcome.notes, *read))
 
 
 def _sides(
     job: Job, human: pd.DataFrame | None, images: tuple[str, ...], progress: Progress
-) -> tuple[Sides, list[Split]]:
-    """All sides of these images, and the splits."""
+) -> tuple[Sides, list[Split], list[str]]:
+    """All sides of these images, the splits, and notes on how captions were read."""
     y, k = job.codes(images), len(job.attribute.values)
     splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
@@ -189,7 +189,7 @@ def _sides(
     sides = attacked(trainer, model_lists, human_lists, splits)
     if sample:
         sides = replace(sides, sample=_sides(job, human, sample, part_of(progress, 0.9, 1.0))[0])
-    return sides, splits
+    return sides, splits, trainer.notes
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:

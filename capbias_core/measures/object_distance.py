@@ -17,6 +17,7 @@ from capbias_core.measures.caption_variants import (
     similarities,
     text_model,
     texts_of,
+    variants_cut,
     variants_of_texts,
 )
 from capbias_core.measures.cost import per_image
@@ -69,26 +70,29 @@ def run(job: Job) -> Outcome:
     data = named.with_objects()
     texts = texts_of(data, job.attribute, options.forms)
     path = model_path(job.workspace, options.sentence_encoder)
-    sums = distances(data, texts, path, job.attribute, job.progress)
+    sums, cut = distances(data, texts, path, job.attribute, job.progress)
     label = Label.of(job, method(data, f"; {FORMS_METHOD}"), options.sentence_encoder["name"])
-    return outcome(sums, label, (note(data, len(named.captions)),))
+    return outcome(sums, label, (note(data, len(named.captions)), *cut))
 
 
 def of_texts(job: TextJob) -> list[TextSums]:
     """The cosine of every variant of a plain text and every object that it names."""
     data, texts, how = variants_of_texts(job)
     files = text_model("sentence_encoder", job.options.sentence_encoder)
-    return [TextSums(distances(data, texts, files.path, job.attribute, job.progress), how, files.name)]
+    sums, cut = distances(data, texts, files.path, job.attribute, job.progress)
+    return [TextSums(sums, "; ".join([how, *cut]), files.name)]
 
 
-def distances(data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress) -> Sums:
-    """Sums of the cosines under the sentence encoder in this folder."""
+def distances(
+    data: Gendered, texts: Texts, path: str, attribute: Attribute, progress: Progress
+) -> tuple[Sums, list[str]]:
+    """Sums of the cosines under the sentence encoder in this folder, and a note where it reads texts in part."""
     from capbias_core.language.sentences import SentenceEncoder
 
     progress(0.0, "loading the sentence encoder")
-    encode = SentenceEncoder(path).encode
-    cosines = similarities(data, texts, encode, lambda share: progress(share, "reading captions"))
-    return score_sums(data, cosines, score_statistics(METRIC, attribute))
+    encoder = SentenceEncoder(path)
+    cosines = similarities(data, texts, encoder.encode, lambda share: progress(share, "reading captions"))
+    return score_sums(data, cosines, score_statistics(METRIC, attribute)), variants_cut(encoder.cut, texts)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

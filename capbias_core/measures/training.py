@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, TakesMemory, TrainsTogether, fit_many, probabilities
+from capbias_core.attackers.base import Attacker, CutsCaptions, TakesMemory, TrainsTogether, fit_many, probabilities
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.base import Job
 from capbias_core.metrics.evidence import HeldOut
@@ -115,7 +115,7 @@ class Case:
 
 
 class AttackerTrainer:
-    """Trains the attackers of one run and counts how many are done.
+    """Trains the attackers of one run and counts how many are done. notes: what its reader must know.
 
     y: (n_images,) places of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
     (k is then not read). balanced: read equally many captions of every value. align: how human words become the
@@ -137,6 +137,13 @@ class AttackerTrainer:
         self.balanced, self.align = balanced, align
         self.place = np.argsort(random_order(images, 0))
         self.done = 0
+        self.notes: list[str] = []
+
+    def note_cut(self, what: str, lists: Sequence[CaptionList]) -> None:
+        """Notes of captions how many the attacker does not read to their end, if any."""
+        if isinstance(self.attacker, CutsCaptions):
+            captions = [caption for own in lists for caption in own.masked]
+            self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in self.attacker.cut(captions)]
 
     def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
         """The trained attacker of each case, in order; they train together where their kind can."""
@@ -195,6 +202,7 @@ class AttackerTrainer:
 
         align_to: the model's captions, to whose training vocabulary the words are aligned before training.
         """
+        self.note_cut(what, lists)
         texts, cases = self._cases(lists, splits, align_to)
         corpus = self.attacker.corpus(texts)
         for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):

@@ -433,6 +433,21 @@ def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):
     assert len(list((tmp_path / "embeddings").glob("*.sqlite"))) == 1
 
 
+def test_a_run_says_which_captions_its_encoder_does_not_read_to_the_end(bert, tmp_path):
+    """It reads 32 tokens, two of them around a caption: 30 words are read whole, of 31 the last is not."""
+    workspace = fill(tmp_path)
+    frame = workspace.frame(workspace.item("captions", "m", "c").hash)
+    frame.loc[:4, "caption"] = [" ".join(["street"] * words) for words in (30, 30, 31, 31, 60)]
+    workspace.keep("captions", "long", frame, "c", "test")
+    specs = plan(workspace, request(str(bert), captions=("long",), words=True))
+    said = [" ".join(run_one(workspace, spec, silent).notes) for spec in specs]
+    assert len(said) == 2 and all("3 of 40 are longer than the 30 tokens that the encoder reads" in own for own in said)
+    (short, _) = plan(workspace, request(str(bert), words=True))
+    assert "tokens" not in " ".join(run_one(workspace, short, silent).notes)
+    again = "3 of 4 are longer than the 30 tokens that the encoder reads: their ends are not read."
+    assert FineTunedAttacker(str(bert)).cut([*frame["caption"][2:5], "a dog"]) == [again]
+
+
 def test_other_weights_are_another_run(bert, tmp_path):
     workspace = fill(tmp_path / "w")
     copy = tmp_path / "tinybert"

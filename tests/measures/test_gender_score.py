@@ -26,7 +26,7 @@ from capbias_core.load.published import published_results
 from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
-from capbias_core.measures.gender_score import Models, scored
+from capbias_core.measures.gender_score import Models, load_models, scored
 from capbias_core.measures.gender_score_common import Label, ObjectChoices, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
@@ -539,6 +539,17 @@ def minilm() -> str:
     pytest.importorskip("sentence_transformers")
     pytest.importorskip(MINILM_PACKAGE.replace("-", "_"))
     return "minilm"
+
+
+def test_texts_that_models_read_in_part_are_said(tiny, minilm):
+    """The small model reads 32 tokens, one before a text: 31 words are read whole."""
+    models = load_models(
+        {"language_model": str(tiny["gpt"]), "sentence_encoder": find_model(minilm, "an encoder").path}
+    )
+    assert models.cut(["man " * 31, "a man"]) == []
+    said = " ".join(models.cut(["man " * 40, "man " * 300, "a man"]))
+    assert "2 of 3 are longer than the 31 tokens that the language model reads" in said
+    assert "1 of 3 are longer than the 254 tokens that the sentence encoder reads" in said
 
 
 @pytest.mark.slow

@@ -61,6 +61,11 @@ class FineTunedAttacker:
         encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
         return TokenCorpus(list(captions), encoder.ids([encoder.read(caption) for caption in captions]))
 
+    def cut(self, captions: Sequence[str]) -> list[str]:
+        """As CutsCaptions says."""
+        encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+        return encoder.cut([encoder.read(caption) for caption in captions])
+
     def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFineTuned:
         device, logits = choose_device(self.device), logit_count(labels, n_values)
         encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))

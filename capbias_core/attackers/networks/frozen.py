@@ -36,6 +36,8 @@ from capbias_core.types import Progress, silent
 
 # Part of a cache's name: raised when a change of the code changes vectors.
 VERSION = 1
+# Characters of a caption that every encoder reads whole: none here reads fewer than 128 tokens.
+SHORT = 124
 BERT_PRE = HeadProtocol(hidden=(256,), leak=0.01, learning_rate=5e-5, batch=64, epochs=20, patience=0)
 
 
@@ -68,6 +70,10 @@ class FrozenAttacker:
     def corpus(self, captions: Sequence[str]) -> EmbeddedCorpus:
         return EmbeddedCorpus(self, list(captions))
 
+    def cut(self, captions: Sequence[str]) -> list[str]:
+        """As CutsCaptions says; the encoder is loaded only where there are long captions."""
+        return self._read_part(captions) if any(len(own) > SHORT for own in captions) else []
+
     def embed(self, captions: Sequence[str], tick: Progress) -> np.ndarray:
         """(n, d) float32 vectors of different captions."""
         report = partial(tick, 0.0)
@@ -76,6 +82,10 @@ class FrozenAttacker:
             return self._embed(captions)
         file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
         return EmbeddingCache(file).vectors(captions, self._embed, report)
+
+    def _read_part(self, captions: Sequence[str]) -> list[str]:
+        encoder = self.encoder()
+        return encoder.cut([encoder.read(caption) for caption in captions])
 
     def _embed(self, captions: Sequence[str]) -> np.ndarray:
         encoder = self.encoder()
