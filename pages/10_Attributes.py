@@ -14,7 +14,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
-from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, tables_with
+from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
+from capbias_core.workspace.people import may_change
 from pages.ui import cached, view
 from pages.ui.base import draw, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
@@ -205,6 +206,9 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
             f"Columns are mapped to {chosen.name} in {names}. They keep the words that they were mapped with: after an "
             "edit, load and map the table again. Finished runs keep theirs."
         )
+    if not may_change(owner_of(chosen.path), engine.workspace.folder):
+        note("It is not yours: only its owner replaces or deletes it, or whoever runs the server.")
+        return
     with st.popover(plain(f"Delete {chosen.name}"), icon=":material/delete:"):
         note(f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes.")
         if st.button("Delete for good", type="primary", key="delete_attribute"):

@@ -10,6 +10,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.whole_files import write_whole
+from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
 
 NAME = re.compile(r"\w[\w .-]{0,59}")
@@ -38,13 +39,21 @@ def check(text: str) -> Attribute:
 
 def keep(workspace: Workspace, text: str) -> Attribute:
     """Keep an attribute under its name, in place of an earlier one of that name. Tables keep the words that they were
-    mapped with until they are mapped again, and finished runs those that they were run with."""
+    mapped with until they are mapped again, and finished runs those that they were run with.
+
+    Raises CapbiasError where the text is none, or the earlier one somebody else's.
+    """
     attribute = check(text)
     folder = attribute_folder(workspace)
     same = (one.path for one in attribute_files(folder) if one.name.lower() == attribute.name.lower())
     path = next(same, None) or folder / f"{attribute.name}.toml"
+    owner = owner_of(path) if path.exists() else person()
+    if path.exists():
+        check_own(owner, workspace.folder, attribute.name)
     try:
         folder.mkdir(exist_ok=True)
+        if owner:
+            write_whole(_owner_file(path), owner.encode())
         write_whole(path, text.encode())
     except OSError as error:
         raise CapbiasError(
@@ -53,16 +62,31 @@ def keep(workspace: Workspace, text: str) -> Attribute:
     return attribute
 
 
+def owner_of(path: Path) -> str:
+    """Who keeps the attribute in this file; '' for nobody."""
+    try:
+        return _owner_file(path).read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _owner_file(path: Path) -> Path:
+    """Beside the attribute's own file, whose text is the user's."""
+    return path.with_suffix(".owner")
+
+
 def tables_with(workspace: Workspace, name: str) -> list[Item]:
     """Kept tables in which a column is mapped to the attribute of this name."""
     return [item for item in workspace.items("attributes") if name in item.details.get("attributes", {})]
 
 
 def delete(workspace: Workspace, path: Path) -> None:
-    """Remove the file of an attribute of the user's own. Raises CapbiasError while a kept table uses it."""
+    """Remove the file of an attribute of the user's own. Raises CapbiasError while a kept table uses it, and
+    where it is somebody else's."""
     own = {one.path: one for one in attribute_files(attribute_folder(workspace)) if not one.shipped}
     if path not in own:
         raise CapbiasError(f"{path.name}", "an attribute of your own", "It may be gone already; open the page again.")
+    check_own(owner_of(path), workspace.folder, own[path].name)
     tables = tables_with(workspace, own[path].name) if own[path].attribute else []
     if tables:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
@@ -72,6 +96,7 @@ def delete(workspace: Workspace, path: Path) -> None:
             "Delete those tables first, on the Data page.",
         )
     path.unlink(missing_ok=True)
+    _owner_file(path).unlink(missing_ok=True)
 
 
 def known(workspace: Workspace) -> dict[str, Attribute]:

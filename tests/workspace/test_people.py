@@ -8,7 +8,7 @@ import pytest
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
-from capbias_core.workspace import people
+from capbias_core.workspace import custom_attributes, people
 from capbias_core.workspace.ingest import load_demo
 from capbias_core.workspace.store import Item, Workspace
 
@@ -82,3 +82,31 @@ def test_what_a_run_makes_belongs_to_who_started_it(shared, signed_in):
     with people.acting("anna"):
         assert keep(shared, "a dog").owner == "anna"
     assert people.person() == "ben"
+
+
+def test_attributes_have_owners_too(shared, signed_in):
+    def text(word: str) -> str:
+        return (
+            'name = "role"\ntitle = "Role"\nvalues = ["Cook", "Rider"]\nmask_token = "<role>"\nnote = "Ours."\n'
+            f'[words]\nCook = ["{word}"]\nRider = ["rider"]\n'
+        )
+
+    signed_in("anna")
+    custom_attributes.keep(shared, text("cook"))
+    path = custom_attributes.attribute_folder(shared) / "role.toml"
+    signed_in("ben")
+    for change in (
+        lambda: custom_attributes.keep(shared, text("chef")),
+        lambda: custom_attributes.delete(shared, path),
+    ):
+        with pytest.raises(CapbiasError, match="role, which is somebody else's"):
+            change()
+    assert custom_attributes.known(shared)["role"].words["Cook"] == ("cook",)
+    signed_in("anna")
+    custom_attributes.keep(shared, text("chef"))
+    assert custom_attributes.owner_of(path) == "anna"
+    custom_attributes.delete(shared, path)
+    assert not list(path.parent.iterdir())
+    signed_in("")
+    custom_attributes.keep(shared, text("cook"))
+    assert custom_attributes.owner_of(path) == "", "in a terminal everything is everybody's"
