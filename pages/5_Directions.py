@@ -8,7 +8,7 @@ import streamlit as st
 from capbias_core.analysis.directions import directions, measures_in
 from capbias_core.analysis.known_answer import kept_answers
 from capbias_core.analysis.published import measured_rows
-from capbias_core.present.directions import basis, directions_answer, directions_table, explained, plane
+from capbias_core.present.directions import basis, directions_answer, directions_table, explained, of_tasks, plane
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.engine import Engine
@@ -74,7 +74,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds.")
-    label_caveats(engine, collection, [attribute], [ADVICE, explained(name)])
+    label_caveats(engine, collection, [attribute], [of_tasks(ADVICE, name), explained(name)])
     _measure(engine, collection, sets, tables, attribute)
 
 

@@ -61,7 +61,7 @@ def plane(frame: pd.DataFrame, name: str):
         line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
     for text, x, y in QUADRANTS.values():
         figure.add_annotation(
-            text=text,
+            text=of_tasks(text, name),
             x=x,
             y=y,
             xref="x domain",
@@ -137,14 +137,19 @@ def _span(row: dict, way: str) -> str:
 
 # What a direction above 0 says, by metric: DBAC reads the whole caption, the others the objects and values alone.
 CAPTION_SAYS = (
-    "T→A above 0: with the {words} masked, the model's captions tell more of the {words} of the image than the human "
+    "T→A above 0: with the objects masked, the model's captions tell more of the objects of the image than the human "
     "ones do. A→T above 0: with the {attribute} words masked, they tell more of the labelled {attribute}, or name "
-    "{words} more often."
+    "objects more often."
 )
 LABELS_SAY = (
     "T→A above 0: the objects on an image go more with the {attribute} that the model's captions name than with that "
     "in the human ones. A→T above 0: the labelled {attribute} goes more with the objects that they name."
 )
+
+
+def of_tasks(text: str, name: str) -> str:
+    """A text on objects as one on the task words of this metric."""
+    return text.replace("objects", "verbs") if name == "DBAC_verbs" else text
 
 
 def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
@@ -156,8 +161,7 @@ def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
         + (f" and below for {below[way]}" if below[way] else "")
         for way in (T_TO_A, A_TO_T)
     ]
-    words = "verbs" if name == "DBAC_verbs" else "objects"
-    says = (CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute, words=words)
+    says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",
         f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
@@ -195,8 +199,8 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
             {
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
+                "images to add": of_tasks(ADVICE[row["quadrant"]], name),
                 **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
-                "images to add": ADVICE[row["quadrant"]],
             }
         )
     return pd.DataFrame(table)

@@ -106,6 +106,16 @@ def test_the_table_says_which_images_to_add_and_what_lic_is():
     assert table.loc["three", "DBAC T→A"] == "−20.0 [−25.0, −15.0]"
 
 
+def test_verbs_are_called_verbs():
+    rows = ROWS.assign(metric=ROWS["metric"].str.replace("DBAC", "DBAC_verbs"))
+    frame = directions(rows, "DBAC_verbs")
+    table = directions_table(frame, rows, "DBAC_verbs").set_index("captioner")
+    assert table.loc["two", "images to add"] == "verbs with the other value"
+    said = directions_answer(frame, "DBAC_verbs", "gender").support
+    named = " ".join(note.text for note in plane(frame, "DBAC_verbs").layout.annotations)
+    assert "verbs" in said and "verbs" in named and "objects" not in said + named + explained("DBAC_verbs")
+
+
 def test_what_a_constant_attacker_has_stands_beside_dbac():
     rows = pd.DataFrame(
         [
