@@ -128,6 +128,15 @@ def sorted_files(
                 read |= {str(path): table} if kind == GENERATED else {}
             found[kind].append(str(path))
             tell(f"{path.name}: {TITLES[kind]} ({own.title})")
+    captions = [*(flags.captions or ()), *found[GENERATED]]
+    if files and not captions:
+        taken = "; ".join(f"{Path(path).name} is {TITLES[kind]}" for kind, own in found.items() for path in own)
+        raise CapbiasError(
+            f"no captions of a model: by their content, {taken}",
+            "one or more sets of captions",
+            "Name the file after --captions, and where it needs them its columns with --image-id-column and "
+            "--caption-column.",
+        )
     if len(found[LABELS]) > 1 and not flags.labels:
         found[LABELS] = _with_attribute(found[LABELS], flags, tell)
     for kind, own in (("references", HUMAN), ("objects", OBJECTS), ("labels", LABELS)):
@@ -137,7 +146,6 @@ def sorted_files(
             raise CapbiasError(f"several files of {TITLES[own]}: {got}", "one", f"Name the one that counts: --{kind}.")
     more = {kind: own for kind, own in (("references", HUMAN), ("objects", OBJECTS)) if found[own]}
     given = given | {kind: found[own][0] for kind, own in more.items()} | ({"read": read} if read else {})
-    captions = [*(flags.captions or ()), *found[GENERATED]]
     labels = found[LABELS][0] if found[LABELS] else flags.labels
     return replace(flags, captions=captions or None, labels=labels), given
 

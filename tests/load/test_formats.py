@@ -249,7 +249,76 @@ def test_prompts_are_kept_apart(tmp_path):
     assert read_captions(path).prompts == ()
 
 
+SCRIPTS = {
+    "flickr's names": (
+        "results.txt",
+        '1000092795.jpg#0\tTwo "young" guys look on .\n10002456.jpg#0\tMen in hats.\n',
+        "headerless",
+        [("1000092795", 'Two "young" guys look on .'), ("10002456", "Men in hats.")],
+    ),
+    "ids and commas": (
+        "mine.csv",
+        'COCO_val2014_000000000136.jpg,"a man, seated on a horse"\n785,a woman on skis\n',
+        "headerless",
+        [("136", "a man, seated on a horse"), ("785", "a woman on skis")],
+    ),
+    "predictions and what they are of": (
+        "out.json",
+        '{"model": "sat", "files": [{"a": 1}], "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, '
+        '"text": "a cat"}]}',
+        "json_within",
+        [("1", "a dog"), ("2", "a cat")],
+    ),
+    "LLaVA's answers": (
+        "answers.jsonl",
+        '{"question_id": 7, "prompt": "Say it.", "text": "a dog", "model_id": "m"}\n'
+        '{"question_id": 8, "prompt": "Say it.", "text": "a cat", "model_id": "m"}\n',
+        "jsonl",
+        [("7", "a dog"), ("8", "a cat")],
+    ),
+    "a pipeline's": (
+        "p.json",
+        '[{"file_name": "a.jpg", "generated_text": "a dog"}]',
+        "json_records",
+        [("a.jpg", "a dog")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
+def test_what_scripts_write(tmp_path, case):
+    name, text, reader, captions = SCRIPTS[case]
+    (tmp_path / name).write_text(text)
+    assert detect(tmp_path / name).format == reader and likely(tmp_path / name).kind == GENERATED
+    assert pairs(read_captions(tmp_path / name)) == captions
+
+
+def test_a_line_that_is_none_is_counted(tmp_path):
+    (tmp_path / "a.tsv").write_text(
+        "1.jpg\ta man on skis\n2.jpg\ta dog on a bed\n3.jpg\ta cat on a mat\nfour\n5.jpg\t\n"
+    )
+    table = read_captions(tmp_path / "a.tsv")
+    assert (len(table.frame), table.problem_count, table.empty) == (3, 1, 1)
+    assert table.problems[0].line == 4 and "four where an image and a caption are expected" in table.problems[0].message
+
+
+def test_what_else_an_object_holds_is_named(tmp_path):
+    (tmp_path / "a.json").write_text(SCRIPTS["predictions and what they are of"][1])
+    assert read_captions(tmp_path / "a.json").notes == ("captions from predictions", "left out: model, files")
+
+
+@pytest.mark.parametrize("text", ["785,Female\n136,Male\n", "785,light skin\n136,dark skin\n", "image_id,race\n1,a\n"])
+def test_labels_without_a_header_are_no_captions(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    assert detect(tmp_path / "a.csv").format == "csv"
+
+
 BROKEN = {
+    "predictions, cut": (
+        "o.json",
+        '{"predictions": [{"image_id": 1, "text": "a"}, {"im',
+        "o.json, JSON that is broken",
+    ),
     "lmms-eval without a metric": (
         "s.jsonl",
         '{"doc_id": 0, "m": {"image_id": null, "pred": "x"}}\n{"doc_id": 1}\n',
@@ -314,5 +383,6 @@ def test_a_broken_data_set_gives_one_error(tmp_path, case):
 def test_every_reader_is_tried_here_or_in_test_load():
     shipped = {"coco_captions", "csv", "json_records", "jsonl", "lic_release", "parquet", "tsv", "xlsx"}
     here = {reader for reader, _ in FILES.values()} | {"karpathy", "datasets"}
+    here |= {reader for _, _, reader, _ in SCRIPTS.values()}
     here |= {f"vlmevalkit_{own}" for own in ("xlsx", "json_records", "csv")}
     assert shipped | here == set(FORMATS)
