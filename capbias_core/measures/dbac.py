@@ -474,8 +474,7 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
             return dbac(model(sums), human(sums))
 
         for name, of in ((variant, both), (f"{variant}_M", model), (f"{variant}_H", human)):
-            scale = METRICS[name].scale
-            found[name] = _estimate(evidence, of, scale, level=name != variant)
+            found[name] = _estimate(evidence, of, METRICS[name], level=name != variant)
 
     def constant(sums: np.ndarray) -> np.ndarray:
         sides = (sums[..., :half], sums[..., half:])
@@ -486,13 +485,13 @@ def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
         return found["DBAC"].of(sums) - constant(sums)
 
     for name, of in ((CONSTANT, constant), (ADDED, added)):
-        found[name] = _estimate(evidence, of, METRICS[name].scale, level=False)
+        found[name] = _estimate(evidence, of, METRICS[name], level=False)
     return found
 
 
-def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], scale: float, level: bool) -> Estimate:
-    values = scale * of(evidence.seed_sums)
-    return Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, level)
+def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], metric: Metric, level: bool) -> Estimate:
+    values = metric.scale * of(evidence.seed_sums)
+    return Estimate(evidence.images, evidence.sums, values, metric.scale, of, evidence.refits, level, metric.range)
 
 
 def _results(job: Job, direction: str, evidence: Evidence) -> list[Result]:
