@@ -36,11 +36,13 @@ def coefficient_of_variation(values: np.ndarray) -> float:
     return float(np.std(values, ddof=1) / abs(values.mean()))
 
 
-def interval_errors(low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """The standard errors behind 95% intervals with refits. All (E,); nan for fewer than two seeds."""
+def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """The standard errors behind 95% intervals with refits, of which at most one end is a bound of the metric's range.
+
+    All (E,); nan for fewer than two seeds."""
     seeds = np.asarray(seeds, dtype=float)
     freedom = np.where(seeds > 1, seeds - 1, math.nan)
-    return (np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2 / stdtrit(freedom, (1 + LEVEL) / 2)
+    return np.maximum(high - values, values - low) / stdtrit(freedom, (1 + LEVEL) / 2)
 
 
 def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:

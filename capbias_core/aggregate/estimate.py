@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, Refits, refit_interval
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
@@ -31,7 +31,7 @@ class Estimate:
     last; (n_images, M), sparse, for a comparison of counts. images: their ids. seed_values: (S,) the shown value of
     each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
     attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none.
+    trained on the same images is none. span: the least and the largest that the shown value can be.
     """
 
     images: tuple[str, ...]
@@ -41,6 +41,7 @@ class Estimate:
     of: Callable[[np.ndarray], np.ndarray]
     refits: Refits | None = None
     level: bool = True
+    span: Span = UNBOUNDED
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -72,11 +73,11 @@ class Estimate:
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """95%: over REFITS the corrected resampled variance, over IMAGES a percentile bootstrap with 1,000 draws.
 
-        Nothing if a draw or a seed's value is not defined.
+        Never beyond span. Nothing if a draw or a seed's value is not defined, or if all seeds agree.
         """
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
-            return refit_interval(self.seed_values, self.refits.test_over_train, times)
+            return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
         return percentiles(self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED)))
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
@@ -137,19 +138,21 @@ class _Rows:
         return self.ratio.numerator, self.ratio.denominator
 
 
-def estimate(ratio: Ratio, evidence, scale: float) -> Estimate:
+def estimate(ratio: Ratio, evidence, scale: float, span: Span = UNBOUNDED) -> Estimate:
     """The estimate of one metric from its ratio and the evidence that it was read from."""
-    return _estimate([(ratio, evidence)], scale)
+    return _estimate([(ratio, evidence)], scale, span)
 
 
-def difference(ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float) -> Estimate:
+def difference(
+    ratio_m: Ratio, model: HeldOut, ratio_d: Ratio, human: HeldOut, scale: float, span: Span = UNBOUNDED
+) -> Estimate:
     """Captioner minus references, paired on images and seeds (both were split alike)."""
     if model.images != human.images or set(model.seed) != set(human.seed):
         raise ValueError("the two sides of a difference must be measured on the same images and seeds")
-    return _estimate([(ratio_m, model), (ratio_d, human)], scale)
+    return _estimate([(ratio_m, model), (ratio_d, human)], scale, span)
 
 
-def _estimate(sides: list[tuple[Ratio, Any]], scale: float) -> Estimate:
+def _estimate(sides: list[tuple[Ratio, Any]], scale: float, span: Span) -> Estimate:
     """Of the images of the first side that take part: an attacker holds out only some."""
     first = sides[0][1]
     seen, place = np.unique(first.image), np.full(len(first.images), -1)
@@ -158,7 +161,7 @@ def _estimate(sides: list[tuple[Ratio, Any]], scale: float) -> Estimate:
     sums = np.hstack([own.by_image(len(seen)) for own in rows])
     values = scale * quotient(np.hstack([own.by_seed() for own in rows]))
     images = tuple(first.images[own] for own in seen)
-    return Estimate(images, sums, values, scale, quotient, _refits(first, rows, len(seen)), len(sides) == 1)
+    return Estimate(images, sums, values, scale, quotient, _refits(first, rows, len(seen)), len(sides) == 1, span)
 
 
 def _rows(ratio: Ratio, evidence, place: np.ndarray) -> _Rows:

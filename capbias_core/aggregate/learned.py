@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from capbias_core.aggregate.estimate import REFITS
+from capbias_core.aggregate.refits import NO_WIDTH
 
 # Accuracies by which it is told, the first that is there. A captioner's captions may tell nothing; people's do.
 ACCURACIES = ("SC_D", "SC")
@@ -18,12 +19,15 @@ def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
 
     rows: in RESULT_COLUMNS. values: how many each attribute has; of others chance is not known. An attacker is known by
     attribute, captioner and encoder, and told by its accuracy on the human captions, or on the captioner's where there
-    are none. Where no accuracy with refits is among the rows, it is taken to have learnt.
+    are none, by its value alone if it has no interval. Where no accuracy with refits is among the rows, it is taken to
+    have learnt.
     """
-    own = rows[rows["metric"].isin(ACCURACIES) & (rows["interval"] == REFITS)]
+    refitted = (rows["interval"] == REFITS) | (rows["ci_low"].isna() & (rows["training"] > 0))
+    own = rows[rows["metric"].isin(ACCURACIES) & refitted]
     own = own.sort_values("metric", key=lambda names: names.map(ACCURACIES.index)).drop_duplicates(OF_ATTACKER)
     chance = own["scale"] / own["attribute"].map(dict(values)).astype(float)
-    by_chance = (own["ci_low"] <= chance) & (chance <= own["ci_high"])
+    low, high = (own[end].fillna(own["value"]) for end in ("ci_low", "ci_high"))
+    by_chance = (low <= chance + NO_WIDTH) & (chance - NO_WIDTH <= high)
     lacking = {tuple(key) for key in own.loc[by_chance, OF_ATTACKER].to_numpy()}
     return pd.Series([tuple(key) not in lacking for key in rows[OF_ATTACKER].to_numpy()], rows.index, dtype=bool)
 

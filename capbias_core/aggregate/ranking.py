@@ -103,10 +103,11 @@ def _by_seed(own: list[Estimate]):
         kept[np.ix_(rows, images)] = both
         by_seed.append(item.shown(refit.sums(kept)[rows]))
     ratio = float(np.mean([refit.test_over_train for refit in refits]))
+    widest = max(item.span[1] - item.span[0] for item in own)
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
         difference = by_seed[i] - by_seed[j]
-        low, high = refit_interval(difference, ratio)
+        low, high = refit_interval(difference, ratio, span=(-widest, widest))
         return low, high, refit_p(difference, ratio)
 
     return np.array([values.mean() for values in by_seed]), compare

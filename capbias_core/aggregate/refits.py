@@ -22,6 +22,9 @@ from scipy.special import stdtr, stdtrit
 from capbias_core.aggregate.bootstrap import LEVEL
 
 OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
+Span = tuple[float, float]
+UNBOUNDED: Span = (-np.inf, np.inf)
+NO_WIDTH = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,21 +55,30 @@ def standard_error(values: np.ndarray, test_over_train: float, times: int = OF_D
     return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + times * test_over_train)))
 
 
+def agree(values: np.ndarray) -> bool:
+    """Whether the values of all seeds are the same, but for the rounding of sums: nothing is known of their spread."""
+    return bool(np.ptp(values) <= NO_WIDTH)
+
+
 def refit_interval(
-    values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE
-) -> tuple[float, float] | tuple[None, None]:
-    """The 95% interval of the mean of one value per seed; nothing if a value is not finite. values: (J,)."""
-    if not np.isfinite(values).all():
+    values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED
+) -> Span | tuple[None, None]:
+    """The 95% interval of the mean of one value per seed, as far as span goes. values: (J,).
+
+    Nothing if a value is not finite, or if all are equal: their spread is then not known.
+    """
+    if not np.isfinite(values).all() or agree(values):
         return None, None
     half = stdtrit(len(values) - 1, (1 + LEVEL) / 2) * standard_error(values, test_over_train, times)
-    return float(values.mean() - half), float(values.mean() + half)
+    return max(float(values.mean() - half), span[0]), min(float(values.mean() + half), span[1])
 
 
 def refit_p(values: np.ndarray, test_over_train: float) -> float:
-    """Two-sided p value of the mean difference of each seed against 0, in [0, 1]; 1 if a value is not finite."""
-    if not np.isfinite(values).all():
+    """Two-sided p value of the mean difference of each seed against 0, in [0, 1].
+
+    1 if a value is not finite, or if all are equal: their spread is then not known.
+    """
+    if not np.isfinite(values).all() or agree(values):
         return 1.0
     error = standard_error(values, test_over_train)
-    if error == 0:
-        return float(values.mean() == 0)
     return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))

@@ -37,7 +37,7 @@ def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
     evidence = _model(workspace, run)
     whole = confidence_where_right(evidence)
     return {
-        value: estimate(_of(whole, evidence.label == place), evidence, SCALE)
+        value: estimate(_of(whole, evidence.label == place), evidence, SCALE, (0, SCALE))
         for place, value in enumerate(run.spec.attribute["values"])
     }
 
@@ -50,14 +50,14 @@ def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
         return None
     evidence = _model(workspace, run)
     parts = tuple(
-        (name, estimate(accuracy(_summed(evidence, [pair[place] for pair in pairs])), evidence, SCALE))
+        (name, estimate(accuracy(_summed(evidence, [pair[place] for pair in pairs])), evidence, SCALE, (0, SCALE)))
         for place, name in enumerate(names)
     )
-    right = estimate(accuracy(evidence), evidence, SCALE)
+    right = estimate(accuracy(evidence), evidence, SCALE, (0, SCALE))
     beyond = right.seed_values - parts[0][1].seed_values * parts[1][1].seed_values / SCALE
     interval = (None, None)
     if right.refits is not None and len(beyond) > 1:
-        interval = refit_interval(beyond, right.refits.test_over_train, OF_LEVEL)
+        interval = refit_interval(beyond, right.refits.test_over_train, OF_LEVEL, (-SCALE, SCALE))
     return Beyond(right, parts, float(beyond.mean()), interval)
 
 

@@ -21,6 +21,7 @@ from capbias_core.aggregate.consistency import (
     variation_interval,
 )
 from capbias_core.aggregate.learned import learned
+from capbias_core.aggregate.refits import UNBOUNDED
 from capbias_core.aggregate.variants import variants
 from capbias_core.attributes import known_attributes
 from capbias_core.measures.registry import METRICS, measure_of
@@ -77,12 +78,18 @@ def variation(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _noise(group: pd.DataFrame) -> dict:
-    """What refits of the encoders make of their CV: columns of its row."""
-    if not (group["interval"] == REFITS).all():
+    """What refits of the encoders make of their CV: columns of its row.
+
+    Nothing where an interval with refits is lacking, or is the whole range and so wider than can be read from it.
+    """
+    metric = group["metric"].iloc[0]
+    low, high = METRICS[metric].range if metric in METRICS else UNBOUNDED
+    everything = (group["ci_low"] <= low) & (group["ci_high"] >= high)
+    if everything.any() or not (group["interval"] == REFITS).all():
         return {}
     values, seeds = _quantity(group).to_numpy(), group["seeds"].to_numpy()
     low, high = ((group[name] / group["scale"]).to_numpy() for name in ("ci_low", "ci_high"))
-    errors = interval_errors(low, high, seeds)
+    errors = interval_errors(values, low, high, seeds)
     low, high = variation_interval(values, errors, int((seeds - 1).sum()))
     floor = noise_floor(values, errors)
     return {"ci_low": low, "ci_high": high, "interval": REFITS, "spread": floor, "spread_kind": FLOOR}

@@ -151,4 +151,4 @@ def _objects_guessed(own: KnownSet, seeds: int) -> Estimate:
         parts.append((np.full(len(split.test), seed), split.test, right))
     seed, image, right = (np.concatenate(column) for column in zip(*parts, strict=True))
     evidence = HeldOut(images, seed, image, values[image], right[:, None], training)
-    return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0)
+    return estimate(Ratio(right, np.full(len(right), len(SUBSETS))), evidence, 1.0, (0, 1))

@@ -73,13 +73,11 @@ VARIANTS = {
 
 # What of DBAC an attacker gives that has read no caption, and what one that has adds.
 CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
-# DBAC is x100, w is not.
-AMPLIFICATION = 100
 
 
 def amplification(name: str, title: str, explanation: str) -> Metric:
     """DBAC itself by one variant."""
-    return Metric(name, title, AMPLIFICATION, zero, "lower", (-100, 100), SOURCE, explanation)
+    return Metric(name, title, 100, zero, "lower", (-100, 100), SOURCE, explanation)
 
 
 def weights(name: str, title: str) -> tuple[Metric, Metric]:
@@ -547,11 +545,15 @@ def _ratio(tasks: np.ndarray, values: np.ndarray, inverse: bool) -> np.ndarray:
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     """Every metric, by name; they share their sums."""
-    found = {name: own for variant in VARIANTS for name, own in variant_estimates(evidence, variant, variant).items()}
-    return found | constant_estimates(evidence, found["DBAC"], CONSTANT, ADDED)
+    found = {}
+    for variant in VARIANTS:
+        found |= variant_estimates(evidence, variant, variant, METRICS)
+    return found | constant_estimates(evidence, found["DBAC"], CONSTANT, ADDED, METRICS)
 
 
-def variant_estimates(evidence: Evidence, variant: str, name: str) -> dict[str, Estimate]:
+def variant_estimates(
+    evidence: Evidence, variant: str, name: str, metrics: Mapping[str, Metric]
+) -> dict[str, Estimate]:
     """DBAC and both w by one variant. name: of the metric."""
     half = evidence.layouts[0].width
 
@@ -564,14 +566,13 @@ def variant_estimates(evidence: Evidence, variant: str, name: str) -> dict[str, 
     def both(sums: np.ndarray) -> np.ndarray:
         return dbac(model(sums), human(sums))
 
-    return {
-        name: _estimate(evidence, both, AMPLIFICATION, level=False),
-        f"{name}_M": _estimate(evidence, model, 1, level=True),
-        f"{name}_H": _estimate(evidence, human, 1, level=True),
-    }
+    ways = {name: both, f"{name}_M": model, f"{name}_H": human}
+    return {own: _estimate(evidence, of, metrics[own]) for own, of in ways.items()}
 
 
-def constant_estimates(evidence: Evidence, whole: Estimate, constant: str, added: str) -> dict[str, Estimate]:
+def constant_estimates(
+    evidence: Evidence, whole: Estimate, constant: str, added: str, metrics: Mapping[str, Metric]
+) -> dict[str, Estimate]:
     """What a constant attacker gives, and what of the whole is more. constant, added: the metrics' names."""
     half = evidence.layouts[0].width
 
@@ -583,15 +584,14 @@ def constant_estimates(evidence: Evidence, whole: Estimate, constant: str, added
     def of_added(sums: np.ndarray) -> np.ndarray:
         return whole.of(sums) - of_constant(sums)
 
-    return {
-        constant: _estimate(evidence, of_constant, AMPLIFICATION, level=False),
-        added: _estimate(evidence, of_added, AMPLIFICATION, level=False),
-    }
+    ways = {constant: of_constant, added: of_added}
+    return {own: _estimate(evidence, of, metrics[own]) for own, of in ways.items()}
 
 
-def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], scale: float, level: bool) -> Estimate:
-    values = scale * of(evidence.seed_sums)
-    return Estimate(evidence.images, evidence.sums, values, scale, of, evidence.refits, level)
+def _estimate(evidence: Evidence, of: Callable[[np.ndarray], np.ndarray], metric: Metric) -> Estimate:
+    """w of a side is a level; the rest are differences."""
+    values, level = metric.scale * of(evidence.seed_sums), bool(metric.side)
+    return Estimate(evidence.images, evidence.sums, values, metric.scale, of, evidence.refits, level, metric.range)
 
 
 def evidence_bytes(evidence: Evidence) -> bytes:

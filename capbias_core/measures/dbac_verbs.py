@@ -92,8 +92,8 @@ class Verbs:
 
 def estimates_of(evidence: Evidence) -> dict[str, Estimate]:
     """Every metric, by name; they share their sums."""
-    found = variant_estimates(evidence, "DBAC", NAME)
-    return found | constant_estimates(evidence, found[NAME], CONSTANT, ADDED)
+    found = variant_estimates(evidence, "DBAC", NAME, METRICS)
+    return found | constant_estimates(evidence, found[NAME], CONSTANT, ADDED, METRICS)
 
 
 VERBS = DBAC(TITLE, METRICS, lambda job: Verbs(job.attribute.masked_words), estimates_of)

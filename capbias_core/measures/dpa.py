@@ -197,8 +197,9 @@ def _estimates(losses: pd.DataFrame) -> dict[str, Estimate]:
     statistics = {"DPA": _amplification, "DPA_M": _model, "DPA_H": _human}
     found = {}
     for name, of in statistics.items():
-        scale, level = METRICS[name].scale, bool(METRICS[name].side)
-        found[name] = Estimate(names, sums, scale * of(values), scale, of, refits, level)
+        own = METRICS[name]
+        shown = own.scale * of(values)
+        found[name] = Estimate(names, sums, shown, own.scale, of, refits, bool(own.side), own.range)
     return found
 
 

@@ -33,9 +33,9 @@ def estimates_of(metrics: Iterable[Metric], model: HeldOut, reference: HeldOut |
     for name, row in rows.items():
         if row.of and reference is not None:
             ratio = ratios[row.of]
-            found[name] = difference(ratio(model), model, ratio(reference), reference, row.scale)
+            found[name] = difference(ratio(model), model, ratio(reference), reference, row.scale, row.range)
         elif name in ratios and (evidence := reference if row.side == "human" else model) is not None:
-            found[name] = estimate(ratios[name](evidence), evidence, row.scale)
+            found[name] = estimate(ratios[name](evidence), evidence, row.scale, row.range)
     return found
 
 

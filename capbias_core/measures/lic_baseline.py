@@ -148,8 +148,8 @@ def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate
     if lic is None or human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
         return {}
     of_retold = _told_alike(retold, plainness.share)
-    baseline = difference(of_retold, retold, confidence_where_right(human), human, lic.scale)
-    beyond = difference(confidence_where_right(model), model, of_retold, retold, lic.scale)
+    baseline = difference(of_retold, retold, confidence_where_right(human), human, lic.scale, lic.span)
+    beyond = difference(confidence_where_right(model), model, of_retold, retold, lic.scale, lic.span)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
     _, most = baseline.interval()
     lost = most is not None and most < 0

@@ -6,7 +6,7 @@ import pandas as pd
 
 from capbias_core.analysis.known_answer import SEES, known_truth
 from capbias_core.prepare.known_answer import CONTROL, IMBALANCE
-from capbias_core.present.sentence import number
+from capbias_core.present.sentence import interval, number
 from capbias_core.types import counted
 
 TITLES = {
@@ -59,8 +59,7 @@ def known_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(row: pd.Series, name: str, metric: str, digits: int) -> str:
-    low, high = (number(row[end], digits) for end in ("ci_low", "ci_high"))
-    text = f"{number(row['value'], digits)} [{low}, {high}]"
+    text = interval(row, digits)
     return text if name not in IMBALANCE else f"{text}; known: {number(known_truth(name, metric), digits)}"
 
 

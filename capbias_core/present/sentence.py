@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
+from capbias_core.aggregate.refits import NO_WIDTH
 from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
@@ -33,11 +36,18 @@ def number(value: float, decimals: int = 1) -> str:
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
-def interval(row: pd.Series) -> str:
-    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval."""
+def interval(row: pd.Series, digits: int = 1) -> str:
+    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so."""
     if pd.isna(row["ci_low"]):
-        return number(row["value"])
-    return f"{number(row['value'])} [{number(row['ci_low'])}, {number(row['ci_high'])}]"
+        return f"{number(row['value'], digits)}{seeds_agree(row)}"
+    return f"{number(row['value'], digits)} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
+
+
+def seeds_agree(row: Mapping[str, Any] | pd.Series) -> str:
+    """Why a number of several seeds has no interval, to stand after it; else ''."""
+    several = row.get("seeds", 0) > 1 and pd.notna(row["spread"])
+    agreeing = pd.isna(row["ci_low"]) and several and row["spread"] <= NO_WIDTH
+    return " (no interval: all seeds agree)" if agreeing else ""
 
 
 OVER = {REFITS: "95% with refits", IMAGES: "95% over images"}

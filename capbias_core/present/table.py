@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.present.sentence import measure
+from capbias_core.present.sentence import measure, seeds_agree
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -120,7 +120,7 @@ def value_text(row: dict) -> str:
     if not pd.isna(row["spread"]):
         value += f" ±{rounded(row['spread'])}"
     if pd.isna(row["ci_low"]):
-        return value
+        return f"{value}{seeds_agree(row)}"
     return f"{value} [{rounded(row['ci_low'])}, {rounded(row['ci_high'])}]"
 
 

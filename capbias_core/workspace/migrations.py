@@ -7,6 +7,7 @@ catalogue as it was stays beside it.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from contextlib import closing
 from functools import cache
@@ -190,8 +191,34 @@ def _runs_belong_to_processes(db: sqlite3.Connection) -> None:
     db.execute("UPDATE results SET verdict = '' WHERE verdict IS NULL")
 
 
+# Of form 3: ranges of the metrics that attackers give, whose intervals could leave them.
+SHARES = ("LIC_M", "LIC_D", "SC", "SC_D", "vl_lic_M", "vl_lic_D") + tuple(
+    f"imagecaptioner2{name}_{side}" for name in ("", "_lic", "_leakage") for side in "MD"
+)
+WEIGHTS = tuple(f"{name}_{side}" for name in ("DBAC", "DBAC_accuracy", "DBAC_code", "DPA") for side in "MH")
+DIFFERENCES = ("LIC", "LIC_baseline", "LIC_excess", "leakage", "DBAC", "DBAC_accuracy", "DBAC_code", "DPA", "vl_lic")
+DIFFERENCES += ("imagecaptioner2", "imagecaptioner2_lic", "imagecaptioner2_leakage")
+RANGES = {SHARES: (0, 100), WEIGHTS: (0, math.inf), DIFFERENCES: (-100, 100), ("DBAC_added",): (-200, 200)}
+
+
+def _intervals_end_with_their_metric(db: sqlite3.Connection) -> None:
+    """Form 4: no interval goes beyond the range of its metric, and none that is made of seeds has no width."""
+    for names, (low, high) in RANGES.items():
+        db.executemany(
+            "UPDATE results SET ci_low = max(ci_low, ?), ci_high = min(ci_high, ?) WHERE metric = ?",
+            [(low, high, name) for name in names],
+        )
+    same = "interval = 'refits' AND ci_high - ci_low <= 1e-9"
+    db.execute(f"UPDATE results SET ci_low = NULL, ci_high = NULL, interval = '' WHERE {same}")
+
+
 # MIGRATIONS[n] makes form n + 1 of form n.
-MIGRATIONS = (_measures_own_themselves, _intervals_say_over_what, _runs_belong_to_processes)
+MIGRATIONS = (
+    _measures_own_themselves,
+    _intervals_say_over_what,
+    _runs_belong_to_processes,
+    _intervals_end_with_their_metric,
+)
 FORM = len(MIGRATIONS)
 
 

@@ -30,6 +30,10 @@ def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():
     assert unlearned_note(rows, {"gender": 2}) == (
         "Not shown to have learnt (the interval of its accuracy contains chance): lstm (sat), rnn (sat)."
     )
+    agreeing = rows.assign(interval=rows["interval"].where(rows["metric"] != "SC_D", ""), value=50.0)
+    agreeing.loc[rows["metric"] == "SC_D", ["ci_low", "ci_high"]] = float("nan")
+    by_value = learned(agreeing, {"gender": 2})
+    assert by_value.tolist() == [False, False, False, True, False, False, False, False, False, True], "50 in every seed"
     assert learned(rows, {"gender": 3}).all(), "chance of three values is a third"
     assert learned(rows, {"race": 2}).all() and unlearned_note(rows, {}) == ""
 

@@ -39,7 +39,6 @@ def test_p_by_hand():
     # t = 5 / 2.40370 = 2.0801 with 2 degrees of freedom: p = 1 - t / sqrt(t^2 + 2) = 0.17301.
     assert refit_p(VALUES, 1 / 9) == pytest.approx(0.17301, abs=1e-4)
     assert refit_p(VALUES - 5, 1 / 9) == 1
-    assert refit_p(np.zeros(3), 1 / 9) == 1 and refit_p(np.ones(3), 1 / 9) == 0
 
 
 def test_what_is_not_finite_has_no_interval():
@@ -84,6 +83,33 @@ def test_a_row_says_what_its_interval_is_over():
     found = lic_of(held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 8))
     assert found.columns()["interval"] == REFITS
     assert found.columns((None, None))["interval"] == ""
+
+
+def test_an_interval_ends_where_the_range_of_its_metric_does():
+    """LIC_M of 40 and 80 by seed is 60 ± 229 (above); seeds of 60 and 61 stay as they are by hand."""
+    wide = held([0.8, 0.0, 0.6, 1.0], [4, 4, 9, 9], [0, 1, 1, 2], 8)
+    span = {"scale": 100, "span": (0, 100)}
+    assert estimate(confidence_where_right(wide), wide, **span).interval() == (0, 100)
+    close = held([0.6, 0.6, 0.61, 0.61], [4, 4, 9, 9], [0, 1, 1, 2], 8)
+    half = 12.7062 * np.sqrt(0.5 * (1 / 2 + 2 / 4))
+    low, high = estimate(confidence_where_right(close), close, **span).interval()
+    assert low == pytest.approx(60.5 - half, abs=1e-3) and high == pytest.approx(60.5 + half, abs=1e-3)
+    first, other = (estimate(confidence_where_right(own), own, **span) for own in (wide, close))
+    (pair,) = rank({"first": first, "other": other}).pairs
+    assert (pair.ci_low, pair.ci_high) == (-100, 100), "a difference of two numbers of 0 to 100"
+
+
+def test_seeds_that_agree_say_nothing_of_their_spread():
+    """0.1 + 0.2 is not 0.3 to a computer: seeds agree but for the rounding of sums."""
+    same = held([0.1 + 0.2, 0.3, 0.3, 0.3], [4, 4, 9, 9], [0, 1, 1, 2], 8)
+    assert lic_of(same).columns() | {"value": 0} == {
+        "value": 0, "spread": pytest.approx(0), "spread_kind": "std", "scale": 100, "seeds": 2, "training": 8,
+        "ci_low": None, "ci_high": None, "interval": "",
+    }  # fmt: skip
+    assert refit_interval(np.ones(3), 1 / 9) == (None, None)
+    assert refit_p(np.zeros(3), 1 / 9) == refit_p(np.ones(3), 1 / 9) == 1
+    (pair,) = rank({"a": lic_of(same), "b": lic_of(replace(same, probabilities=same.probabilities[:, ::-1]))}).pairs
+    assert pair.ci_low is None and not pair.apart
 
 
 def test_how_many_were_trained_on_survives_its_bytes():

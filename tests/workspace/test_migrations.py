@@ -70,6 +70,9 @@ def test_a_workspace_of_an_earlier_form_keeps_all_and_goes_on(tmp_path, sql):
     assert rows["value"].to_dict() == {"LIC_M": 44.4, "SC": 60.0} and set(rows["verdict"]) == {""}
     if number < 2:
         assert rows["interval"].to_dict() == {"LIC_M": "images", "SC": ""}
+    if number == 3:  # LIC_M [-55.8, 117.3], and two seeds with SC 60
+        assert rows.loc["LIC_M", ["ci_low", "ci_high", "interval"]].tolist() == [0, 100, "refits"]
+        assert pd.isna(rows.at["SC", "ci_low"]) and rows.at["SC", "interval"] == ""
 
     assert under_way.status == "running", "an earlier version, which named no process, may still run it"
     assert Workspace(home).items() == workspace.items() and form(copy) == number
