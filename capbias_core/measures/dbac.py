@@ -41,7 +41,7 @@ from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
@@ -222,7 +222,7 @@ class Evidence:
 def run(job: Job) -> Outcome:
     """Both directions, if the inputs allow them, on the images that both sides have."""
     frames = job.frame, job.references()
-    images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
+    images = sorted(images_in(frames[0]) & images_in(frames[1]))
     objects = job.objects()
     known = images if objects is None or annotated(images, objects).all() else list(objects.index.intersection(images))
     both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
