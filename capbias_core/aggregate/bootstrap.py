@@ -28,13 +28,15 @@ def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAW
     if patterns.shape[0] * 4 < n_images:
         step = max(1, CHUNK // patterns.shape[0])
         sizes = [min(step, draws - start) for start in range(0, draws, step)]
-        return np.concatenate([rng.multinomial(n_images, counts / n_images, size) @ patterns for size in sizes])
+        drawn = (rng.multinomial(n_images, counts / n_images, size) for size in sizes)
+        return np.concatenate([own.astype(columns.dtype) @ patterns for own in drawn])
     sums = np.empty((draws, columns.shape[1]))
     step = max(1, CHUNK // n_images)
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        drawn = rng.integers(0, n_images, (size, n_images)) + np.arange(size)[:, None] * n_images
-        weights = np.bincount(drawn.ravel(), minlength=size * n_images).reshape(size, n_images)
+        weights = np.empty((size, n_images), dtype=columns.dtype)
+        for own in weights:
+            own[:] = np.bincount(rng.integers(0, n_images, n_images), minlength=n_images)
         sums[start : start + size] = weights @ columns
     return sums
 

@@ -26,7 +26,7 @@ from capbias_core.present.table import caption_text, corpus_text, edit_text
 from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 FORMATS = ("table", "json")
 
@@ -170,7 +170,7 @@ def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None
     labels = labels_for(
         workspace.frame(where["table"]), attribute_from(spec.attribute), where["column"], where["mapping"]
     )
-    captioned = image in set(workspace.frame(spec.captions)["image_id"])
+    captioned = image in images_in(workspace.frame(spec.captions))
     if not captioned or image not in labels.values.index:
         lacks = f"no label for {labels.attribute.name} that is compared" if captioned else f"no caption in {spec.model}"
         raise CapbiasError(

@@ -23,7 +23,7 @@ from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare import vocabulary
 from capbias_core.prepare.align import Alignment, Neighbours
 from capbias_core.types import Progress
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes, images_in
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
 _DBAC = "DBAC (directional bias amplification in captioning)"
@@ -136,7 +136,7 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
     """The human captions of the captioner's images. Raises CapbiasError if there are none."""
-    own = human[human["image_id"].isin(set(model["image_id"]))]
+    own = human[human["image_id"].isin(images_in(model))]
     if own.empty:
         raise CapbiasError(
             "human captions of none of the captioner's images", "captions of the same images", "Check the image ids."

@@ -31,7 +31,7 @@ from capbias_core.workspace.models import captioner_option, model_path
 from capbias_core.workspace.person_regions import People
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import ModelReference, frozen
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, frame_bytes
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, frame_bytes, images_in
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
@@ -203,7 +203,7 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
 
 
 def _first_images(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
-    images = sorted(set(frame["image_id"]))
+    images = sorted(images_in(frame))
     if most and len(images) > most:
         frame = of_images(frame, [images[place] for place in random_order(images, ORDER)[:most]])
     return frame.sort_values(["image_id", "caption_index"])

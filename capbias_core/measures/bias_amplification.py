@@ -32,7 +32,7 @@ from capbias_core.metrics.directional import object_to_value, value_to_object
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, object_names
 from capbias_core.types import Attribute, Result
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 _LIC = "Hirota et al., CVPR 2022"
 _DIRECTIONAL = f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2"
@@ -119,7 +119,7 @@ def evidence_of(
     human, model: captions of labelled images, image_id and caption; images on one side only are left out. labels:
     value by image id. objects: text such as `cat|dog` by image id, or None.
     """
-    images = sorted(set(human["image_id"].unique()) & set(model["image_id"].unique()))
+    images = sorted(images_in(human) & images_in(model))
     sides = [CaptionSide(frame, images, attribute, labels) for frame in (human, model)]
     known = {
         "BA": lambda: _ba(sides, attribute),
@@ -195,8 +195,7 @@ def halves_note(evidence: Cooccurrence, whole: Result) -> str:
     for _ in range(HALVINGS):
         order = rng.permutation(n_images)
         for places in np.array_split(order, 2):
-            images = tuple(evidence.images[place] for place in places)
-            half = replace(evidence, images=images, human=evidence.human[places], model=evidence.model[places])
+            half = replace(evidence, images=(), human=evidence.human[places], model=evidence.model[places])
             found.append(comparison(metric.compare, half, metric.scale).value)
     mean = np.nanmean(found)
     width = (whole.ci_high or 0.0) - (whole.ci_low or 0.0)

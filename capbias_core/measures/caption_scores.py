@@ -14,13 +14,13 @@ from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare import balanced_folds, child_seed
 from capbias_core.prepare.split import FIT
-from capbias_core.workspace.store import frame_bytes
+from capbias_core.workspace.store import frame_bytes, images_in
 
 
 def run(job: Job) -> Outcome:
     """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
     attacker, seed = job.options.attacker, job.spec.seeds[0]
-    images = sorted(set(job.frame["image_id"]))
+    images = sorted(images_in(job.frame))
     y = job.codes(images)
     k, folds = len(job.attribute.values), attacker_entry(attacker).folds
     lists = caption_lists(job.frame, images, y, k, job.masked)

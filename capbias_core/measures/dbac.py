@@ -44,7 +44,7 @@ from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
@@ -319,7 +319,7 @@ class DBAC:
     def run(self, job: Job) -> Outcome:
         """Both directions, if the inputs allow them, on the images that both sides have."""
         frames, words = (job.frame, job.references()), self.words(job)
-        images = sorted(set(frames[0]["image_id"]) & set(frames[1]["image_id"]))
+        images = sorted(images_in(frames[0]) & images_in(frames[1]))
         known = words.known(images)
         both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
         directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}

@@ -36,7 +36,7 @@ from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes, images_in
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
 
@@ -86,7 +86,7 @@ Guess = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def run(job: Job) -> Outcome:
     """Both directions, if the inputs allow them."""
     human = job.references()
-    images = sorted(set(human["image_id"]) & set(job.frame["image_id"]))
+    images = sorted(images_in(human) & images_in(job.frame))
     sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (job.frame, human)]
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     found, notes = run_available(

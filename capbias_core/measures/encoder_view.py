@@ -22,6 +22,7 @@ from capbias_core.measures.training import AttackerTrainer, Case, attacker_of, c
 from capbias_core.prepare import child_seed, split_around
 from capbias_core.prepare.split import FIT
 from capbias_core.types import Attention
+from capbias_core.workspace.store import images_in
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class EncoderViewOptions(Attacked):
 
 def run(job: Job) -> Outcome:
     """Scores, words and attention of the captions of the images that were asked for."""
-    images = sorted(set(job.frame["image_id"]))
+    images = sorted(images_in(job.frame))
     y, k = job.codes(images), len(job.attribute.values)
     split = split_around(y, k, job.spec.seeds[0], _places(job, images))
     lists = caption_lists(job.frame, images, y, k, job.masked)

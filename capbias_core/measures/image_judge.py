@@ -23,6 +23,7 @@ from capbias_core.types import Split
 from capbias_core.vision.pictures import Pictures, small_pictures
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.spec import WITH_REFERENCES
+from capbias_core.workspace.store import images_in
 
 if TYPE_CHECKING:
     from capbias_core.vision.image_text_training import PairCorpus, PairReader
@@ -157,8 +158,8 @@ def pictures_of(job: Job, size: int, look: Callable | None = None) -> tuple[dict
 
 
 def _captioned(job: Job) -> set[str]:
-    captioned = set(job.frame["image_id"])
-    return captioned & set(job.references()["image_id"]) if job.spec.references else captioned
+    captioned = images_in(job.frame)
+    return captioned & images_in(job.references()) if job.spec.references else captioned
 
 
 def judge_inputs(job: Job, files: dict[str, Path], mask: Callable, broken: dict[str, str]) -> JudgeInputs:

@@ -30,7 +30,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.types import Progress, Split, part_of
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -161,11 +161,11 @@ def _cost(size: Size, options: LICOptions) -> float:
 
 def run(job: Job) -> Outcome:
     """Attackers on the model's captions, and on the human ones where there are references."""
-    known = set(job.frame["image_id"].unique())
+    known = images_in(job.frame)
     human = None
     if job.spec.references:
         human = job.references()
-        known &= set(human["image_id"].unique())
+        known &= images_in(human)
     images = tuple(sorted(known))
     sides, splits, read = _sides(job, human, images, job.progress)
     copied = tuple(_copied(job.frame, human)) if human is not None else ()

@@ -23,7 +23,7 @@ from capbias_core.metrics.multi_attribute import (
 )
 from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 FEWEST = 5
 COMPARE = {
@@ -61,7 +61,7 @@ METRICS = by_name(
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have, in each direction that the inputs allow."""
     human = job.references()
-    images = sorted(set(human["image_id"].unique()) & set(job.frame["image_id"].unique()))
+    images = sorted(images_in(human) & images_in(job.frame))
     sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (human, job.frame)]
     evidence, notes = run_available({A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi ")
     counted = "objects and pairs of objects; captions of the images that both sides have"

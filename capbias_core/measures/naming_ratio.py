@@ -23,7 +23,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.metrics.naming_ratio import naming_ratio
 from capbias_core.prepare.tasks import encode
 from capbias_core.types import Attribute
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 METHOD = (
     "captions that name the value and no other, an image's captions together counting once; 95% image bootstrap, 1000 "
@@ -50,7 +50,7 @@ def run(job: Job) -> Outcome:
             f"{job.attribute.name}, which has no words", "an attribute that captions name", "Leave naming out for it."
         )
     human = job.references()
-    images = sorted(set(job.frame["image_id"]) & set(human["image_id"]))
+    images = sorted(images_in(job.frame) & images_in(human))
     whole = csr_array(hstack([_shares(frame, images, job.attribute) for frame in (job.frame, human)]))
     none = np.zeros(0, dtype=int)
     sums = Sums(tuple(images), (), whole, whole[:, []], _statistics(job.attribute), len(images), none)

@@ -18,7 +18,7 @@ from capbias_core.metrics.evidence import CooccurrenceCounts
 from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_for
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import Workspace, images_in
 
 DIGITS = 6
 
@@ -32,7 +32,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     """
     if not attribute.words:
         human = human[human["image_id"].isin(labels.index if labels is not None else ())]
-    side = CaptionSide(human, sorted(set(human["image_id"])), attribute, labels)
+    side = CaptionSide(human, sorted(images_in(human)), attribute, labels)
     counts, least = _counts(side), least_captions(side)
     places = np.flatnonzero(counts.pair.sum(axis=0) >= least)
     if not len(places):

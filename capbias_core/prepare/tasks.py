@@ -50,12 +50,15 @@ class Encoded:
 
     def words(self) -> csr_array:
         """(n, len(vocabulary)) booleans: the caption has the token."""
-        return _once(_counts(self.caption, self.codes, self.n, len(self.vocabulary)))
+        ends = np.concatenate([[0], np.cumsum(np.bincount(self.caption, minlength=self.n))])
+        ones = np.ones(len(self.codes), dtype=np.int32)
+        matrix = csr_array((ones, self.codes.copy(), ends), shape=(self.n, len(self.vocabulary)))
+        matrix.sum_duplicates()
+        return _once(matrix)
 
     def captions_with(self) -> np.ndarray:
         """(len(vocabulary),): in how many captions each token is."""
-        pairs = np.unique(self.codes.astype(np.int64) * self.n + self.caption)
-        return np.bincount(pairs // max(self.n, 1), minlength=len(self.vocabulary))
+        return np.bincount(self.words().indices, minlength=len(self.vocabulary))
 
 
 def encode(captions: Iterable[str]) -> Encoded:

@@ -19,7 +19,7 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import is_current
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
+from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace, images_in
 
 # The newest runs of a kind that correct what is expected.
 EARLIER = 5
@@ -119,7 +119,7 @@ def _counts(workspace: Workspace, spec: RunSpec) -> CaptionCounts:
         frame = workspace.frame(spec.captions)
         known = set(labels.index)
         if spec.references:
-            known &= set(workspace.frame(spec.references)["image_id"])
+            known &= images_in(workspace.frame(spec.references))
         frame = frame[frame["image_id"].isin(known)]
         images = frame["image_id"].unique()
         smallest = labels[images].value_counts().reindex(attribute.values, fill_value=0).min()

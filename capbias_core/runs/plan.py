@@ -27,7 +27,7 @@ from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, PhotographsReference, RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, images_in
 
 # The measure whose runs give scores and words of each caption, beside whatever is asked for.
 PER_CAPTION = "caption_scores"
@@ -277,7 +277,7 @@ def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, a
 
     def count() -> list[int]:
         labels = labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
-        captioned = set(workspace.frame(item.hash)["image_id"]) & set(labels.index)
-        return [len(captioned), len(captioned & set(workspace.frame(references.hash)["image_id"]))]
+        captioned = images_in(workspace.frame(item.hash)) & set(labels.index)
+        return [len(captioned), len(captioned & images_in(workspace.frame(references.hash)))]
 
     return workspace.derived(f"coverage {item.hash} {references.hash} {json.dumps(where, sort_keys=True)}", count)

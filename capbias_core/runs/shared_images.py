@@ -16,7 +16,7 @@ from dataclasses import replace
 from capbias_core.measures.registry import MEASURES
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import Workspace, images_in
 
 NOTE = "Only on images that the set has too which this one is compared with under another condition (Masking page)."
 
@@ -55,7 +55,7 @@ def _has_more(workspace: Workspace, spec: RunSpec, other: str) -> bool:
         where = spec.labels
         table = workspace.frame(where["table"])
         labels = labels_for(table, attribute_from(spec.attribute), where["column"], where["mapping"]).values
-        more = set(workspace.frame(spec.captions)["image_id"]) - set(workspace.frame(other)["image_id"])
+        more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
         return not more.isdisjoint(labels.index)
 
     return workspace.derived(f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}", look)
@@ -65,7 +65,7 @@ def _images(workspace: Workspace, captions: str) -> str:
     """A digest of the image ids of a set."""
 
     def digest() -> str:
-        ids = sorted(set(workspace.frame(captions)["image_id"]))
+        ids = sorted(images_in(workspace.frame(captions)))
         return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
     return workspace.derived(f"images of {captions}", digest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, images_in
 
 OBJECTS = "objects"
 
@@ -36,8 +36,8 @@ def _fullest(workspace: Workspace, sources: dict[str, str], table: Item) -> str:
         return next(iter(sources), "")
 
     def count() -> dict[str, int]:
-        labelled = set(workspace.frame(table.hash)["image_id"])
-        return {own: len(labelled & set(workspace.frame(own)["image_id"])) for own in sources.values()}
+        labelled = images_in(workspace.frame(table.hash))
+        return {own: len(labelled & images_in(workspace.frame(own))) for own in sources.values()}
 
     counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
     return max(sources, key=lambda name: counts[sources[name]])

@@ -119,6 +119,11 @@ def frame_bytes(frame: pd.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
+def images_in(frame: pd.DataFrame) -> set[str]:
+    """The images of a table. Python's texts are quicker to read than pandas', which are unpacked one by one."""
+    return set(frame["image_id"].to_numpy(dtype=object))
+
+
 def bytes_frame(data: bytes) -> pd.DataFrame:
     """The frame in Parquet bytes."""
     return pd.read_parquet(io.BytesIO(data))
