@@ -183,6 +183,7 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
+        self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last beat of a run whose process cannot be seen, and when it was first read here (monotonic seconds).
         self._heard: dict[str, tuple[float, float]] = {}
         with self.usable(opened=not make):
