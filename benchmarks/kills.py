@@ -62,8 +62,11 @@ def main() -> None:
             own, (on, finished) = tries[name], zip(*seconds, strict=True)
             print(
                 f"{name}: a run went on after {statistics.median(on):.1f} s, at most {max(on):.1f} s; undisturbed, the "
-                f"first began after {own.first:.1f} s\n{name}: all were finished after {statistics.median(finished):.1f} "
-                f"s, at most {max(finished):.1f} s; undisturbed after {own.first + own.took:.1f} s"
+                f"first began after {own.first:.1f} s"
+            )
+            print(
+                f"{name}: all were finished after {statistics.median(finished):.1f} s, at most {max(finished):.1f} s; "
+                f"undisturbed after {own.first + own.took:.1f} s"
             )
 
 

@@ -523,12 +523,12 @@ def keep_each_epoch() -> None:
     checkpoint.BETWEEN, checkpoint.TIMES = 0.0, 0
 
 
-def evidence(engine: Engine, run_id: str) -> tuple[list, list]:
+def evidence(engine: Engine, run_id: str) -> list:
     """Every number of a run, to the last digit."""
     with sqlite3.connect(engine.workspace.database) as db:
-        arrays = db.execute("SELECT name, data FROM arrays WHERE run_id=?", (run_id,)).fetchall()
+        tables = [db.execute(f"SELECT * FROM {name} WHERE run_id=?", (run_id,)).fetchall() for name in TABLES]
     db.close()
-    return engine.workspace.results([run_id]).values.tolist(), arrays
+    return tables
 
 
 @NETWORK
