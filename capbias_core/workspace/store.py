@@ -467,15 +467,17 @@ class Workspace:
         return bool(changed)
 
     def progress(self, run_id: str, token: str, share: float, message: str) -> bool:
-        """Note progress (0 to 1); False where the run was cancelled or taken over, and must stop."""
+        """Note progress (0 to 1); False where the run was cancelled, taken over or sent elsewhere, and must stop."""
         return token not in _ENDS and bool(
             self._change(
-                "UPDATE runs SET progress=?, message=?, heartbeat=? WHERE run_id=? AND token=? AND status='running'",
+                "UPDATE runs SET progress=?, message=?, heartbeat=?"
+                " WHERE run_id=? AND token=? AND process=? AND status='running'",
                 share,
                 message,
                 time.time(),
                 run_id,
                 token,
+                this_process(),
             )
         )
 

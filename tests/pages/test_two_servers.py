@@ -104,7 +104,7 @@ def test_visitors_share_what_two_servers_show(provider, tmp_path):  # noqa: F811
         one.window.get_by_role("button", name="Run", exact=True).click()
         for visitor in (other, one):
             visitor.open(f"Runs?{LAB}")
-            expect(visitor.window.get_by_text(re.compile(r"LIC_M.*· running, .*epoch")).first).to_be_visible(
+            expect(visitor.window.get_by_text(re.compile(r"LIC for gender.*· running, .*epoch")).first).to_be_visible(
                 timeout=90_000
             )
         one.window.get_by_role("button", name=re.compile("^Cancel")).first.click()
