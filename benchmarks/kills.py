@@ -1,10 +1,10 @@
-"""What a kill costs: `python -m benchmarks.kills [--kills 20] [--seed 0]`, by root where the full disk counts.
+"""What a kill costs: `python -m benchmarks.kills [--kills 20] [--only worker] [--images 300]`, by root for a full disk.
 
 Real processes are killed at random moments of the runs of a plan, in turn: the command; the server; a worker; the
 command because its disk (a small tmpfs) is full; and the command where the clock was set back by a day, so that what
 its runs noted is in the future. Then the same is asked again at once. Printed for each kill: how the first try ended,
-how many seconds passed until a run went on (to be held against the start of an undisturbed try), whether the rows are
-those of an undisturbed run to the last digit, and what would have to be repaired by hand.
+how many seconds passed until a run went on and until all were finished (to be held against an undisturbed try), whether
+the rows are those of an undisturbed run to the last digit, and what would have to be repaired by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.browser import ROOT, browser, open_page, server
 from tests.disks import small_disk
 from tests.plans import PLAN, write_files
 
-IMAGES, SEEDS = 300, 50
+SEEDS = 50
 PLANS = {"ngram": PLAN.format(attacker="ngram", seeds=SEEDS), "lstm_bi": PLAN.format(attacker="lstm_bi", seeds=1)}
 A_DAY = 86_400
 PATIENCE = 300
@@ -42,25 +42,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--images", type=int, default=300)
+    parser.add_argument("--only", help="a kind: command, killed_server, worker, full_disk or clock_set_back")
     options = parser.parse_args()
     draw = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder, browser() as running:
-        files = write_files(Path(tempfile.mkdtemp(dir=folder)), IMAGES, PLANS)
-        tries = {name: Try(files, Path(folder) / name, name) for name in PLANS}
+        files = write_files(Path(tempfile.mkdtemp(dir=folder)), options.images, PLANS)
+        kinds = [command, by_server(running), worker, full_disk, clock_set_back]
+        kinds = [kind for kind in kinds if options.only in (None, kind.__name__)]
+        tries = {name: Try(files, Path(folder) / name, name) for name in sorted(map(plan_of, kinds))}
         for own in tries.values():
             own.undisturbed()
         waits = defaultdict(list)
-        kinds = [command, by_server(running), worker, full_disk, clock_set_back]
         for number in range(options.kills):
             kind = kinds[number % len(kinds)]
-            name = "lstm_bi" if kind is worker else "ngram"
+            name = plan_of(kind)
             waits[name] += [kill(kind, tries[name].anew(number), draw)]
         for name, seconds in waits.items():
-            first = tries[name].first
+            own, (on, finished) = tries[name], zip(*seconds, strict=True)
             print(
-                f"{name}: a run went on after {statistics.median(seconds):.1f} s, at most {max(seconds):.1f} s; "
-                f"undisturbed, the first began after {first:.1f} s"
+                f"{name}: a run went on after {statistics.median(on):.1f} s, at most {max(on):.1f} s; undisturbed, the "
+                f"first began after {own.first:.1f} s"
             )
+            print(
+                f"{name}: all were finished after {statistics.median(finished):.1f} s, at most {max(finished):.1f} s; "
+                f"undisturbed after {own.first + own.took:.1f} s"
+            )
+
+
+def plan_of(kind: Callable) -> str:
+    return "lstm_bi" if kind is worker else "ngram"
 
 
 class Try:
@@ -137,19 +148,25 @@ class Try:
 Asked = Callable[[Try], Iterator[None]]
 
 
-def kill(kind: Callable, own: Try, draw: random.Random) -> float:
-    """Kill once, ask again, and say what came of it; returns the seconds until a run went on."""
+def kill(kind: Callable, own: Try, draw: random.Random) -> tuple[float, float]:
+    """Kill once, ask again, and say what came of it; returns the seconds until a run went on, and all were finished."""
+    started = time.monotonic()
     with kind(own, draw) as (ended, ask):
         before = own.tokens()
         began = time.monotonic()
         with ask(own):
             own.went_on(before)
             seconds = time.monotonic() - began
+        finished = time.monotonic() - began
         code = own.start().wait(PATIENCE)
         same = "the same rows" if own.output.read_bytes() == own.rows else "OTHER ROWS"
         faults = own.faults()
-    print(f"{kind.__name__}: {ended}; went on after {seconds:.1f} s, exit {code}, {same}, to repair: {faults or 0}")
-    return seconds
+    print(
+        f"{kind.__name__}: {ended} after {began - started:.1f} s; went on after {seconds:.1f} s, finished after "
+        f"{finished:.1f} s, exit {code}, {same}, to repair: {faults or 0}",
+        flush=True,
+    )
+    return seconds, finished
 
 
 @contextmanager

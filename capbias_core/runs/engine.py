@@ -8,6 +8,7 @@ tab and another process see it.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 import traceback
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.attackers import attacker_entry
+from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError, need
 from capbias_core.measures.registry import MEASURES
@@ -55,7 +57,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         return
     try:
         run = workspace.runs_of([run_id])[run_id]
-        with acting(run.owner):
+        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [own.name for own in MEASURES[run.spec.measure].metrics]
         workspace.finish(run_id, token, outcome.results, outcome.arrays, outcome.notes, names)
@@ -68,6 +70,16 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with suppress(WorkspaceError):  # the workspace may be what broke it
             workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
+    _remove_checkpoints(workspace)
+
+
+def _remove_checkpoints(workspace: Workspace) -> None:
+    """Those of runs that ended or that nobody can ask for again; a run that died goes on from its own."""
+    with suppress(WorkspaceError):
+        for folder in workspace.checkpoints.glob("*"):
+            run = workspace.run(folder.name)
+            if run is None or run.status not in (*ACTIVE, "died") or not is_current(run.spec):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reporter(workspace: Workspace, run_id: str, token: str):

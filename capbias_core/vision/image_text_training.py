@@ -9,7 +9,7 @@ learning rate. Seeds train together as the attackers do: on CUDA as one network,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -231,6 +231,15 @@ class PairProgram(SeedsProgram):
     def batches(self) -> tuple[int, Tensor]:
         places = shuffled(self.counts, self.protocol.batch, self.rngs)
         return len(places), torch.as_tensor(places, device=self.device)
+
+    def random(self) -> list[np.random.Generator | torch.Generator]:
+        return [*self.rngs, *self.dropout.generators]
+
+    def reads(self) -> Iterable[Tensor]:
+        yield self.kept.sight.sum(dim=-1)  # of many photographs: all of it would take long to read
+        for side in (self.kept, self.aside):
+            yield from (side.rows, side.targets, side.present, side.images)
+            yield from (side.vectors,) if side.ids is None else (side.ids, side.lengths)
 
     def losses(self, batch: Tensor) -> Tensor:
         return self._losses(self.kept, batch.clamp(min=0), batch >= 0, self.dropout)

@@ -188,6 +188,7 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = Path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
+        self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last beat of a run whose process cannot be seen, and when it was first read here (monotonic seconds).
         self._heard: dict[str, tuple[float, float]] = {}
         with self.usable(opened=not make):
@@ -471,15 +472,17 @@ class Workspace:
         return bool(changed)
 
     def progress(self, run_id: str, token: str, share: float, message: str) -> bool:
-        """Note progress (0 to 1); False where the run was cancelled or taken over, and must stop."""
+        """Note progress (0 to 1); False where the run was cancelled, taken over or sent elsewhere, and must stop."""
         return token not in _ENDS and bool(
             self._change(
-                "UPDATE runs SET progress=?, message=?, heartbeat=? WHERE run_id=? AND token=? AND status='running'",
+                "UPDATE runs SET progress=?, message=?, heartbeat=?"
+                " WHERE run_id=? AND token=? AND process=? AND status='running'",
                 share,
                 message,
                 time.time(),
                 run_id,
                 token,
+                this_process(),
             )
         )
 

@@ -31,6 +31,8 @@ from capbias_core.workspace.store import Workspace
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
+from capbias_core.attackers.networks import checkpoint  # noqa: E402
 from capbias_core.attackers.networks.fine_tuned import FineTunedAttacker  # noqa: E402
 from capbias_core.attackers.networks.frozen import BERT_PRE, FrozenAttacker  # noqa: E402
 from capbias_core.attackers.networks.heads import HeadProtocol, fit_heads, prepared, together, untrained  # noqa: E402
@@ -388,6 +390,29 @@ def test_fine_tuning_leaves_the_encoder_and_the_generator_as_they_were(bert):
     assert attacker.fit(corpus, rows, labels, 2, 5, silent).logits(corpus, rows).tolist() == first.tolist()
     other = attacker.fit(corpus, rows, labels, 2, 6, silent).logits(corpus, rows)
     assert np.abs(first - other).max() > 1e-4
+
+
+def test_fine_tuning_goes_on_from_its_checkpoint_with_the_same_numbers(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "BETWEEN", 0.0)
+    monkeypatch.setattr(checkpoint, "TIMES", 0)
+    captions, labels = planted(64)
+    attacker = FineTunedAttacker(str(bert), learning_rate=0.003, epochs=4, device="cpu")
+    corpus, rows, epochs = attacker.corpus(captions), np.arange(64), []
+
+    def trained(until: int = 0) -> list:
+        def tick(share: float, text: str) -> None:
+            epochs.append(text[:7])
+            if text.startswith(f"epoch {until} of"):
+                raise Cancelled
+
+        return attacker.fit(corpus, rows, labels, 2, 5, tick).logits(corpus, rows).tolist()
+
+    undisturbed = trained()
+    with checkpoints_in(tmp_path):
+        with pytest.raises(Cancelled):
+            trained(until=3)
+        epochs.clear()
+        assert trained() == undisturbed and epochs[0] == "epoch 3"
 
 
 def test_the_protocols_are_the_papers(bert):

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -29,11 +30,12 @@ pytestmark = [
 NAME = "capbias.test"
 
 
-@pytest.fixture(scope="module")
-def behind(provider, tmp_path_factory) -> Iterator[tuple[int, Path]]:  # noqa: F811
-    """The port of nginx with the shipped configuration, whose name, certificate and ports alone are changed."""
-    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("nginx")
-    port, plain, inner = free_port(), free_port(), free_port()
+@contextmanager
+def nginx(folder: Path, port: int, *servers: int) -> Iterator[None]:
+    """The shipped configuration, whose name, certificate, ports and list of servers alone are changed.
+
+    Which server got what is in the file `asked` of the folder: a line a request, its port and path.
+    """
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}"]
         + ["-keyout", folder / "key", "-out", folder / "pem"],
@@ -45,24 +47,31 @@ def behind(provider, tmp_path_factory) -> Iterator[tuple[int, Path]]:  # noqa: F
         "capbias.example.org": NAME,
         "/etc/ssl/capbias.pem": str(folder / "pem"),
         "/etc/ssl/capbias.key": str(folder / "key"),
-        "listen 80": f"listen {plain}",
+        "listen 80": f"listen {free_port()}",
         "listen 443": f"listen {port}",
-        ":8501;": f":{inner};",
+        "server 127.0.0.1:8501;": " ".join(f"server 127.0.0.1:{own};" for own in servers),
     }.items():
         assert given in shipped
         shipped = shipped.replace(given, here)
-    whole = (
-        f"pid {folder}/pid; error_log {folder}/log; daemon off;\nevents {{}}\nhttp {{ access_log off;\n{shipped}\n}}"
-    )
+    log = f"log_format asked '$upstream_addr $cookie_capbias_visitor $uri'; access_log {folder}/asked asked;"
+    whole = f"pid {folder}/pid; error_log {folder}/log; daemon off;\nevents {{}}\nhttp {{ {log}\n{shipped}\n}}"
     (folder / "conf").write_text(whole)
     running = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "conf"], stderr=subprocess.DEVNULL)
     try:
-        with asking(provider, home, folder, inner, f"https://{NAME}:{port}"):
-            wait_for(port)
-            yield port, home
+        wait_for(port)
+        yield
     finally:
         running.terminate()
         running.wait(10)
+
+
+@pytest.fixture(scope="module")
+def behind(provider, tmp_path_factory) -> Iterator[tuple[int, Path]]:  # noqa: F811
+    """The port of nginx before a server that asks people to sign in, and the server's workspace."""
+    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("nginx")
+    port, inner = free_port(), free_port()
+    with asking(provider, home, folder, inner, f"https://{NAME}:{port}"), nginx(folder, port, inner):
+        yield port, home
 
 
 def wait_for(port: int) -> None:

@@ -88,19 +88,24 @@ def provider() -> Iterator[str]:
     found.shutdown()
 
 
-@contextmanager
-def asking(provider: str, home: Path, folder: Path, port: int, seen_as: str = "") -> Iterator[str]:
-    """The address of a server that asks people to sign in. seen_as: where people open it, if not there."""
+def write_secrets(provider: str, folder: Path, seen_as: str) -> None:
+    """What makes a server that is started in this folder ask people to sign in. seen_as: where people open it."""
     (folder / ".streamlit").mkdir()
     (folder / ".streamlit" / "secrets.toml").write_text(
         f"""[auth]
-redirect_uri = "{seen_as or f"http://127.0.0.1:{port}"}/oauth2callback"
+redirect_uri = "{seen_as}/oauth2callback"
 cookie_secret = "{"s" * 40}"
 client_id = "{CLIENT}"
 client_secret = "secret"
 server_metadata_url = "{provider}/.well-known/openid-configuration"
 """
     )
+
+
+@contextmanager
+def asking(provider: str, home: Path, folder: Path, port: int, seen_as: str = "") -> Iterator[str]:
+    """The address of a server that asks people to sign in. seen_as: where people open it, if not there."""
+    write_secrets(provider, folder, seen_as or f"http://127.0.0.1:{port}")
     with server(home, port=port, folder=folder) as (found, _):
         yield found
 

@@ -517,16 +517,46 @@ def test_a_run_on_a_worker_stops_within_five_seconds(tmp_path, engine, workers):
     assert rows_of(engine, run_id) == (0, 0)
 
 
+def keep_each_epoch() -> None:
+    from capbias_core.attackers.networks import checkpoint
+
+    checkpoint.BETWEEN, checkpoint.TIMES = 0.0, 0
+
+
+def evidence(engine: Engine, run_id: str) -> list:
+    """Every number of a run, to the last digit."""
+    with sqlite3.connect(engine.workspace.database) as db:
+        tables = [db.execute(f"SELECT * FROM {name} WHERE run_id=?", (run_id,)).fetchall() for name in TABLES]
+    db.close()
+    return tables
+
+
 @NETWORK
-def test_a_killed_worker_leaves_nothing_half_and_the_run_can_be_repeated(tmp_path, engine, workers):
-    request = lstm(tmp_path, seeds=2)
+def test_a_killed_worker_leaves_nothing_half_and_its_run_goes_on(tmp_path, engine, workers):
+    workers.run(keep_each_epoch)
+    request = lstm(tmp_path, seeds=1)
     (run_id,) = submit(engine, request)
-    first_epoch(engine, run_id)
+    kept = engine.workspace.checkpoints / run_id
+    until(lambda: list(kept.glob("*.pt")) and "epoch" in engine.workspace.run(run_id).message, 90)
+    until(lambda: epoch_of(engine.workspace.run(run_id).message) >= 5, 90)
     worker = worker_of(engine, run_id)
     os.kill(worker, signal.SIGKILL)
     until(lambda: status(engine, run_id) == "died", 20)
     assert "repeat the run" in engine.workspace.run(run_id).message and rows_of(engine, run_id) == (0, 0)
+    assert list(kept.glob("*.pt"))
     assert submit(engine, request) == [run_id]
     (row,) = engine.wait([run_id])
     assert row.status == "finished" and worker_of(engine, run_id) != worker
     assert rows_of(engine, run_id) == (2, 1)
+    until(lambda: not kept.exists())
+    assert next(filter(None, map(epoch_of, messages(engine, run_id)))) >= 5, "it began anew"
+    went_on = evidence(engine, run_id)
+    engine.workspace.forget(run_id)
+    assert submit(engine, request) == [run_id] and engine.wait([run_id])
+    assert next(filter(None, map(epoch_of, messages(engine, run_id)))) < 5
+    assert evidence(engine, run_id) == went_on
+
+
+def epoch_of(message: str) -> int:
+    found = re.search(r"epoch (\d+) of 20", message)
+    return int(found[1]) if found else 0

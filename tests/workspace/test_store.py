@@ -277,6 +277,17 @@ def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
     assert workspace.run("r1").status == "cancelled" and counts(workspace) == {"results": 0, "arrays": 0}
 
 
+def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkeypatch):
+    """It was cut off and not ended, and has the same token as the worker that has the run now."""
+    workspace.enqueue(spec(), "c", "t")
+    assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.5, "half")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(store, "this_process", lambda: "other:host boot space 6 1")
+        assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.4, "less")
+    assert not workspace.progress("r1", "t", 0.6, "more")
+    assert workspace.run("r1").message == "less"
+
+
 def test_a_finished_run_cannot_be_ended(workspace):
     finished(workspace)
     assert not workspace.end("r1", "cancelled", "too late") and workspace.run("r1").status == "finished"

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.attackers.networks.batches import training_batches
+from capbias_core.attackers.networks.checkpoint import Checkpoint, Generators
 from capbias_core.attackers.networks.heads import untrained
 from capbias_core.attackers.networks.pretrained import Attributed
 from capbias_core.attackers.networks.stacked import Head
@@ -86,7 +87,10 @@ class FineTunedAttacker:
         weights = [*encoder.model.parameters(), *head.parameters()]
         optimizer = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
         lengths = np.array([len(own) for own in ids])
-        for epoch in range(self.epochs):
+        checkpoint = Checkpoint(
+            weights, (optimizer, Generators([rng, *_dropout_of(targets.device)])), [*ids, lengths, targets]
+        )
+        for epoch in range(checkpoint.epochs, self.epochs):
             report = epoch_tick(tick, epoch, self.epochs)
             batches = training_batches(lengths, self.batch, rng)
             for done, batch in enumerate(batches, start=1):
@@ -97,6 +101,14 @@ class FineTunedAttacker:
                 loss.backward()
                 optimizer.step()
                 report(done / len(batches), loss.item())
+            checkpoint.keep(epoch + 1)
+        checkpoint.end(self.epochs)
+
+
+def _dropout_of(device: torch.device) -> list[torch.Generator]:
+    """The process's generators, from which an encoder's own dropout draws."""
+    own = torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else torch.default_generator
+    return [own]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ works number by number, so a seed learns what it would learn alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,6 +161,14 @@ class HeadProgram(SeedsProgram):
         """(steps, S, batch) places in the training captions, each seed's in an order of its own, -1 behind its last."""
         places = shuffled([len(fit.kept[0]) for fit in self.fits], self.protocol.batch, self.rngs)
         return len(places), torch.as_tensor(places, device=self.device)
+
+    def random(self) -> list[np.random.Generator | torch.Generator]:
+        return list(self.rngs)
+
+    def reads(self) -> Iterable[Tensor]:
+        yield self.vectors
+        for part in (self.kept, self.aside):
+            yield from (part.rows, part.labels, part.weights)
 
     def losses(self, batch: Tensor) -> Tensor:
         real = (batch >= 0).to(self.vectors.dtype)

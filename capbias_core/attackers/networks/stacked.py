@@ -38,6 +38,11 @@ class Dropout:
         if self.generator:
             self.generator.manual_seed(int(rngs[0].integers(2**63)))
 
+    @property
+    def generators(self) -> list[np.random.Generator | torch.Generator]:
+        """What it draws from."""
+        return [self.generator] if self.generator else list(self.rngs)
+
     def __call__(self, values: Tensor) -> Tensor:
         """(S, ...) values, some of them 0 and the others larger."""
         if not self.dropped:

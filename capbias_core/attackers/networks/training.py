@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from sys import intern
 from threading import Event
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -42,6 +43,7 @@ from capbias_core.attackers.networks.batches import (
     training_batches,
     training_vocabulary,
 )
+from capbias_core.attackers.networks.checkpoint import Checkpoint, Generators
 from capbias_core.attackers.networks.stacked import (
     Dropout,
     Network,
@@ -200,6 +202,15 @@ class Lowest:
         for kept, parameter in zip(self.weights, network.parameters(), strict=True):
             parameter.data.copy_(kept)
 
+    def state_dict(self) -> dict[str, Any]:
+        kept = self.weights if self.patience else []
+        return {"losses": torch.from_numpy(self.losses), "since": torch.from_numpy(self.since), "weights": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.losses, self.since = state_dict["losses"].numpy(), state_dict["since"].numpy()
+        for own, kept in zip(self.weights, state_dict["weights"], strict=bool(self.patience)):
+            own.copy_(kept)
+
 
 class SeedsProgram:
     """Training of one stacked network of several seeds, each its own; what is read and scored is a subclass's.
@@ -226,20 +237,37 @@ class SeedsProgram:
         """(S,) mean loss of each seed on the captions set aside."""
         raise NotImplementedError
 
+    def random(self) -> list[np.random.Generator | torch.Generator]:
+        """Every generator that training draws from."""
+        raise NotImplementedError
+
+    def reads(self) -> Iterable[Tensor | np.ndarray]:
+        """What it learns from and what is set aside: it tells this training from any other of the run."""
+        raise NotImplementedError
+
     def train(self, tick: Progress) -> None:
-        """All epochs; the ends then hold the result."""
-        epochs, patience = self.protocol.epochs, self.protocol.patience
-        lowest = Lowest(self.network, len(self.ends), patience)
-        for epoch in range(epochs):
-            self.epoch(epoch_tick(tick, epoch, epochs))
-            if patience and lowest.note(self.network, self.aside_losses()):
-                break
-        self.optimizer.zero_grad()  # of many seeds at once, the gradients of those that are done would stay in memory
-        if patience:
-            lowest.restore(self.network)
+        """All epochs, or those that a checkpoint leaves; the ends then hold the result."""
+        lowest = Lowest(self.network, len(self.ends), self.protocol.patience)
+        parts = (self.optimizer, lowest, Generators(self.random()))
+        checkpoint = Checkpoint(list(self.network.parameters()), parts, self.reads())
+        if not checkpoint.ended:
+            self._epochs(checkpoint, lowest, tick)
+        if self.protocol.patience:
             tick(1.0, "")
         if len(self.ends) > 1:
             unstack(self.network, self.ends)
+
+    def _epochs(self, checkpoint: Checkpoint, lowest: Lowest, tick: Progress) -> None:
+        epochs, patience = self.protocol.epochs, self.protocol.patience
+        for epoch in range(checkpoint.epochs, epochs):
+            self.epoch(epoch_tick(tick, epoch, epochs))
+            if patience and lowest.note(self.network, self.aside_losses()):
+                break
+            checkpoint.keep(epoch + 1)
+        self.optimizer.zero_grad()  # of many seeds at once, the gradients of those that are done would stay in memory
+        if patience:
+            lowest.restore(self.network)
+        checkpoint.end(epochs)
 
     def epoch(self, report: Callable[[float, float], None]) -> None:
         count, batches = self.batches()
@@ -287,6 +315,15 @@ class Program(SeedsProgram):
         if self.in_step:
             orders = in_step(orders, [fit.encoded.lengths for fit in self.fits], self.in_step)
         return len(orders[0]), self.captions.batches(orders)
+
+    def random(self) -> list[np.random.Generator | torch.Generator]:
+        return [*self.rngs, *self.dropout.generators, *([self.in_step] if self.in_step else [])]
+
+    def reads(self) -> Iterable[np.ndarray]:
+        for fit in self.fits:
+            yield from (fit.encoded.ids, fit.encoded.lengths, fit.labels)
+            if fit.aside is not None and fit.aside_labels is not None:
+                yield from (fit.aside.ids, fit.aside_labels)
 
     def losses(self, batch: Batch) -> Tensor:
         losses = caption_losses(batch.logits(self.network, self.dropout), self.labels[self.seeds, batch.rows])
@@ -497,7 +534,7 @@ def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Prog
 
     try:
         with ThreadPoolExecutor(min(threads, len(trainings))) as pool:
-            futures = [pool.submit(work, place) for place in range(len(trainings))]
+            futures = [pool.submit(copy_context().run, work, place) for place in range(len(trainings))]
             _watch(futures, lambda: tick(sum(shares) / len(shares), texts[0]), stop)
     finally:
         torch.set_num_threads(threads)
