@@ -1,10 +1,10 @@
 """A Dask cluster of two hosts, one of which vanishes: `python -m benchmarks.two_hosts [--images 300]`.
 
-Linux, by root. Each host is a worker with namespaces of its own: network (a link to a bridge, at whose end scheduler and
-command are), pids, name and mounts. `capbias run` sends its runs there by CAPBIAS_SCHEDULER. Once both hosts
-train, the link of one is taken down, and the workspace's folder is hidden from it, as a network file system would be;
-its process is not ended. With `--keep-folder` the folder stays: the lost host goes on writing. Printed: when each run
-began where, seconds until all were finished, and whether the rows are those of an undisturbed run to the last digit.
+Linux, by root. Each host is a worker with namespaces of its own: network (a link to a bridge, where the scheduler and
+the command are), pids, name and mounts. `capbias run` sends its runs there by CAPBIAS_SCHEDULER. Once both hosts train,
+the link of one is taken down, and the workspace's folder is hidden from it, as a network file system would be; its
+process is not ended. With `--keep-folder` the folder stays: the lost host goes on writing. Printed: when each run began
+where, seconds until all were finished, and whether the rows are those of an undisturbed run to the last digit.
 """
 
 from __future__ import annotations

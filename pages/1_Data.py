@@ -27,7 +27,7 @@ from capbias_core.workspace.ingest import (
     outdated,
     twins_text,
 )
-from capbias_core.workspace.limited import make_ready
+from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
@@ -181,7 +181,8 @@ def _vectors(engine: Engine, collection: str) -> None:
         )
         if typed.strip() and st.button("Look the captions' words up", key="vectors"):
             with errors(), st.spinner("Reading the file; a few gigabytes take half a minute"):
-                offered = offer_vectors(engine.workspace, server_path(typed), collection)
+                path = server_path(typed)
+                offered = within_limits(path.name, offer_vectors, engine.workspace, path, collection)
                 item = keep_vectors(engine.workspace, offered, name or offered.path.stem, collection)
                 st.session_state["said"] = (
                     f"Kept the place of {item.name}: {offered.found:,} of {item.rows:,} words of the captions have a "

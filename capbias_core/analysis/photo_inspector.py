@@ -13,12 +13,13 @@ from capbias_core.analysis.read import CaptionScores
 from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load import normalise_image_id
-from capbias_core.load.photographs import PICTURES, read_photograph
+from capbias_core.load.photographs import PICTURES, check_photograph
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels
 from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS
 from capbias_core.workspace.store import UPLOADED, Item, Workspace, content_hash
 
@@ -140,7 +141,7 @@ def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) 
         try:
             if file.suffix.lower() not in PICTURES:
                 raise CapbiasError(f"{file.name}, which ends in none of {', '.join(sorted(PICTURES))}", "", "")
-            read_photograph(file)
+            within_limits(file.name, check_photograph, file)
             _check_other_name(folder, file)
             file.replace(folder / file.name)
         except CapbiasError as error:

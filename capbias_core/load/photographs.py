@@ -90,6 +90,11 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
             ) from None
 
 
+def check_photograph(path: Path) -> None:
+    """Raises CapbiasError for a file that `read_photograph` cannot read."""
+    read_photograph(path)
+
+
 def _upright(image: Image.Image) -> Image.Image:
     """Turned as its EXIF says; as it is where that cannot be read. The other fields may hold anything."""
     from PIL import Image

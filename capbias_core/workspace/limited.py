@@ -1,5 +1,7 @@
 """Files of strangers are read in a process of its own, with limits, so that none of them takes a server down.
 
+Only so many are read at a time; the next ones wait, and are refused if none of those ends.
+
 A helper starts with the first reading and ends with the server. It has imported what readers need, and forks a child
 for each reading: that takes milliseconds, a new interpreter seconds.
 """
@@ -15,13 +17,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import ParamSpec, TypeVar
 
 from capbias_core.errors import CapbiasError
 
-GIGABYTES, SECONDS = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS"
-USUAL = {GIGABYTES: 2.0, SECONDS: 60.0}
+GIGABYTES, SECONDS, AT_ONCE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE"
+USUAL = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
 LATER = 10  # seconds after which a child that does not end in time is given up
 
 Given = ParamSpec("Given")
@@ -32,10 +35,10 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
     """What `read` gives, from a child with limits. name: of the file, for errors. read: a function of a module.
 
     Raises what `read` raises, and CapbiasError where the child takes more than CAPBIAS_READ_MEMORY (GB) or
-    CAPBIAS_READ_SECONDS, or dies.
+    CAPBIAS_READ_SECONDS, or dies; and where as long as that CAPBIAS_READ_AT_ONCE other files were being read.
     """
     gigabytes, seconds = _limit(GIGABYTES), _limit(SECONDS)
-    with _HELPER.child() as child:
+    with _PLACES.one(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         child.settimeout(seconds + LATER)
         try:
             with child.makefile("rwb") as stream:
@@ -53,6 +56,11 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
     raise found
 
 
+def all_taken() -> bool:
+    """Whether as many files are being read as may be, so that the next one waits."""
+    return _PLACES.taken >= _limit(AT_ONCE)
+
+
 def make_ready() -> None:
     """Start the helper, so that the first reading need not wait for it. Returns at once."""
     _HELPER.child().close()
@@ -67,6 +75,35 @@ def _limit(name: str) -> float:
     if not 0 < number < math.inf:
         raise CapbiasError(f"{name}={text}", "a number above 0", "Correct it where the dashboard is started.")
     return number
+
+
+class _Places:
+    """How many files this server reads at the moment."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.changed = threading.Condition()
+
+    @contextmanager
+    def one(self, name: str, most: float, seconds: float) -> Iterator[None]:
+        """A place for a file, when one is free. Raises CapbiasError where none is for so many seconds."""
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.taken < most, seconds):
+                raise CapbiasError(
+                    f"{name}, while {most:g} other files were being read for {seconds:g} s",
+                    f"at most {most:g} files at a time",
+                    f"Try again in a minute, or raise {AT_ONCE} where the dashboard is started.",
+                )
+            self.taken += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.taken -= 1
+                self.changed.notify()
+
+
+_PLACES = _Places()
 
 
 class _Helper:
@@ -113,6 +150,9 @@ def _serve() -> None:
     import pyarrow.parquet  # noqa: F401
 
     import capbias_core.workspace.offers  # noqa: F401  # here, so that no child needs to
+
+    with suppress(ImportError):
+        import PIL.Image  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the server, whose end is this process's
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for children

@@ -23,7 +23,7 @@ from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.ingest import BY_PROMPT, EACH, SAMPLES, SEGMENTS, SETS, dropped_labels
 from capbias_core.workspace.labels import mapping_details
-from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.offers import (
     Choices,
     Offer,
@@ -159,7 +159,7 @@ def _offered(engine: Engine, path: Path, collection: str, references: pd.DataFra
     asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside)
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
-        with st.spinner(f"Reading {path.name}"):
+        with st.spinner(f"Reading {path.name}{' once another file is read' * all_taken()}"):
             found = _read(engine, path, collection, kind, columns, references)
         previews[kind, *asked] = previews[found[0].kind, *asked] = found
     return previews[kind, *asked]

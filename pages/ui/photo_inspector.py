@@ -36,6 +36,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.person_regions import KINDS, people_sources
 from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
 from pages.ui import cached, view
@@ -112,7 +113,7 @@ def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> st
 
 @st.cache_data(show_spinner=False, max_entries=16)
 def _pixels(path: str, changed: int) -> np.ndarray:
-    return read_photograph(Path(path))
+    return within_limits(Path(path).name, read_photograph, Path(path))
 
 
 def _changed(file: Path) -> int:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.present.overlay import thumbnail
+from capbias_core.workspace.limited import within_limits
 from pages.ui import view
 from pages.ui.base import note, plain
 
@@ -47,4 +48,4 @@ def _one(file: Path, image: str, chosen: bool, key: str) -> None:
 
 @st.cache_data(show_spinner=False, max_entries=512)
 def _small(path: str, changed: int) -> bytes:
-    return thumbnail(Path(path))
+    return within_limits(Path(path).name, thumbnail, Path(path))

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -9,7 +12,7 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import unpacked
-from capbias_core.workspace.limited import _HELPER, GIGABYTES, SECONDS, make_ready, within_limits
+from capbias_core.workspace.limited import _HELPER, AT_ONCE, GIGABYTES, SECONDS, all_taken, make_ready, within_limits
 from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.store import Workspace
 
@@ -52,6 +55,33 @@ def test_a_file_that_takes_too_much_memory(tmp_path, monkeypatch):
     monkeypatch.setenv(GIGABYTES, "0.3")
     with pytest.raises(CapbiasError, match="a file that is read in 0.3 GB and 60 s"):
         within_limits("rows.parquet", offers_of, Workspace(tmp_path / "w"), tmp_path / "rows.parquet", "c")
+
+
+def test_only_so_many_are_read_at_a_time(tmp_path, captions, monkeypatch):
+    """The third waits for a place and is read; with nobody ending in time it is refused in words."""
+    monkeypatch.setenv(AT_ONCE, "2")
+    gate = tmp_path / "gate"
+    closed = ["sh", "-c", f"until test -e {gate}; do sleep 0.01; done"]
+    with ThreadPoolExecutor(3) as pool:
+        held = [pool.submit(within_limits, "held", subprocess.check_call, closed) for _ in range(2)]
+        until(all_taken)
+        monkeypatch.setenv(SECONDS, "0.2")
+        with pytest.raises(CapbiasError, match="sat.csv, while 2 other files .* at most 2 files at a time"):
+            within_limits("sat.csv", captions.read_text)
+        monkeypatch.delenv(SECONDS)
+        third = pool.submit(within_limits, "sat.csv", captions.read_text)
+        time.sleep(0.2)
+        assert not third.done()
+        gate.touch()
+        assert [own.result(30) for own in held] == [0, 0]
+        assert "a dog" in third.result(30) and not all_taken()
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_child_or_the_helper_that_is_killed(captions):
