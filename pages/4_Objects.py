@@ -12,15 +12,18 @@ from capbias_core.analysis import objects
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.objects import (
-    ENOUGH,
+    BINS,
+    DISTANCE,
     MOST,
+    SCORE,
     beside_chart,
-    beside_rows,
-    by_difference,
+    beside_note,
+    beside_people,
     distribution_chart,
     object_answer,
     object_table,
     score_chart,
+    score_of,
     short_names,
 )
 from capbias_core.present.sentence import duration
@@ -38,13 +41,11 @@ from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
 
-BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
 PRESENTED = 12  # objects of the chart in present mode, where type is large
 NOBODY = "none"
 NAMED = "attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
-DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
 METRICS_OF = {DISTANCE: ("god",), SCORE: ("gs", "estimation")}
 MEASURES_OF = {DISTANCE: ("object_distance",), SCORE: ("gender_score",)}
 
@@ -119,10 +120,7 @@ KEYS = cached.KEYS | {RunSpec: lambda spec: spec.run_id}
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)
 def _counted(folder: str, spec: RunSpec, human: Item | None) -> tuple[objects.Ratios, pd.DataFrame]:
     """A row an object, and the rows beside the human captions where there are some."""
-    workspace = Workspace(folder)
-    own = objects.ratios(workspace, spec, human.hash if human else "")
-    theirs = objects.ratios(workspace, objects.of_references(spec, human), spec.captions) if human else None
-    return own, by_difference(objects.beside_human(own, theirs))
+    return beside_people(Workspace(folder), spec, human)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=KEYS)
@@ -185,17 +183,8 @@ def _charts(engine: Engine, table: pd.DataFrame, model: str, attribute: Attribut
     else:
         work = partial(distribution_chart, table, attribute, model)
     drawn = cached.once(engine.workspace, "chart", work)
-    said = _beside_note(table, attribute) if chosen == "beside" else BINS
+    said = beside_note(table, attribute) if chosen == "beside" else BINS
     draw_chart(drawn, key="objects_chart", alt=f"Objects, {CHARTS[chosen]}", notes=said, headline=headline)
-
-
-def _beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
-    shown, every = beside_rows(table, attribute)
-    most = f"the {len(shown)} with the largest difference of the {every}" if every > MOST else "all"
-    return (
-        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Hover a dot "
-        "for its interval, which is of this share and not of the difference."
-    )
 
 
 def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, attribute: Attribute) -> None:
@@ -217,16 +206,14 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
 
 
 def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
-    kind = run.spec.measure
-    name = SCORE if kind == "gender_score" else DISTANCE
-    with st.expander(f"{name}, {title.removeprefix(kind).strip()}", expanded=True):
+    name, metric = score_of(run.spec.measure)
+    with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
         rows = engine.workspace.results([run.run_id])
         values = [value_text(row) for row in rows.to_dict("records")]
         shown = rows[["metric", "direction"]].assign(**{"value [95%]": values}, n=rows["n"])
         names = {"direction": "value of the attribute"}
         draw_table(shown.rename(columns=names), alt=f"{name} over the set", key=f"set_{run.run_id}")
         by_object = objects.scores_by_object(engine.workspace, run)
-        metric = "gender_score" if kind == "gender_score" else "gender_object_distance"
         figure = score_chart(by_object, metric, (*attribute.values, "neutral"))
         draw_chart(figure, key=f"chart_{run.run_id}", alt=f"{name} by object")
         table, digits = short_names(by_object, metric), decimals(metric, 1)

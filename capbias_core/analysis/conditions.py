@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -82,18 +82,20 @@ def condition_rows(
     attribute: str,
     attacker: str = DEFAULT_ATTACKER,
     chosen: Sequence[str] = (),
+    among: Collection[str] | None = None,
 ) -> pd.DataFrame:
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. masked: the condition of the photographs. to_original, to_neutral: the value minus
-    that on the originals (paired over the images that both have) and minus the metric's neutral point (chance for
-    LIC_M), with 95% intervals. original_there: the value on the originals of the images that to_original is over. Of
-    what was measured in several ways (seeds, alignment, part of the images) the one with most conditions, on all images
-    before a part, with most seeds.
+    chosen: as in `condition_sets`. among: of these runs alone (default: all). masked: the condition of the photographs.
+    to_original, to_neutral: the value minus that on the originals (paired over the images that both have) and minus the
+    metric's neutral point (chance for LIC_M), with 95% intervals. original_there: the value on the originals of the
+    images that to_original is over. Of what was measured in several ways (seeds, alignment, part of the images) the one
+    with most conditions, on all images before a part, with most seeds.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     names = {item.name: condition for condition, item in sets.items()}
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
+    runs = [run for run in runs if among is None or run.run_id in among]
     rows = workspace.results([run.run_id for run in runs])
     found = []
     for metric, direction in PANELS:

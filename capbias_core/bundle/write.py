@@ -6,7 +6,7 @@ rows.csv, rows.json   a row per number, nothing rounded
 manifest.json         versions, and each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
 attributes/   each attribute with its words
-figures/      each chart as SVG
+figures/      each chart as SVG: intervals of each metric, and what pages draw of these rows
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from capbias_core.analysis.read import attribute_of_run, comparisons, ranking
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.figures import chart_series
+from capbias_core.present.gaps import READING, gap_table
 from capbias_core.present.headline import headline
+from capbias_core.present.page_charts import page_charts
+from capbias_core.present.pictures import pictures, pictures_lack
 from capbias_core.present.report import Chart, ReportParts, report_html
 from capbias_core.present.sentence import (
     GREY_BAND,
@@ -39,7 +42,7 @@ from capbias_core.present.sentence import (
     told_apart,
     variants_warning,
 )
-from capbias_core.present.svg import interval_svg
+from capbias_core.present.svg import interval_svg, part_svg
 from capbias_core.present.table import scores_table, to_csv, to_json
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
@@ -91,7 +94,7 @@ def write_bundle(
     manifest = _manifest(collection, runs, entries, len(rows), unplanned)
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
-    charts = _charts(workspace, rows)
+    charts = [*_charts(workspace, rows), *_page_charts(workspace, collection, rows, runs)]
     parts, letters, metric = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
     files["rows.csv"] = to_csv(rows, letters, metric)
     files |= {f"figures/{_slug(chart.title)}.svg": chart.svg for chart in charts}
@@ -244,6 +247,15 @@ def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
     return found
 
 
+def _page_charts(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Sequence[RunRow]) -> list[Chart]:
+    """Those that pages draw besides, none where this machine cannot draw them."""
+    if pictures_lack():
+        return []
+    found = list(page_charts(workspace, collection, rows, runs))
+    drawn = pictures([own.figure for own in found], "svg")
+    return [Chart(own.title, part_svg(svg, own.title), own.note) for own, svg in zip(found, drawn, strict=True)]
+
+
 def _report(
     workspace: Workspace,
     collection: str,
@@ -273,6 +285,9 @@ def _report(
         named = ", ".join(sorted(f"{measure} of {model}" for measure, model in lost))
         notes.append(f"The plan does not make these again, since what they read is not in the bundle: {named}.")
     items = manifest["items"]
+    if lack := pictures_lack():
+        notes.append(f"Charts of objects, directions, encoders and masking are left out. {lack}")
+    groups = gap_table(rows)
     inputs = pd.DataFrame([{name: own[name] for name in ("kind", "name", "rows", "images", "hash")} for own in items])
     about = {
         "attribute": ", ".join(own.title for own in attributes.values()),
@@ -300,6 +315,8 @@ def _report(
         charts=charts,
         notes=[own for own in notes if own],
         about=about,
+        groups=groups,
+        groups_note=READING,
         sections={f"Inputs ({counted(len(items), 'file')})": inputs},
         reproduce=f"{files} This runs the plan in an empty workspace and compares every number with rows.json.",
         plan=written,

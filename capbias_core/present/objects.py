@@ -8,15 +8,21 @@ from html import escape
 import numpy as np
 import pandas as pd
 
+from capbias_core.analysis.objects import Ratios, beside_human, of_references, ratios
 from capbias_core.errors import need
+from capbias_core.measures import gender_score
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer
 from capbias_core.types import Attribute
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Item, Workspace
 
 ENOUGH = 30  # captions, for an object to be named in the answer and in the chart beside human captions
 MOST = 30  # objects in that chart
 BIN = 0.05
+BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
+DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
 HEIGHT = 380
 ROW = 24
 
@@ -109,6 +115,13 @@ def by_difference(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.fillna(-2.0).sort_values(ascending=False, kind="stable").index]
 
 
+def beside_people(workspace: Workspace, spec: RunSpec, human: Item | None) -> tuple[Ratios, pd.DataFrame]:
+    """What a run of co-occurrence counts, and `by_difference` of its objects beside human captions."""
+    own = ratios(workspace, spec, human.hash if human else "")
+    theirs = ratios(workspace, of_references(spec, human), spec.captions) if human else None
+    return own, by_difference(beside_human(own, theirs))
+
+
 def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     """How many objects have which share of the last value: the model's as bars, in the colour of the value that most
     of these captions name, and the human captions' as a grey line."""
@@ -177,6 +190,16 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
     return figure.update_layout(yaxis=order, legend={"traceorder": "normal"})
 
 
+def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
+    """Which objects `beside_chart` shows."""
+    shown, every = beside_rows(table, attribute)
+    most = f"the {len(shown)} with the largest difference of the {every}" if every > MOST else "all"
+    return (
+        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Intervals are "
+        "of each share and not of the difference."
+    )
+
+
 def _hover(row: dict, prefix: str, place: int, model: str) -> str:
     """Object, whose captions, share with its interval, and how many captions."""
     whose = "human captions" if prefix else model
@@ -189,6 +212,11 @@ def _hover(row: dict, prefix: str, place: int, model: str) -> str:
 def short_names(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     """analysis.objects.scores_by_object with columns that fit: `Male`, `ratio Male` for those of the metric."""
     return table.rename(columns=lambda name: name.removeprefix(metric).strip("_ ").replace("_", " "))
+
+
+def score_of(measure: str) -> tuple[str, str]:
+    """What a measure of objects scores, in words, and its metric."""
+    return (SCORE, "gender_score") if measure == gender_score.MEASURE.name else (DISTANCE, "gender_object_distance")
 
 
 def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):

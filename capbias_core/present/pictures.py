@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from html import unescape
@@ -23,7 +25,7 @@ FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
 SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
-TRIES, SECONDS = 2, 60  # of a browser; two to four seconds are usual
+TRIES, SECONDS, EACH = 2, 60, 5  # of a browser; two to four seconds are usual, and less for each further picture
 NEAR = 1e-3  # of the width or height of a figure: the same place
 
 
@@ -40,22 +42,30 @@ def pictures_lack() -> str:
 
 def picture(figure: Any, format: str) -> bytes:
     """A Plotly figure as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
+    return pictures([figure], format)[0]
+
+
+def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
+    """Several, drawn by one browser."""
     if lack := pictures_lack():
         raise CapbiasError(lack.rstrip("."), "a browser that draws it", "Install it, or take the data.")
     import plotly.graph_objects as go
 
-    own = go.Figure(figure)
-    own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
-    size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
-    scale = SHARPNESS if format == "png" else 1
-    asked = json.dumps({"figure": json.loads(own.to_json() or ""), "format": format, "scale": scale, **size}).encode()
-    for _ in range(TRIES):
-        if data := _of_browser(asked):
-            return data
+    scale, asked = SHARPNESS if format == "png" else 1, []
+    for figure in figures:
+        own = go.Figure(figure)
+        own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
+        size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
+        asked.append({"figure": json.loads(own.to_json() or ""), "format": format, "scale": scale, **size})
+    for _ in range(TRIES if asked else 0):
+        if data := _of_browser(json.dumps(asked).encode(), SECONDS + EACH * len(asked)):
+            return [b64decode(own) for own in data.split()]
+    if not asked:
+        return []
     raise CapbiasError("no picture from the browser", "one", "Try again, or take the data.")
 
 
-def _of_browser(asked: bytes) -> bytes:
+def _of_browser(asked: bytes, seconds: float) -> bytes:
     """What a browser draws, b'' where it gave nothing in time: one that starts may wait for ever (seen in tests).
 
     In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
@@ -64,7 +74,7 @@ def _of_browser(asked: bytes) -> bytes:
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True) as child:
         try:
-            return child.communicate(asked, SECONDS)[0]
+            return child.communicate(asked, seconds)[0]
         except subprocess.TimeoutExpired:
             return b""
         finally:
@@ -73,13 +83,13 @@ def _of_browser(asked: bytes) -> bytes:
 
 
 def _draw() -> None:
-    """A figure and how it is wanted as JSON on standard input; the picture on standard output."""
+    """Figures and how they are wanted as JSON on standard input; a line of base64 for each on standard output."""
     import kaleido
 
-    asked = json.load(sys.stdin)
-    figure = asked.pop("figure")
-    # Without MathJax, which would be fetched.
-    sys.stdout.buffer.write(kaleido.calc_fig_sync(figure, opts=asked, kopts={"mathjax": False}))
+    kaleido.start_sync_server(mathjax=False)  # without MathJax, which would be fetched
+    drawn = [b64encode(kaleido.calc_fig_sync(own.pop("figure"), opts=own)) for own in json.load(sys.stdin)]
+    kaleido.stop_sync_server()
+    sys.stdout.buffer.write(b"\n".join(drawn))
 
 
 def figure_data(figure: Any) -> pd.DataFrame:

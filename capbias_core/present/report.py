@@ -38,12 +38,15 @@ class Chart:
 @dataclass(frozen=True)
 class ReportParts:
     """What a report shows. Texts are plain and are escaped here. answer: headline and what it rests on, ('', '') for
-    none. about: what was measured, label to text. sections: further tables, title to frame."""
+    none. groups: each metric by group, empty for none. about: what was measured, label to text. sections: further
+    tables, title to frame."""
 
     title: str
     answer: tuple[str, str]
     table: pd.DataFrame
     table_note: str
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
+    groups_note: str = ""
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
     about: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +70,7 @@ def report_html(parts: ReportParts) -> str:
             "<h2>Scores</h2>",
             _table(parts.table),
             _small(parts.table_note),
+            *(["<h2>By group</h2>", _table(parts.groups), _small(parts.groups_note)] if len(parts.groups) else []),
             "<h2>Charts</h2>" if parts.charts else "",
             *(f"<h3>{escape(own.title)}</h3>{own.svg}{_small(own.note)}" for own in parts.charts),
             *(["<h2>What to know</h2>", _list(parts.notes)] if parts.notes else []),

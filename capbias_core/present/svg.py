@@ -6,6 +6,8 @@ Text and lines take the colour of what the chart stands in (`currentColor`), so 
 from __future__ import annotations
 
 import math
+import re
+import zlib
 from html import escape
 
 import pandas as pd
@@ -79,6 +81,19 @@ def interval_svg(
         f'height="{bottom + BOTTOM + 6}" role="img" aria-label="{named}" font-family="Helvetica, Arial, sans-serif" '
         f'font-size="{TYPE}" fill="currentColor"><title>{named}</title>{"".join(parts)}</svg>'
     )
+
+
+def part_svg(svg: bytes, name: str) -> str:
+    """A chart of Plotly as part of a page: named, and with ids that no other chart has and that do not change.
+
+    Plotly makes up a number for the ids of each chart and for the class of each trace. name: of the chart, different
+    from the others'.
+    """
+    text = re.sub(r' trace[0-9a-f]{6}"', '"', svg.decode())
+    made_up = re.search(r'id="defs-(\w+)"', text)
+    if made_up:
+        text = text.replace(made_up[1], f"c{zlib.crc32(name.encode()):x}")
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(name)}" ', 1)
 
 
 def _tail(row: pd.Series, letters: dict[str, str]) -> str:

@@ -57,9 +57,14 @@ def what_if(engine: Engine, scores: CaptionScores, place: int, original: str, la
 
 
 def _edit_of(caption: str) -> None:
-    """A rewritten caption stays with its image; an edit such as `man -> woman` goes along to the next caption."""
-    if st.session_state.get("edit_of", caption) != caption and not is_edit(st.session_state.get("edit", "")):
+    """A rewritten caption waits with its image; an edit such as `man -> woman` goes along to the next caption."""
+    before, edit = st.session_state.get("edit_of", caption), st.session_state.get("edit", "")
+    if before != caption and not is_edit(edit):
+        rewritten = st.session_state.setdefault("rewritten", {})
+        rewritten[before] = edit
         view.forget(["edit"])
+        if rewritten.get(caption):
+            view.choose("edit", rewritten[caption])
     st.session_state["edit_of"] = caption
 
 

@@ -343,3 +343,25 @@ def test_the_scores_page_offers_it_with_every_chart(measured, monkeypatch):
     pictures = ["SVG", "PNG", "PDF"] if not pictures_lack() else []
     offered = [button.proto.label for button in page.get("download_button")][3:]
     assert offered == [*pictures, "Data (CSV)"] and not page.exception
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(pictures_lack()), reason="no browser draws pictures here")
+def test_a_bundle_has_the_charts_that_pages_draw_of_its_rows(measured):
+    """Of counted objects and both directions; of one attacker and no masked photographs no others."""
+    workspace, _ = measured
+    counted = ("object_gender_cooccurrence", "dbac")
+    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", counted, "human", seeds=2))
+    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    made = [write_bundle(workspace, "small", [spec.run_id for spec in specs]) for _ in range(2)]
+    archives = [zipfile.ZipFile(io.BytesIO(own)) for own in made]
+    figures = {name: archives[0].read(name) for name in archives[0].namelist() if name.startswith("figures/")}
+    assert {name: archives[1].read(name) for name in figures} == figures, "the same rows, the same files"
+    drawn = [name.removeprefix("figures/") for name in figures]
+    objects = [name for name in drawn if name.startswith("Objects_of_")]
+    assert objects == [f"Objects_of_{name}_beside_the_human_captions.svg" for name in SMALL]
+    assert "DBAC_in_both_directions_gender_ngram_2_seeds.svg" in drawn
+    assert not any("by_encoder" in name or "masked" in name for name in drawn)
+    report = archives[0].read("report.html").decode()
+    ids = re.findall(r' id="([^"]+)"', report)
+    assert len(ids) == len(set(ids)) and 'aria-label="Objects of strong beside the human captions"' in report

@@ -255,7 +255,7 @@ def test_scores_opens_on_what_the_front_page_says(tmp_path, monkeypatch):
 
 def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window, address, home):
     """The captions with the word are counted here by hand. An edit goes along to another image, a rewritten caption
-    does not."""
+    waits with its own."""
     workspace = Workspace(home)
     written = workspace.frame(workspace.item("captions", "first", "scored").hash)["caption"]
     number = sum("f1" in caption.split() for caption in written)
@@ -278,6 +278,9 @@ def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window
     image.fill("7")
     image.press("Enter")
     expect(edit).to_have_value(str(written[7]), timeout=30_000)
+    image.fill(str(without))
+    image.press("Enter")
+    expect(edit).to_have_value("f2 f3", timeout=30_000)
 
 
 def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, address):
