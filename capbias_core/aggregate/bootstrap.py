@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 DRAWS = 1000
 LEVEL = 0.95
-CHUNK = 10_000_000
+CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
 
 def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarray:
