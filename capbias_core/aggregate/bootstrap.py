@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 DRAWS = 1000
 LEVEL = 0.95
-CHUNK = 10_000_000
+CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
 
 def image_sums(values: np.ndarray, image: np.ndarray, n_images: int) -> np.ndarray:
@@ -24,17 +24,18 @@ def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAW
     """
     rng = np.random.default_rng(seed)
     n_images = columns.shape[0]
+    kind = np.result_type(columns.dtype, np.int32)  # of other weights a sparse product converts all, each time
     patterns, counts = _patterns(columns)
     if patterns.shape[0] * 4 < n_images:
         step = max(1, CHUNK // patterns.shape[0])
         sizes = [min(step, draws - start) for start in range(0, draws, step)]
         drawn = (rng.multinomial(n_images, counts / n_images, size) for size in sizes)
-        return np.concatenate([own.astype(columns.dtype) @ patterns for own in drawn])
+        return np.concatenate([own.astype(kind) @ patterns for own in drawn])
     sums = np.empty((draws, columns.shape[1]))
     step = max(1, CHUNK // n_images)
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        weights = np.empty((size, n_images), dtype=columns.dtype)
+        weights = np.empty((size, n_images), dtype=kind)
         for own in weights:
             own[:] = np.bincount(rng.integers(0, n_images, n_images), minlength=n_images)
         sums[start : start + size] = weights @ columns

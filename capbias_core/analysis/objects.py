@@ -9,6 +9,7 @@ import pandas as pd
 
 from capbias_core.analysis.read import current_runs, object_rows
 from capbias_core.measures import gender_score, object_distance
+from capbias_core.measures.base import of_images
 from capbias_core.measures.gender_score_common import gendered
 from capbias_core.measures.object_cooccurrence import COUNT, METRIC
 from capbias_core.measures.registry import MEASURES
@@ -17,7 +18,7 @@ from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, silent
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, images_in
 
 # The measures whose results the page shows beside the counts.
 SCORED = (object_distance.MEASURE.name, gender_score.MEASURE.name)
@@ -57,7 +58,7 @@ def ratios(workspace: Workspace, spec: RunSpec, within: str = "") -> Ratios:
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
         if within:
-            job = replace(job, frame=job.frame[job.frame["image_id"].isin(workspace.frame(within)["image_id"])])
+            job = replace(job, frame=of_images(job.frame, images_in(workspace.frame(within))))
         outcome = MEASURES[spec.measure].run(job)
         overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
         values = attribute_from(spec.attribute).values

@@ -29,7 +29,7 @@ def random_order(ids: Sequence[str], seed: int) -> np.ndarray:
     return _random_order(tuple(ids), seed)
 
 
-@lru_cache(maxsize=12)  # captioners one after the other have the same images and seeds
+@lru_cache(maxsize=32)  # captioners one after the other have the same images and seeds, all and those with references
 def _random_order(ids: tuple[str, ...], seed: int) -> np.ndarray:
     key = seed.to_bytes(4, "little")
     draws = [hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for item in ids]

@@ -55,3 +55,10 @@ def test_words_agree_with_the_objects_released_with_the_captions(coco_bias):
         images = {str(row["image_id"]) for row in content["annotations"] if word in row["caption"].lower().split()}
         own = [name in shown[image] for image in images if image in shown]
         assert len(own) >= 3 and sum(own) / len(own) > 0.5, (word, sum(own), len(own))
+
+
+def test_a_caption_counts_once_for_each_of_its_words():
+    found = encode(["a cat and a cat", "", "a dog"])
+    counts = dict(zip(found.vocabulary, found.captions_with().tolist(), strict=True))
+    assert counts == {"a": 2, "cat": 1, "and": 1, "dog": 1}
+    assert found.words().toarray().tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 0, 0, 1]]
