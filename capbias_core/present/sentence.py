@@ -32,8 +32,8 @@ class Answer:
 
 
 def number(value: float, decimals: int = 1) -> str:
-    """A number with these decimals and a real minus sign."""
-    return f"{value:.{decimals}f}".replace("-", "−")
+    """A number with these decimals and a real minus sign, which no zero has."""
+    return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
 def interval(row: pd.Series, digits: int = 1) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.present.sentence import measure, seeds_agree
+from capbias_core.present.sentence import measure, number, seeds_agree
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -113,15 +113,12 @@ def value_text(row: dict) -> str:
         return f"{row['value']:,.0f}"  # a count, such as the size of a vocabulary
     digits = decimals(row["metric"], row["scale"])
 
-    def rounded(value: float) -> str:
-        return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before a zero
-
-    value = rounded(row["value"])
+    value = number(row["value"], digits)
     if not pd.isna(row["spread"]):
-        value += f" ±{rounded(row['spread'])}"
+        value += f" ±{number(row['spread'], digits)}"
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}"
-    return f"{value} [{rounded(row['ci_low'])}, {rounded(row['ci_high'])}]"
+    return f"{value} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
 
 
 def decimals(metric: str, scale: float) -> int:

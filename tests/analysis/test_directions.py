@@ -127,7 +127,7 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
     )
     table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
     assert table.loc["one", "DBAC_constant A→T"] == "8.0 [7.0, 9.0]"
-    assert table.loc["one", "DBAC_added A→T"] == "2.0 [-1.0, 5.0]"
+    assert table.loc["one", "DBAC_added A→T"] == "2.0 [−1.0, 5.0]"
 
 
 def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():

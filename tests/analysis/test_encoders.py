@@ -387,7 +387,7 @@ def test_unequally_many_seeds_are_said():
 
 def test_the_tables_say_what_each_encoder_says(found):
     table = encoders_table(ROWS, found).set_index("captioner")
-    assert table.loc["turns", "b"] == "-4.0 [-6.0, -2.0]" and table.loc["lonely", "c"] == ""
+    assert table.loc["turns", "b"] == "−4.0 [−6.0, −2.0]" and table.loc["lonely", "c"] == ""
     pairs = judges_table(agreement(ROWS[ROWS["model"] != "lonely"])).set_index("encoders")
     # a: 4 3 9, b: -4 1 9: one of three differs. a and c: c's 0 is not above 0, so opens differs.
     assert list(pairs["conflict score ↓"]) == ["33.3%", "33.3%", "66.7%"]

@@ -933,7 +933,7 @@ def test_scores_table_is_one_row_a_captioner():
     table = scores_table(FRAME, {"sat_1": "ab", "nic": "a"})
     assert table.to_dict("records") == [
         {"captioner": "sat_1", "letters": "ab", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
-        {"captioner": "nic", "letters": "a", "LIC": "-0.2", "ratio": "not defined"},
+        {"captioner": "nic", "letters": "a", "LIC": "−0.2", "ratio": "not defined"},
     ]
 
 
