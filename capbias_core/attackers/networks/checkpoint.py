@@ -87,7 +87,7 @@ class Checkpoint:
                 part.load_state_dict(kept)
 
     def keep(self, epochs: int) -> None:
-        """After an epoch: write, if the last time is long enough ago."""
+        """Before a further epoch: write, if the last time is long enough ago. epochs: how many are done."""
         if time.monotonic() - self.since > self.between:
             self._write(epochs, self.parts, WITH_ADAM)
 

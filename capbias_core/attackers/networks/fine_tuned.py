@@ -91,6 +91,7 @@ class FineTunedAttacker:
             weights, (optimizer, Generators([rng, *_dropout_of(targets.device)])), [*ids, lengths, targets]
         )
         for epoch in range(checkpoint.epochs, self.epochs):
+            checkpoint.keep(epoch)
             report = epoch_tick(tick, epoch, self.epochs)
             batches = training_batches(lengths, self.batch, rng)
             for done, batch in enumerate(batches, start=1):
@@ -101,7 +102,6 @@ class FineTunedAttacker:
                 loss.backward()
                 optimizer.step()
                 report(done / len(batches), loss.item())
-            checkpoint.keep(epoch + 1)
         checkpoint.end(self.epochs)
 
 

@@ -260,10 +260,10 @@ class SeedsProgram:
     def _epochs(self, checkpoint: Checkpoint, lowest: Lowest, tick: Progress) -> None:
         epochs, patience = self.protocol.epochs, self.protocol.patience
         for epoch in range(checkpoint.epochs, epochs):
+            checkpoint.keep(epoch)
             self.epoch(epoch_tick(tick, epoch, epochs))
             if patience and lowest.note(self.network, self.aside_losses()):
                 break
-            checkpoint.keep(epoch + 1)
         self.optimizer.zero_grad()  # of many seeds at once, the gradients of those that are done would stay in memory
         if patience:
             lowest.restore(self.network)
