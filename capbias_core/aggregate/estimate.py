@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate.bootstrap import image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
+from capbias_core.aggregate.bootstrap import LEVEL, image_sums, percentiles, resampled_sums
+from capbias_core.aggregate.refits import NO_WIDTH, OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
@@ -78,7 +78,23 @@ class Estimate:
         if self.refits is not None and self.interval_over == REFITS:
             times = OF_LEVEL if self.level else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
-        return percentiles(self.shown(resampled_sums(self.sums, BOOTSTRAP_SEED)))
+        return self.of_draws(resampled_sums(self.sums, BOOTSTRAP_SEED))
+
+    def of_draws(self, sums: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+        """The 95% interval over images from (draws, M) sums of a bootstrap.
+
+        Where all images say the same, no draw differs from another. A share of 0 or all of n images then has the exact
+        binomial interval (Clopper and Pearson 1934), n trials; any other value of a metric with a range has none.
+        """
+        low, high = drawn = percentiles(self.shown(sums))
+        if low is None or high is None or high - low > NO_WIDTH or not np.isfinite(self.span).all():
+            return drawn
+        first, last = self.span
+        counted = np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))
+        width = (last - first) * (1 - ((1 - LEVEL) / 2) ** (1 / max(1, counted)))
+        if low - first <= NO_WIDTH:
+            return first, first + width
+        return (last - width, last) if last - high <= NO_WIDTH else (None, None)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""
@@ -101,7 +117,7 @@ def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, f
     if all(own.interval_over == REFITS for own in estimates.values()):
         return {name: own.interval() for name, own in estimates.items()}
     draws = resampled_sums(next(iter(estimates.values())).sums, BOOTSTRAP_SEED)
-    return {name: percentiles(own.shown(draws)) for name, own in estimates.items()}
+    return {name: own.of_draws(draws) for name, own in estimates.items()}
 
 
 def quotient(sums: np.ndarray) -> np.ndarray:

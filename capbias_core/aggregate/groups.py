@@ -16,7 +16,7 @@ def by_group(whole: Estimate, group: np.ndarray, k: int) -> list[Estimate]:
 
 def _part(whole: Estimate, kept: np.ndarray) -> Estimate:
     images = tuple(whole.images[place] for place in kept)
-    return Estimate(images, whole.sums[kept], np.zeros(0), whole.scale, whole.of)
+    return Estimate(images, whole.sums[kept], np.zeros(0), whole.scale, whole.of, span=whole.span)
 
 
 def across_groups(whole: Estimate, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
@@ -31,4 +31,5 @@ def across_groups(whole: Estimate, group: np.ndarray, k: int, compare: Callable[
     def of(summed: np.ndarray) -> np.ndarray:
         return compare(whole.of(summed.reshape(*summed.shape[:-1], k, columns)))
 
-    return Estimate(whole.images, sums, np.zeros(0), whole.scale, of)
+    top = whole.span[1] - whole.span[0]
+    return Estimate(whole.images, sums, np.zeros(0), whole.scale, of, span=(-top, top))

@@ -110,10 +110,11 @@ class Grouped:
 
     def whole(self, found: GroupSums) -> dict[str, Estimate]:
         """The estimate of each metric that was counted, on all images."""
-        return {
-            name: Estimate(found.images, sums, np.zeros(0), self.metrics[name].scale, self.metrics[name].of_sums)
-            for name, sums in found.sums.items()
-        }
+        estimates = {}
+        for name, sums in found.sums.items():
+            own = self.metrics[name]
+            estimates[name] = Estimate(found.images, sums, np.zeros(0), own.scale, own.of_sums, span=own.range)
+        return estimates
 
     def within(self, found: GroupSums) -> dict[str, Estimate]:
         """The same as it is read on the images of one group, or of each."""

@@ -112,6 +112,7 @@ MEASURE = Measure(
     place=8,
     metrics=GROUPED.every,
     groups=(GROUPED.group("description", "length, vocabulary, modifiers and valence by group"),),
+    version=2,
     cost=per_image(3.0),
     run=run,
     estimates=GROUPED.estimates,

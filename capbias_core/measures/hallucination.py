@@ -119,6 +119,7 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("chair", "object recall and hallucination by group"),),
     needs=Needs(objects="required"),
+    version=2,
     cost=per_image(1.0),
     run=run,
     estimates=GROUPED.estimates,

@@ -62,6 +62,7 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("naming_gap", "wrong value or none named, by group"),),
     needs=Needs(words="every"),
+    version=2,
     cost=per_image(0.5),
     run=run,
     estimates=GROUPED.estimates,

@@ -106,7 +106,7 @@ def counting_estimates(evidence: Naming) -> dict[str, Estimate]:
     """The metrics that are defined for this many values, by name."""
     k = evidence.names.shape[1]
     return {
-        name: estimate(row.ratio(evidence), evidence, row.scale)
+        name: estimate(row.ratio(evidence), evidence, row.scale, row.range)
         for name, row in METRICS.items()
         if row.needs.values in (0, k)
     }
@@ -126,6 +126,7 @@ MEASURE = Measure(
     place=2,
     metrics=tuple(METRICS.values()),
     groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
+    version=2,
     cost=per_image(0.3),
     run=run,
     estimates=estimates,

@@ -81,6 +81,7 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("reference_words", "nouns and verbs of human captions by group"),),
     needs=Needs(references="required"),
+    version=2,
     cost=per_image(8.0),
     run=run,
     estimates=GROUPED.estimates,

@@ -1,13 +1,15 @@
 """Spread over seeds, intervals over images, pairs: against hand-worked cases and a plain loop."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from capbias_core.aggregate import Estimate, difference, estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.estimate import quotient
+from capbias_core.aggregate.estimate import quotient, shared_intervals
+from capbias_core.aggregate.groups import across_groups
 from capbias_core.aggregate.ranking import holm
 from capbias_core.measures.held_out import confidence_where_right
 from capbias_core.measures.ratio_error import second_over_first
@@ -142,6 +144,22 @@ def test_no_interval_where_a_draw_is_not_defined():
     held = Naming(tuple("abcdefghij"), np.arange(10), np.zeros(10, int), names)
     found = estimate(second_over_first(held), held, 1)
     assert found.value == 9 and found.interval() == (None, None)
+
+
+def test_a_share_of_none_or_all_has_the_exact_interval():
+    """None of 40 images: the share p with (1 - p)^40 = 0.025 is 1 - 0.025^(1/40) = 8.81%; images without a denominator
+    are no trials."""
+    sums = np.column_stack([np.zeros(50), np.repeat([1, 0], [40, 10])])
+    none = Estimate(tuple(map(str, range(50))), sums, np.zeros(0), 100, quotient, span=(0, 100))
+    assert none.value == 0 and none.interval() == pytest.approx((0, 8.81), abs=0.005)
+    every = replace(none, sums=np.ones((40, 2)), images=none.images[:40])
+    assert every.interval() == pytest.approx((91.19, 100), abs=0.005)
+    assert shared_intervals({"none": none})["none"] == none.interval()
+    half = replace(every, sums=np.tile([1.0, 2.0], (40, 1)))
+    assert half.value == 50 and half.interval() == (None, None), "nothing is known of its spread"
+    assert replace(half, span=(0, np.inf)).interval() == (50, 50), "ten words in every caption"
+    gap = across_groups(none, np.arange(50) % 2, 2, lambda values: values[..., 1] - values[..., 0])
+    assert gap.value == 0 and gap.interval() == (None, None)
 
 
 def test_percentiles_are_of_95_percent():
