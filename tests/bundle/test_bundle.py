@@ -167,8 +167,9 @@ def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
 
     bad = "<script>alert(1)</script>"
     table = pd.DataFrame({bad: [bad]})
-    text = report_html(ReportParts(bad, (bad, bad), table, bad, [Chart(bad, "", bad)], [bad], {bad: bad}, {bad: table}))
-    assert "<script" not in text
+    charts, about, sections = [Chart(bad, "", bad)], {bad: bad}, {bad: table}
+    text = report_html(ReportParts(bad, (bad, bad), table, bad, table, bad, charts, [bad], about, sections, bad, bad))
+    assert "<script" not in text and text.count("alert(1)") >= 16
 
 
 BAD = {

@@ -121,7 +121,8 @@ def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
     same = hinting(labels, 0.8)
     results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
     (row,) = results[results["metric"] == "LIC"].to_dict("records")
-    assert row["value"] == pytest.approx(0, abs=1e-9) and row["ci_low"] == pytest.approx(0, abs=1e-9)
+    assert row["value"] == pytest.approx(0, abs=1e-9)
+    assert pd.isna(row["ci_low"]) and row["verdict"] == "not shown", "all seeds agree"
     assert value_of(results, metric="LIC_M") > 40
 
 
@@ -452,7 +453,8 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     assert set(found) == set(measured.index) == {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error"}
     for name, own in found.items():
         assert own.value == pytest.approx(measured.loc[name, "value"])
-        assert own.interval() == pytest.approx(tuple(measured.loc[name, ["ci_low", "ci_high"]]))
+        kept = measured.loc[name, ["ci_low", "ci_high"]].astype(float)
+        assert np.array(own.interval(), dtype=float) == pytest.approx(kept.to_numpy(), nan_ok=True)
 
 
 @pytest.mark.long
