@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from capbias_core.load.rows import Choose, Rows, checked_names, guess_columns, l
 
 LISTS = re.compile(r'"([^"\\]{1,80})"\s*:\s*\[\s*(?=\{)')
 BETWEEN = re.compile(r"[\s,]*")
+LOOKED_AT = 20  # lists: a file may have as many as it has brackets
 DECODER = json.JSONDecoder()
 
 
 def _first(text: str) -> tuple[str, list[Any]]:
     """The first key with a list of captions, and its first records; '' where there is none."""
-    for found in LISTS.finditer(text):
+    for found in islice(LISTS.finditer(text), LOOKED_AT):
         records, place = [], found.end()
         with suppress(ValueError, RecursionError):  # the head may end within a record
             while len(records) < SAMPLE and text.startswith("{", place):

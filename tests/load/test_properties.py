@@ -64,6 +64,7 @@ PLAIN = {
         json.dumps({"images": [{"id": 1}], "annotations": CAPTIONS}),
         "\n".join(json.dumps(own, indent=1) for own in CAPTIONS),
         json.dumps({"1": "a dog", "COCO_val2014_000000000002.jpg": ["a man"]}),
+        json.dumps({"model": "m", "predictions": [{"image_id": 1, "text": "a dog"}]}),
         json.dumps({"CIDEr": 1, "imgToEval": {"1": CAPTIONS[0]}}),
         json.dumps({"images": [{"cocoid": 1, "split": "val", "sentences": [{"raw": "a dog"}]}], "dataset": "coco"}),
         json.dumps([{"index": 0, "answer": "['a dog', 'dogs']", "question": "?", "prediction": "a cat"}]),
@@ -74,6 +75,7 @@ PLAIN = {
         "image_id;gender;objects\n1;Male;cat|dog\n2;Female;\n",
         BOXES,
         "model,value\nsat,1.5\n",
+        '1.jpg,a dog on grass\n2.jpg,"a man, a ""cat"" and more"\n',
         "image_id,x1,y1,x2,y2\n1,0,0,3,3\n",
     ],
     ".tsv": [
@@ -81,7 +83,12 @@ PLAIN = {
         '1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a man"}]\n',
         "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n",
     ],
-    ".txt": ["a dog\na man\n", "dog 0.1 0.2\nman 1 2\n", "2 2\ndog 0.1 0.2\nman 1 2\n"],
+    ".txt": [
+        "1.jpg#0\ta dog on grass\n1.jpg#1\ta man with it\n",
+        "a dog\na man\n",
+        "dog 0.1 0.2\nman 1 2\n",
+        "2 2\ndog 0.1 0.2\nman 1 2\n",
+    ],
     ".toml": [ATTRIBUTE, PLAN],
 }
 # Pieces that mean something to one of the readers.
