@@ -29,7 +29,7 @@ from capbias_core.present.objects import (
 from capbias_core.present.plot_styles import captioner_looks
 from capbias_core.present.sentence import intervals_over
 from capbias_core.types import Attribute, counted
-from capbias_core.workspace.conditions import all_sets
+from capbias_core.workspace.conditions import all_sets, originals
 from capbias_core.workspace.store import RunRow, Workspace
 
 WAY = ["encoder", "variant", "seeds"]
@@ -53,10 +53,12 @@ def page_charts(
     attributes = {own.name: own for own in map(attribute_of_run, runs)}
     for run in runs:
         yield from _objects(workspace, collection, run, runs)
+    captioners = rows[rows["model"].isin(originals(workspace.items("captions", collection)))]
     for name, attribute in attributes.items():
         own = rows[rows["attribute"] == name]
-        yield from _directions(own, name)
-        yield from _encoders(own, attribute)
+        compared = captioners[captioners["attribute"] == name]
+        yield from _directions(compared, name)
+        yield from _encoders(compared, attribute)
         yield from _conditions(workspace, collection, own, name)
 
 
