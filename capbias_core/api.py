@@ -30,7 +30,7 @@ from capbias_core.measures.registry import (
     needs_references,
 )
 from capbias_core.present.headline import ANSWERING, headline
-from capbias_core.present.sentence import interval, named_notes, told_apart
+from capbias_core.present.sentence import interval, measure, named_notes, told_apart
 from capbias_core.present.table import scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
@@ -85,7 +85,7 @@ class Value:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.metric} of {self.model}: {interval(pd.Series(self.row))}"
+        return f"{measure(self.metric, self.row['direction'])} of {self.model}: {interval(pd.Series(self.row))}"
 
 
 def _value(row: dict[str, Any]) -> Value:
@@ -531,7 +531,7 @@ def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
     """The report with its captioners ranked, if there are several."""
     there = list(dict.fromkeys(report.table["metric"]))
     metric, direction = asked.rank_by
-    metric = metric or next((name for name in (*ANSWERING, *there) if name in there), "")
+    metric = metric or leading(there)
     rows = _ranked_rows(report.table, metric, direction, asked.attackers[0])
     if len(rows) < 2:
         return report
@@ -543,7 +543,20 @@ def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
 def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept) -> str:
     """The answer for the captioner with the highest LIC (LIC_M without references); else its first number."""
     found = headline(workspace, kept.collection, frame)
-    return f"{found.headline} {found.support}" if found else str(_value(table.iloc[0].to_dict())) + "."
+    if found:
+        return f"{found.headline} {found.support}"
+    row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
+    alike = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
+    added = table[alike & (table["metric"] == f"{row['metric']}_added")]
+    beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
+    return f"{_value(row.to_dict())}{beyond}."
+
+
+def leading(names: Sequence[str]) -> str:
+    """Of the metrics that there are, in their order, the one that answers: LIC, or the first; its gap between groups
+    where that was measured, too."""
+    first = next((name for name in (*ANSWERING, *names) if name in names), "")
+    return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
 def words_of(workspace: Workspace, kept: Kept, asked: Asked, compute: Compute) -> pd.DataFrame:

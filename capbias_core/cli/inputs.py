@@ -122,7 +122,9 @@ def sorted_files(
         for path in unpacked(checked_path(file), folder / str(number)):
             own = likely(path)
             kind = own.kind
-            if kind == GENERATED and not own.references:
+            if kind == LABELS and flags.caption_column and flags.caption_column in reader_of(path).columns(path):
+                kind = GENERATED
+            elif kind == GENERATED and not own.references:
                 table = read_captions(path)
                 kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
                 read |= {str(path): table} if kind == GENERATED else {}

@@ -36,7 +36,8 @@ from capbias_core.workspace.boxes import (
     weights_option,
 )
 from capbias_core.workspace.boxes import Found as FoundBoxes
-from capbias_core.workspace.labels import find_attribute, mapping_details
+from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.labels import find_attribute, mapping_details, table_with
 from capbias_core.workspace.objects import OBJECTS
 from capbias_core.workspace.person_regions import BOXES, SEGMENTS
 from capbias_core.workspace.spec import ModelReference
@@ -178,22 +179,27 @@ def _looked_up(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
     if collection not in workspace.collections():
         raise unknown_name("collection", collection, workspace.collections())
     items = workspace.items(collection=collection)
-    tables = {name: item.name for item in items for name in item.details.get("attributes", ())}
+    kept = [item for item in items if item.kind == "attributes"]
+    tables = {name for item in kept for name in item.details.get("attributes", ())}
     attribute = given.attribute
     if attribute not in tables and derivable(attribute, given.own_attributes):
         raise CapbiasError(
             f"attribute {attribute!r}, which no table of the collection {collection!r} holds",
-            f"one of: {', '.join(tables) or 'none'}; or human captions, from which its labels are derived",
+            f"one of: {', '.join(sorted(tables)) or 'none'}; or human captions, from which its labels are derived",
             f"First run: capbias import --kind attributes --attribute {attribute} --from-references NAME.",
         )
     if attribute not in tables:
         raise unknown_name("attribute", attribute, tables)
-    captions = tuple(given.captions) or tuple(item.name for item in items if item.kind == "captions")
+    table = table_with(kept, attribute).name
+    if others := [item.name for item in kept if attribute in item.details["attributes"] and item.name != table]:
+        tell(f"labels of {attribute}: {table}; also here, and not read: {', '.join(others)}")
+    sets = [item for item in items if item.kind == "captions"]
+    captions = tuple(given.captions) or tuple(item.name for item in sets if CUT not in item.details)
     human = [item.name for item in items if item.kind == "references"]
     references = str(given.references) if given.references else _only(human, collection)
     chosen = {name: str(own) for name in ("photographs", "people") if (own := getattr(given, name))}
     options = chosen | _alignment(workspace, collection, given, tell)
-    return Kept(collection, captions, tables[attribute], attribute, references, str(given.objects or ""), options)
+    return Kept(collection, captions, table, attribute, references, str(given.objects or ""), options)
 
 
 def _only(references: list[str], collection: str) -> str:

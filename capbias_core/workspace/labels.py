@@ -48,8 +48,12 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
-    """The newest of some tables of labels, oldest first, that has an attribute; one of them has."""
-    return [own for own in tables if attribute in own.details["attributes"]][-1]
+    """The newest of some tables of labels, oldest first, that has an attribute; one of them has.
+
+    Labels that people gave go before labels that were derived from captions.
+    """
+    having = [own for own in tables if attribute in own.details.get("attributes", {})]
+    return ([own for own in having if "derived" not in own.details] or having)[-1]
 
 
 def find_attribute(

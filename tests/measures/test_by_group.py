@@ -16,6 +16,7 @@ from scipy.stats import hypergeom
 
 from capbias_core import cli
 from capbias_core.aggregate.groups import by_group
+from capbias_core.api import leading
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import description, named_values
@@ -299,6 +300,12 @@ def test_runs_give_values_groups_and_gaps(workspace):
     table = gap_table(rows).set_index("metric")
     assert list(table.index[:2]) == ["wrong value named ↓", "no value named ↓"] and len(table) == len(by_hand)
     assert table.loc["CHAIR_i ↓", "Female"] == "100.0 [91.2, 100.0]", "40 images: 0.025 to the power of 1/40 is 0.912"
+
+
+def test_the_gap_answers_where_it_was_measured():
+    names = ["misnamed", "misnamed_gap", "unnamed", "unnamed_gap"]
+    assert leading(names) == "misnamed_gap" and leading(["misnamed", "unnamed_gap"]) == "misnamed"
+    assert leading([*names, "LIC_M"]) == "LIC_M" and leading(["DBAC", "DBAC_M"]) == "DBAC" and leading([]) == ""
 
 
 def test_what_lacks_is_said(workspace, capsys):

@@ -12,6 +12,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load import read_captions
 from capbias_core.prepare import derive_labels, with_rule
 from capbias_core.workspace import ingest
+from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
 CAPTIONS = {
@@ -89,3 +90,32 @@ def test_the_terminal_derives_by_the_rule_that_is_asked_for(tmp_path, capsys):
     assert "Female 2, Male 1; several or neither 3" in capsys.readouterr().out
     details = workspace.item("attributes", "gender from human", "c").details["derived"]
     assert (details["both"], details["at_least"]) == ("majority", 1)
+
+
+def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, capsys):
+    """Somebody derives labels only to compare them, and cuts captions only to see how length matters."""
+    workspace, place = Workspace(tmp_path), ["--workspace", str(tmp_path), "--collection", "c"]
+    frame = pd.DataFrame({"image_id": list("123456"), "caption": ["a man", "a woman"] * 3, "caption_index": 0})
+    for kind, name in (("references", "human"), ("captions", "model")):
+        workspace.keep(kind, name, frame, "c", "test")
+    workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
+    labels = pd.DataFrame({"image_id": list("1234"), "gender": ["Male", "Female"] * 2})
+    details = {"attributes": {"gender": suggested_details("gender", labels)}}
+    workspace.keep("attributes", "given", labels, "c", "test", details)
+    assert (
+        cli.main(["import", "--kind", "attributes", *place, "--attribute", "gender", "--from-references", "human"]) == 0
+    )
+    capsys.readouterr()
+    assert cli.main(["score", *place, "--attribute", "gender", "--metric", "error", "--format", "csv"]) == 0
+    said = capsys.readouterr()
+    assert "labels of gender: given; also here, and not read: gender from human" in said.err
+    assert "Labels: Female 2, Male 2." in said.err and "first 5 words" not in said.out
+
+
+def test_columns_that_are_named_make_a_file_one_of_captions(tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text("foo,bar\n1,a man\n2,a woman\n")
+    (tmp_path / "labels.csv").write_text("image_id,gender\n1,Male\n2,Female\n")
+    files = [str(tmp_path / "odd.csv"), "--labels", str(tmp_path / "labels.csv"), "--attribute", "gender"]
+    named = ["--image-id-column", "foo", "--caption-column", "bar", "--metric", "error", "--format", "csv"]
+    assert cli.main(["score", *files, *named]) == 0
+    assert "odd.csv: captions of a model (CSV)" in capsys.readouterr().err
