@@ -38,6 +38,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
+from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -91,9 +92,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     every = attribute_names(tables)
     attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
     holding = {item.name: item for item in tables if attribute in item.details["attributes"]}
-    table = list(holding.values())[-1]
+    table = table_with(tables, attribute)
     if len(holding) > 1:
-        table = holding[view.selectbox(side, "Attribute table", list(holding), key="table")]
+        table = holding[view.selectbox(side, "Attribute table", list(holding), default=table.name, key="table")]
     references = [item.name for item in engine.workspace.items("references", collection)]
     human = view.selectbox(
         side,

@@ -28,7 +28,9 @@ def cross_two(
     /,
     *,
     collection: Annotated[str, flag("the collection", "NAME", INPUTS)],
-    table: Annotated[str, flag("the table whose labels count (default: of each the newest)", "NAME", INPUTS)] = "",
+    table: Annotated[
+        str, flag("the table whose labels count (default: of each the newest that is given)", "NAME", INPUTS)
+    ] = "",
     dry_run: Annotated[bool, flag("only count the cells", group=INPUTS)] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:

@@ -11,7 +11,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.shared_images import pairs_of
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
-from capbias_core.workspace.labels import attribute_of
+from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace
@@ -61,13 +61,14 @@ def plan_conditions(
         known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
         raise unknown_name("attribute", attribute, sorted(known))
     human = references or next((own.name for own in workspace.items("references", collection)), "")
-    objects = object_sources(workspace, collection, tables[-1])
-    wanted, lacking = _possible(metrics, attribute_of(tables[-1], attribute)[0], bool(human), bool(objects))
+    table = table_with(tables, attribute)
+    objects = object_sources(workspace, collection, table)
+    wanted, lacking = _possible(metrics, attribute_of(table, attribute)[0], bool(human), bool(objects))
     if not wanted:
         return Plan([], lacking)
     names = tuple(item.name for item in sets.values())
     request = Request(
-        collection, names, tables[-1].name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
+        collection, names, table.name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
     )
     specs = plan(workspace, request)
     if ORIGINAL in sets:

@@ -10,7 +10,7 @@ from capbias_core.errors import unknown_name
 from capbias_core.prepare.cross import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import LONGEST_NAME, keep_attributes
-from capbias_core.workspace.labels import labels_in, mapping_details
+from capbias_core.workspace.labels import labels_in, mapping_details, table_with
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -41,7 +41,7 @@ class Crossing:
 
 
 def cross(workspace: Workspace, collection: str, first: str, second: str, table: str = "") -> Crossing:
-    """Two attributes that tables of a collection hold, each by the named table, else its newest. Nothing is kept.
+    """Two attributes that tables of a collection hold, each by the named table, else by `table_with`. Nothing is kept.
 
     Raises CapbiasError where no table holds one of them.
     """
@@ -64,7 +64,7 @@ def _table(tables: list[Item], name: str, table: str) -> Item:
     if not holding:
         known = dict.fromkeys(own for item in tables for own in item.details.get("attributes", {}))
         raise unknown_name("attribute", name, known)
-    return next((own for own in holding if own.name == table), holding[-1])
+    return next((own for own in holding if own.name == table), None) or table_with(holding, name)
 
 
 def keep_crossed(workspace: Workspace, collection: str, found: Crossing) -> Item:

@@ -25,6 +25,7 @@ from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
+from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
@@ -213,9 +214,9 @@ def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str
         note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
         return
     options = {"people": marked, "max_images": int(most)} | ({"captioner": name} if name else {})
-    specs = []
+    table, specs = table_with(tables, attribute).name, []
     for item in sets.values():
-        request = Request(collection, (item.name,), tables[-1].name, attribute, (ATTRIBUTION,), options=options)
+        request = Request(collection, (item.name,), table, attribute, (ATTRIBUTION,), options=options)
         with errors():
             specs += plan(engine.workspace, request)
     start_button(engine, collection, specs, "Map", "map")

@@ -36,6 +36,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
+from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.person_regions import KINDS, people_sources
 from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
@@ -342,7 +343,9 @@ def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attrib
     if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
         first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
     note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
-    request = Request(collection, (first.name,), tables[-1].name, attribute, ("LIC_M",), seeds=seeds, words=True)
+    request = Request(
+        collection, (first.name,), table_with(tables, attribute).name, attribute, ("LIC_M",), seeds=seeds, words=True
+    )
     with errors():
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
 

@@ -108,3 +108,12 @@ def test_captions_name_no_cell(workspace, capsys):
 def test_an_attribute_without_words_masks_nothing():
     one, other = plain_attribute("a", ("x", "y")), plain_attribute("b", ("z", "w"))
     assert crossed(one, other, {"x, z": LEAST, "y, w": LEAST}).words == {}
+
+
+def test_labels_that_people_gave_are_crossed_before_derived_ones(workspace):
+    given = workspace.item("attributes", "labels", "c")
+    part, details = workspace.frame(given.hash).iloc[:200].copy(), {**given.details, "derived": {}}
+    later = workspace.keep("attributes", "later", part, "c", "test", details)
+    assert cross(workspace, "c", "gender", "group").source == "gender of labels x group of labels"
+    assert cross(workspace, "c", "gender", "group", "later").source == "gender of later x group of later"
+    workspace.delete(later)

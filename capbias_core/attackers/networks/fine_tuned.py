@@ -58,18 +58,22 @@ class FineTunedAttacker:
     def with_batch(self, batch: int) -> Self:
         return replace(self, batch=batch)
 
+    def encoder(self) -> TextEncoder:
+        """The encoder to start from, loaded once."""
+        return text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+
     def corpus(self, captions: Sequence[str]) -> TokenCorpus:
-        encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+        encoder = self.encoder()
         return TokenCorpus(list(captions), encoder.ids([encoder.read(caption) for caption in captions]))
 
     def cut(self, captions: Sequence[str]) -> list[str]:
         """As CutsCaptions says."""
-        encoder = text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+        encoder = self.encoder()
         return encoder.cut([encoder.read(caption) for caption in captions])
 
     def fit(self, corpus: TokenCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedFineTuned:
         device, logits = choose_device(self.device), logit_count(labels, n_values)
-        encoder = deepcopy(text_encoder(self.path, self.pooling, str(device)))
+        encoder = deepcopy(self.encoder())
         head = untrained((encoder.width, *self.hidden, logits), LEAK, seed).to(device)
         head.begin_at(np.asarray(labels))
         kind = torch.long if np.ndim(labels) == 1 else torch.bool
