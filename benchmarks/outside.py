@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.namespaces import made
 from capbias_core.workspace.store import Workspace
 from pages.ui.frame import navigation
-from tests.browser import FLAGS, READY, chromium, free_port, wait_until_healthy
+from tests.browser import FLAGS, READY, app, chromium, free_port
 
 SPACE, HERE, THERE = "capbias-outside", "10.77.0.1", "10.77.0.2"
 SECRETS = """[auth]
@@ -42,35 +43,16 @@ ADDRESSES = ("_stcore/health", "_stcore/host-config", "media/x.csv", "component/
 @contextmanager
 def another_machine() -> Iterator[None]:
     """A network namespace that reaches this machine at HERE and nothing else."""
-    commands = (
+    commands = [
         f"ip netns add {SPACE}",
         f"ip link add capbias0 type veth peer name capbias1 netns {SPACE}",
         f"ip addr add {HERE}/24 dev capbias0",
         "ip link set capbias0 up",
         f"ip -n {SPACE} addr add {THERE}/24 dev capbias1",
         f"ip -n {SPACE} link set capbias1 up",
-    )
-    try:
-        for command in commands:
-            subprocess.run(command.split(), check=True)
+    ]
+    with made(commands, [f"ip netns del {SPACE}"]):
         yield
-    finally:
-        subprocess.run(["ip", "netns", "del", SPACE], check=False)
-
-
-@contextmanager
-def app(home: Path, folder: Path, *options: str) -> Iterator[int]:
-    """`capbias app` with these options, started in a folder that may hold secrets; its port."""
-    port = free_port()
-    command = [sys.executable, "-m", "capbias_core", "app", "--port", str(port), *options]
-    own = {**os.environ, "CAPBIAS_HOME": str(home), "PYTHONPATH": os.getcwd()}
-    process = subprocess.Popen(command, cwd=folder, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_healthy(f"http://{HERE if '--address' in options else '127.0.0.1'}:{port}")
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def listening() -> set[int]:
@@ -124,7 +106,7 @@ def main() -> None:
         print(f"--address without sign-in: exit {refused.returncode}, {refused.stderr.strip()[:120]!r}")
         (folder / ".streamlit").mkdir()
         (folder / ".streamlit" / "secrets.toml").write_text(SECRETS.format(address=HERE))
-        with app(home, folder, "--address", HERE) as port:
+        with app(home, folder, HERE) as (port, _):
             for line in seen(f"http://{HERE}:{port}", set(sets)):
                 print(line)
             for address in ADDRESSES:

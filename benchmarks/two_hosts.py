@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+from benchmarks.namespaces import made
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT, free_port
 from tests.plans import PLAN, write_files
@@ -116,14 +117,8 @@ def network() -> Iterator[None]:
             f"ip -n {host} link set eth0 up",
             f"ip -n {host} link set lo up",
         ]
-    try:
-        for command in commands:
-            subprocess.run(command.split(), check=True)
+    with made(commands, [*(f"ip netns del {host}" for host in HOSTS), f"ip link del {BRIDGE}"]):
         yield
-    finally:
-        for host in HOSTS:
-            subprocess.run(["ip", "netns", "del", host], check=False)
-        subprocess.run(["ip", "link", "del", BRIDGE], check=False)
 
 
 @contextmanager

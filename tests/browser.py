@@ -91,6 +91,22 @@ def server(
             assert "Uncaught app execution" not in said, said[-5000:]
 
 
+@contextmanager
+def app(home: Path, folder: Path, address: str = "127.0.0.1") -> Iterator[tuple[int, subprocess.Popen]]:
+    """`capbias app` on a workspace, started in a folder that may hold secrets: its port and process."""
+    port = free_port()
+    command = [sys.executable, "-m", "capbias_core", "app", "--workspace", str(home), "--port", str(port)]
+    command += ["--address", address] if address != "127.0.0.1" else []
+    own = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, cwd=folder, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until_healthy(f"http://{address}:{port}")
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 def wait_until_healthy(address: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while True:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,7 @@ from playwright.sync_api import expect
 
 from capbias_core.workspace.store import Workspace
 from pages.ui.frame import navigation
-from tests.browser import FLAGS, ROOT, chromium, free_port, open_page, settled, wait_until_healthy
+from tests.browser import FLAGS, app, chromium, free_port, open_page, settled
 from tests.pages.test_links import fill
 from tests.pages.test_proxy import NAME, nginx
 from tests.pages.test_sign_in import provider, write_secrets  # noqa: F401 (a fixture)
@@ -29,21 +25,6 @@ pytestmark = [
 ]
 
 LAB = "workspace=the+lab+(shared)&collection=scored"
-
-
-@contextmanager
-def app(home: Path, folder: Path) -> Iterator[tuple[int, subprocess.Popen]]:
-    """`capbias app`, started in a folder with secrets: its port and process."""
-    port = free_port()
-    command = [sys.executable, "-m", "capbias_core", "app", "--workspace", str(home), "--port", str(port)]
-    own = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=folder, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until_healthy(f"http://127.0.0.1:{port}")
-        yield port, process
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 class Visitor:
