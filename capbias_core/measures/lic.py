@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
@@ -25,9 +26,10 @@ from capbias_core.measures.lic_baseline import (
     verdict_of,
 )
 from capbias_core.measures.options import Aligned, Attacked, Seeded
-from capbias_core.measures.training import AttackerTrainer, attacker_of, caption_lists
+from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of, caption_lists
+from capbias_core.metrics.lic import lic_of_naming
 from capbias_core.prepare import balanced_split
-from capbias_core.types import Progress, Split, part_of
+from capbias_core.types import Attribute, Progress, Result, Split, part_of
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import RunRow, Workspace, images_in
@@ -35,6 +37,7 @@ from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
+MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
 RETELLING = 9.0  # seconds for 15,000 images
 HUMAN = Needs(references="required")
@@ -167,16 +170,17 @@ def run(job: Job) -> Outcome:
         human = job.references()
         known &= images_in(human)
     images = tuple(sorted(known))
-    sides, splits, read = _sides(job, human, images, job.progress)
+    sides, splits, read, shares = _sides(job, human, images, job.progress)
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     outcome = _outcome(job, sides, splits)
-    return replace(outcome, notes=(*copied, *outcome.notes, *read))
+    named = tuple(_named(shares, job.attribute, outcome.results))
+    return replace(outcome, notes=(*copied, *named, *outcome.notes, *read))
 
 
 def _sides(
     job: Job, human: pd.DataFrame | None, images: tuple[str, ...], progress: Progress
-) -> tuple[Sides, list[Split], list[str]]:
-    """All sides of these images, the splits, and notes on how captions were read."""
+) -> tuple[Sides, list[Split], list[str], list[np.ndarray]]:
+    """All sides of these images, the splits, notes on how captions were read, and each side's `_naming_shares`."""
     y, k = job.codes(images), len(job.attribute.values)
     splits = [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
     model_lists = caption_lists(job.frame, images, y, k, job.masked)
@@ -189,7 +193,9 @@ def _sides(
     sides = attacked(trainer, model_lists, human_lists, splits)
     if sample:
         sides = replace(sides, sample=_sides(job, human, sample, part_of(progress, 0.9, 1.0))[0])
-    return sides, splits, trainer.notes
+    token = job.attribute.mask_token
+    shares = [_naming_shares(own, y, k, token) for own in (model_lists, human_lists) if own]
+    return sides, splits, trainer.notes, shares
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
@@ -202,6 +208,37 @@ def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
             f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares people's "
             "captions with themselves."
         )
+
+
+def _named(shares: list[np.ndarray], attribute: Attribute, rows: Iterable[Result]) -> Iterator[str]:
+    """A remark where much of LIC, or of LIC_M above chance, comes from which captions name a value, whichever it is.
+
+    shares: `_naming_shares` of the model's captions and, where there are any, of the human ones.
+    """
+    metric = "LIC" if len(shares) > 1 else "LIC_M"
+    row = next(own for own in rows if own.metric == metric)
+    nothing = METRICS[metric].neutral(len(attribute.values))
+    alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(own) for own in shares[1:]))
+    lowest = row.value if row.ci_low is None else row.ci_low
+    if lowest <= nothing or alone - nothing < MUCH * (row.value - nothing):
+        return
+    own, *people = (
+        " and ".join(f"{share:.0%} of {value}" for share, value in zip(side, attribute.values, strict=True))
+        for side in shares
+    )
+    of_people = f"; of the human captions {people[0]}" if people else ""
+    yield (
+        f"Whether a caption names any {attribute.name} tells much by itself. Captions that do, by label: {own}"
+        f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
+        f"{row.value:.1f}."
+    )
+
+
+def _naming_shares(lists: list[CaptionList], y: np.ndarray, k: int, token: str) -> np.ndarray:
+    """(K,) share of the captions of each labelled value that name a value."""
+    label = np.concatenate([y[own.images] for own in lists])
+    named = np.array([token in caption for own in lists for caption in own.masked], dtype=float)
+    return np.bincount(label, weights=named, minlength=k) / np.maximum(np.bincount(label, minlength=k), 1)
 
 
 def _pairs(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:

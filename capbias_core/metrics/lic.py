@@ -24,3 +24,18 @@ def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
 def lic_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(n,) confidence of each right prediction, 0 of a wrong one."""
     return probabilities.max(axis=1) * (probabilities.argmax(axis=1) == labels)
+
+
+def lic_of_naming(shares: ArrayLike) -> float:
+    """LIC_M of an attacker that knows only whether a caption names a value at all, not which.
+
+    shares: (K,) share of the captions of each labelled value that name one, in [0, 1]; values count equally. Range
+    [0, 1], shown x100; equal shares give chance, 1 / K^2.
+
+    >>> lic_of_naming([0.8, 0.8]), lic_of_naming([1.0, 0.0])
+    (0.25, 1.0)
+    """
+    named = np.asarray(shares, dtype=float)
+    each = np.stack([named, 1 - named]) / len(named)  # (2, K): captions of each value that name one, and that do not
+    every, most = each.sum(axis=1), each.max(axis=1)
+    return float((most[every > 0] ** 2 / every[every > 0]).sum())

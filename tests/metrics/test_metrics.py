@@ -14,6 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import CountMetric, RatioMetric, no_neutral
 from capbias_core.measures.registry import GROUPS, METRICS, expand_metrics, metric
 from capbias_core.metrics import error, lic, ratio, sentence_classification
+from capbias_core.metrics.lic import lic_of_naming
 from capbias_core.metrics.ratio import named_alone
 
 # All but evidence.py, which holds the arrays that several metrics read.
@@ -73,6 +74,14 @@ def test_every_public_metric_is_called_in_its_example(name):
 
 
 # LIC and SC
+
+
+def test_lic_of_naming_is_that_of_an_attacker_that_counts_who_is_named():
+    """Of ten captions each: 9 of A name a value, 4 of B, so 9 of the 13 that do and 1 of the 7 that do not are A's."""
+    named, label = np.repeat([1, 0, 1, 0], [9, 1, 4, 6]), np.repeat([0, 1], 10)
+    of_a = np.where(named == 1, 9 / 13, 1 / 7)
+    assert lic_of_naming([0.9, 0.4]) == pytest.approx(lic(np.column_stack([of_a, 1 - of_a]), label))
+    assert lic_of_naming([0.3, 0.3, 0.3]) == pytest.approx(1 / 9)
 
 
 def test_lic_is_the_confidence_where_right():

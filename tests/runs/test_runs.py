@@ -324,6 +324,23 @@ def test_captions_that_are_the_human_ones_are_said_to_be(workspace):
     assert not any(said in note for note in notes["other"])
 
 
+def test_leakage_by_naming_nobody_is_said_to_be_that(workspace):
+    """'person' for every man: the other words are the same for both. A word of its own for each: no remark."""
+    labels = labels_of(60, 60, values=("Female", "Male"))
+    named = {image: "a woman" if value == "Female" else "a man" for image, value in labels.items()}
+    nobody = {image: [f"{own} outside".replace("a man", "a person")] for image, own in named.items()}
+    hinted = {image: [f"{own} in a {'kitchen' if 'wo' in own else 'garage'}"] for image, own in named.items()}
+    human = {image: [f"{own} outside", f"there is {own}"] for image, own in named.items()}
+    request = fill(workspace, labels, {"nobody": nobody, "hinted": hinted}, human, attribute=get_attribute("gender"))
+    said = (
+        "Whether a caption names any gender tells much by itself. Captions that do, by label: 100% of Female and 0% of "
+        "Male; of the human captions 100% of Female and 100% of Male. An attacker that reads only this has LIC 75.0"
+    )
+    notes = {spec.model: run_one(workspace, spec, silent).notes for spec in plan(workspace, replace(request, seeds=2))}
+    assert any(said in note for note in notes["nobody"])
+    assert not any("names any gender" in note for note in notes["hinted"])
+
+
 def test_few_images_are_said_to_be_few(workspace):
     labels = labels_of(30, 30)
     (spec,) = plan(workspace, fill(workspace, labels, {"m": plainly(labels)}))
