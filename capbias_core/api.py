@@ -18,7 +18,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
-from capbias_core.attackers import DEFAULT_ATTACKER
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import (
@@ -101,8 +101,8 @@ class Report:
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: attackers that cannot be had, and why. failed: what went wrong with single runs. notes:
-    what the numbers rest on. sentence: the answer in words. ranking: the captioners in pairs by `ranked_by`, a metric
-    and its direction; None for a single captioner.
+    what the numbers rest on. sentence: the answer in words; about: the captioner that it speaks of. ranking: the
+    captioners in pairs by `ranked_by`, a metric and its direction; None for a single captioner.
 
     `report["LIC"]` is one number. With several captioners name one too: `report["LIC", "sat"]` or
     `report["sat"]["LIC"]`. Further parts of the key choose among encoders, directions, groups and objects, such as
@@ -115,6 +115,7 @@ class Report:
     failed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     sentence: str = ""
+    about: str = ""
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
@@ -460,15 +461,18 @@ def measured(
     failed = failures(rows)
     for line in left_out_lines(lost) if not failed else ():
         tell(f"warning: {line}")
+    first = max(filter(None, encoders), key=lambda name: attacker_entry(name).precedence, default="")
     report = Report(
         table=table,
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
         notes=tuple(named_notes([(row.spec.model, row.notes) for row in rows if row.status == FINISHED])),
-        sentence="" if table.empty else _sentence(workspace, frame, table, kept),
     )
-    return _ranked(workspace, report, asked)
+    if table.empty:
+        return report
+    about, sentence = _sentence(workspace, frame, table, kept, first)
+    return _ranked(workspace, replace(report, sentence=sentence, about=about), asked.rank_by, first)
 
 
 def _reason(lack: Lack) -> str:
@@ -527,12 +531,12 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
     return own.drop_duplicates("model")
 
 
-def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
+def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], encoder: str) -> Report:
     """The report with its captioners ranked, if there are several."""
     there = list(dict.fromkeys(report.table["metric"]))
-    metric, direction = asked.rank_by
+    metric, direction = rank_by
     metric = metric or leading(there)
-    rows = _ranked_rows(report.table, metric, direction, asked.attackers[0])
+    rows = _ranked_rows(report.table, metric, direction, encoder)
     if len(rows) < 2:
         return report
     direction = rows["direction"].iloc[0]
@@ -540,16 +544,19 @@ def _ranked(workspace: Workspace, report: Report, asked: Asked) -> Report:
     return replace(report, ranking=found, ranked_by=(metric, direction)) if len(found.letters) > 1 else report
 
 
-def _sentence(workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept) -> str:
-    """The answer for the captioner with the highest LIC (LIC_M without references); else its first number."""
-    found = headline(workspace, kept.collection, frame)
+def _sentence(
+    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept, encoder: str
+) -> tuple[str, str]:
+    """A captioner, and the answer for it: that with the highest LIC by this encoder (LIC_M without references); else
+    its first number."""
+    found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
     if found:
-        return f"{found.headline} {found.support}"
+        return found.captioner, f"{found.headline} {found.support}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
     alike = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
     added = table[alike & (table["metric"] == f"{row['metric']}_added")]
     beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
-    return f"{_value(row.to_dict())}{beyond}."
+    return row["model"], f"{_value(row.to_dict())}{beyond}."
 
 
 def leading(names: Sequence[str]) -> str:

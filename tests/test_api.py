@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import capbias_core as capbias
+from capbias_core.attackers import ATTACKERS
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
@@ -447,6 +449,13 @@ def test_networks_train_in_this_process_too(monkeypatch):
     monkeypatch.setattr("capbias_core.attackers.networks.recurrent.EPOCHS", 1, raising=False)
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker="rnn", device="cpu", **{**KNOWN, "seeds": 1})
     assert report["SC"].row["encoder"] == "rnn" and report["SC"].row["device"] == "cpu"
+    both = {"metrics": ["LIC_M"], "attacker": ["ngram", "rnn"], "device": "cpu", **KNOWN, "seeds": 1}
+    assert "LIC_M (rnn)" in capbias.score(CAPTIONS, **both).sentence
+    monkeypatch.setitem(ATTACKERS, "rnn", replace(ATTACKERS["rnn"], preview=True))
+    monkeypatch.setitem(ATTACKERS, "ngram", replace(ATTACKERS["ngram"], preview=False))
+    report = capbias.score(CAPTIONS, **both)
+    assert report["LIC_M", "ngram"].value < report["LIC_M", "rnn"].value
+    assert "LIC_M (ngram)" in report.sentence, "the preview answers only where no other attacker does"
 
 
 def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():

@@ -56,7 +56,7 @@ def by_length(workspace: Workspace, collection: str, rows: pd.DataFrame) -> pd.D
     words of a caption, on all its images), in the order of words. rows: results of the collection."""
     sets = cuts_of(workspace, collection)
     about = {
-        item.name: {"of": name, "cut": _cut(item), "words": mean_words(workspace.frame(item.hash))}
+        item.name: {"of": name, "cut": cut_of(item), "words": mean_words(workspace.frame(item.hash))}
         for name, items in sets.items()
         for item in items
     }
@@ -65,5 +65,6 @@ def by_length(workspace: Workspace, collection: str, rows: pd.DataFrame) -> pd.D
     return found.sort_values(["of", "words"], kind="stable").reset_index(drop=True)
 
 
-def _cut(item: Item) -> str:
+def cut_of(item: Item) -> str:
+    """How a set was cut: `first 5 words`, or `all`."""
     return cut_text(item.details[CUT][1]) if CUT in item.details else "all"

@@ -220,8 +220,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         found,
         key=lambda item: (
             bool(item.references),
-            attacker_entry(item.attacker).lic_paper,
-            not attacker_entry(item.attacker).preview,
+            attacker_entry(item.attacker).precedence,
             len(item.runs),
             item.seeds,
             item.alignment == CONSTANT,

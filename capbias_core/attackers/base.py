@@ -76,6 +76,11 @@ class AttackerEntry:
     preview: bool = False
     lic_paper: bool = False
 
+    @property
+    def precedence(self) -> tuple[bool, bool]:
+        """The larger answers first: an encoder of the LIC paper, then any but the preview."""
+        return self.lic_paper, not self.preview
+
 
 class FittedAttacker(Protocol):
     """A trained attacker. C = 1 logit for two values (toward the second value), K for more, L for task words."""

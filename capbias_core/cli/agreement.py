@@ -11,6 +11,7 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.present.label_agreement import OTHERS, agreement_line, counts_table
 from capbias_core.present.table import to_text
+from capbias_core.types import counted
 from capbias_core.workspace.store import checked_name
 
 app = command(
@@ -23,7 +24,7 @@ app = command(
 
 @app.default
 def agreement(
-    *tables: Annotated[str, flag("two tables of labels (default: the two oldest)", "TABLE", INPUTS)],
+    *tables: Annotated[str, flag("two tables of labels, where there are more", "TABLE", INPUTS)],
     collection: Annotated[str, flag("the collection that holds them", "NAME", INPUTS)],
     attribute: Annotated[str, flag("the attribute that both hold", "NAME", INPUTS)] = "gender",
     keep: Annotated[str, flag("keep the labels on which they agree as a table of this name", "NAME", INPUTS)] = "",
@@ -39,9 +40,11 @@ def agreement(
         for name in tables:
             if name not in held:
                 raise unknown_name("table", name, held)
-        if len(tables) not in (0, 2):
-            raise CapbiasError(f"{len(tables)} table", "two of them, or none", "Name two.")
-        one, other = (held[name] for name in tables or list(held)[:2])
+        named = tables or tuple(held)
+        if len(named) != 2:
+            expected = f"two, of: {', '.join(held)}"
+            raise CapbiasError(f"{counted(len(named), 'table')} of labels to compare", expected, "Name two of them.")
+        one, other = (held[name] for name in named)
         found = compared(place, attribute, one, other)
         show(agreement_line(found, attribute, one.name, other.name))
         show(to_text(counts_table(found, one.name)).rstrip("\n"))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.cli.flags import ANSWER, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import opened
+from capbias_core.cli.flags import ANSWER, INPUTS, WorkspaceFlag, command, flag
+from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.terminal import DONE, show
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.table import to_text
@@ -19,12 +19,16 @@ app = command("list", "  capbias list --json")
 
 @app.default
 def list_kept(
-    *, json_: Annotated[bool, flag("as JSON", group=ANSWER, name="--json")] = False, workspace: WorkspaceFlag = None
+    *,
+    collection: Annotated[str, flag("only what is in this collection (default: every one)", "NAME", INPUTS)] = "",
+    json_: Annotated[bool, flag("as JSON", group=ANSWER, name="--json")] = False,
+    workspace: WorkspaceFlag = None,
 ) -> int:
     """List what is kept, and the runs with their status."""
     with opened(workspace) as place:
-        items = [_item_row(item) for item in place.items()]
-        runs = [_run_row(run) for run in place.runs()]
+        asked = known_collection(place, collection) if collection else None
+        items = [_item_row(item) for item in place.items(collection=asked)]
+        runs = [_run_row(run) for run in place.runs(asked)]
     if json_:
         show(json.dumps({"items": items, "runs": runs}, indent=2))
         return DONE

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capbias_core.analysis.lengths import CUTS, by_length, keep_cuts
+from capbias_core.analysis.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.cli.flags import INPUTS, WHAT, OutputFlag, SeedsFlag, WorkspaceFlag, command, drawn, flag
 from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.running import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, write_output
+from capbias_core.cli.terminal import DONE, checked_output, say, write_output
+from capbias_core.prepare.shorten import cut_text
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.labels import table_with
@@ -44,9 +45,12 @@ def lengths(
     path = checked_output(output)
     with opened(workspace) as place:
         known_collection(place, collection)
-        sets = [
-            item.name for name in captioner for item in keep_cuts(place, collection, name, CUTS if cut is None else cut)
-        ]
+        sets, cuts = [], CUTS if cut is None else cut
+        for name in captioner:
+            kept = keep_cuts(place, collection, name, cuts)
+            sets += [item.name for item in kept]
+            if nothing := [own for own in map(cut_text, cuts) if own not in map(cut_of, kept)]:
+                say(f"note: {name}: {', '.join(nothing)} cut no caption and have no rows.")
         table = table_with(place.items("attributes", collection), attribute).name
         more = {"attacker": attacker, "seeds": drawn(seeds)}
         specs = plan(place, Request(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))

@@ -184,7 +184,7 @@ class Said:
 
     def end(self) -> None:
         """Say what was held, warnings first."""
-        for line in sorted(dict.fromkeys(self.lines), key=lambda line: line.startswith(("note", "dropped"))):
+        for line in sorted(dict.fromkeys(self.lines), key=lambda line: line.startswith(("note", "labels", "dropped"))):
             say(line)
 
 
@@ -205,12 +205,6 @@ def _digits(metric: str) -> int:
     return decimals(metric, METRICS[metric].scale)
 
 
-def _highest(report: Report) -> str:
-    """The captioner that the answer is about."""
-    values = report.ranking.values if report.ranking else {}
-    return max(values, key=values.__getitem__, default=report.models[0])
-
-
 def _table(report: Report, asked: Collection[str]) -> Table:
     """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
     behind = not set(BEHIND) & set(asked)
@@ -229,7 +223,7 @@ def _next_command(flags: InputFlags, report: Report) -> str:
     of_files = [*(flags.captions or ()), flags.labels or ""] if not flags.collection else []
     if not (flags.collection or flags.labels) or not all(Path(file).is_file() for file in of_files):
         return ""
-    model = _highest(report)
+    model = report.about
     files = {Path(file).stem: file for file in flags.captions or ()}
     parts = ["capbias", "explain", "--captions", model if flags.collection else files.get(model, model)]
     parts += ["--collection", flags.collection] if flags.collection else ["--labels", flags.labels]

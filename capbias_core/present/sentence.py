@@ -20,13 +20,15 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
 
 DBAC_VARIANTS = tuple(dbac.VARIANTS)
-FEW_SEEDS = 3  # fewer say little of how far seeds differ
+FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 
 @dataclass(frozen=True)
 class Answer:
-    """headline: the answer in a few words. support: what it rests on. Plain text; whoever shows it escapes it."""
+    """captioner: whom it speaks of. headline: the answer in a few words. support: what it rests on. Plain text; whoever
+    shows it escapes it."""
 
+    captioner: str
     headline: str
     support: str
 
@@ -84,12 +86,14 @@ def answer(
     if "LIC" not in own.index:
         shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
         return Answer(
+            model,
             f"{model}: {shown}, chance {number(attribute.chance)}.",
             f"{guessed}; {alone}. LIC_M by itself says nothing about amplification: LIC compares it with human "
             f"captions of the same images. {basis}",
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
+        model,
         _headline(own, model, attribute, attacker, trained),
         f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
         f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}",

@@ -366,6 +366,7 @@ def _keep_labels(
         raise misplaced("labels", path, given, files.by_role()) or error from None
     name = _name_of(path, "labels")
     ingest.keep_attributes(workspace, table.frame, name, collection, table.report.file, {attribute: details})
+    tell(f"labels: {attribute} from the column {details['column']} of {path.name}")
     for line in [*compared_lines(table.frame, details, given.own_attributes), dropped_line(table.frame, details)]:
         tell(line)
     return name, attribute

@@ -68,6 +68,8 @@ def test_columns_of_several_annotators_are_a_table_each(place, capsys):
     assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in printed
     agreed = Workspace(place).item("attributes", "agreed", "c")
     assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
+    assert cli.main(asked) == 2, "three tables now: which two is not guessed"
+    assert "Got 3 tables of labels to compare. Expected two, of: labels first" in capsys.readouterr().err
     assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
 
 

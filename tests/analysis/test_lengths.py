@@ -38,7 +38,7 @@ def workspace(tmp_path):
     return Workspace(tmp_path / "home")
 
 
-def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path):
+def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path, capsys):
     asked = [
         "lengths",
         "--collection",
@@ -51,6 +51,7 @@ def test_a_captioner_leaks_where_it_says_more(workspace, tmp_path):
         str(workspace.folder),
     ]
     assert cli.main([*asked, "--output", str(tmp_path / "out.csv")]) == 0
+    assert "note: model: first 10 words, first 20 words, first 40 words cut no caption" in capsys.readouterr().err
     rows = pd.read_csv(tmp_path / "out.csv").query("metric == 'SC'")
     assert rows["cut"].tolist() == ["first 5 words", "first sentence", "all"], "20 words and 40 cut nothing"
     assert rows["words"].tolist() == [5, 6, 9]

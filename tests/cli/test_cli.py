@@ -313,7 +313,8 @@ def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
     assert said[0] == "warning: LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (--references)"
-    assert len(set(said)) == len(said) and all(line.startswith(("note", "dropped")) for line in said[1:])
+    assert len(set(said)) == len(said) and all(line.startswith(("note", "labels", "dropped")) for line in said[1:])
+    assert "labels: gender from the column gender of attributes.csv" in said
 
 
 @pytest.mark.long
@@ -741,8 +742,9 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
     listed = json.loads(capsys.readouterr().out)
     assert {item["name"] for item in listed["items"]} == {"attributes", "human", "strong"}
     assert set(rows["run_id"]) <= {run["run_id"] for run in listed["runs"] if run["status"] == "finished"}
-    assert in_workspace(kept, "list") == 0
+    assert in_workspace(kept, "list", "--collection", "my captions") == 0
     assert "finished" in capsys.readouterr().out
+    assert in_workspace(kept, "list", "--collection", "other") == 2
     export(kept, capsys, rows)
 
 
