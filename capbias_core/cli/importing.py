@@ -1,4 +1,4 @@
-"""`import`: a file read, reported on, and kept."""
+"""`import`: files read, reported on, and kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import pandas as pd
-from cyclopts import Parameter
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
@@ -17,6 +16,7 @@ from capbias_core.cli.inputs import SETS_FLAG, known_collection, opened, own_fol
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.archives import unpacked
+from capbias_core.load.kinds import HUMAN, likely
 from capbias_core.load.photographs import find_pictures
 from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
@@ -44,6 +44,7 @@ TRAINED = {"yes": True, "no": False}
 app = command(
     "import",
     """\
+  capbias import nic.json sat.json attributes.csv captions.json --collection coco
   capbias import 20260806_102223_samples_coco2014_cap_val.jsonl
   capbias import attributes.csv --kind attributes --attribute gender=sex --map gender:f=Female
   capbias import sat.json --kind captions --trained-on-references yes
@@ -109,40 +110,47 @@ NOTHING_SAID = ImportFlags()
 
 
 @app.default
-def import_file(
-    file: Annotated[
-        str | None, Parameter(help="captions, labels, objects, outlines, word vectors, or a folder", group=INPUTS)
-    ] = None,
-    /,
-    *,
+def import_files(
+    *files: Annotated[str, flag("captions, labels, objects, outlines, word vectors, or a folder", "FILE", INPUTS)],
     flags: Annotated[ImportFlags, Flags] = NOTHING_SAID,
 ) -> int:
-    """Read a file, report on it, and keep it in the workspace."""
+    """Read files, report on each, and keep them in the workspace."""
     _check(flags)
     if flags.from_references:
-        return _import_derived(file, flags)
-    if not file:
+        return _import_derived(files, flags)
+    if not files:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
-    path, collection = checked_path(file), checked_name(flags.collection)
-    if flags.kind == VECTORS:
-        return _import_vectors(flags, path, checked_name(flags.name or suggested_name(path.stem)), collection)
-    if flags.kind == IMAGES:
-        return _import_photographs(flags, path, collection)
+    given, collection = [checked_path(file) for file in files], checked_name(flags.collection)
+    if flags.kind in (VECTORS, IMAGES):
+        if len(given) > 1:
+            got = f"--kind {flags.kind} with {len(given)} files"
+            raise CapbiasError(got, "one file or folder of that kind at a time", "Import the others by themselves.")
+        if flags.kind == IMAGES:
+            return _import_photographs(flags, given[0], collection)
+        return _import_vectors(flags, given[0], checked_name(flags.name or suggested_name(given[0].stem)), collection)
     with TemporaryDirectory() as folder:
-        paths = unpacked(path, Path(folder) / "unpacked")
+        paths = [own for number, path in enumerate(given) for own in unpacked(path, Path(folder) / str(number))]
         if flags.name and len(paths) > 1:
-            got = f"--name {flags.name} for the {len(paths)} files in {path.name}"
+            got = f"--name {flags.name} for {len(paths)} files"
             raise CapbiasError(got, "--name with one file", "Leave it out: each is named after its file.")
+        likely_kinds = {path: likely(path).kind for path in paths} if len(paths) > 1 and not flags.kind else {}
+        if likely_kinds:
+            _check_of_kind(flags, list(dict.fromkeys(likely_kinds.values())))
+            paths.sort(key=lambda path: likely_kinds[path] != HUMAN)  # they may be needed to join captions to images
         for own in paths:
-            _import_file(flags, own, checked_name(flags.name or suggested_name(own.stem)), collection)
+            if len(paths) > 1:
+                show(f"{own.name}:")
+            name = checked_name(flags.name or suggested_name(own.stem))
+            _import_file(flags, own, name, collection, alone=not likely_kinds)
     return _nothing_kept() if flags.dry_run else DONE
 
 
-def _import_file(flags: ImportFlags, path: Path, name: str, collection: str) -> None:
-    """Report on a file and, unless it is only to be reported on, keep it."""
+def _import_file(flags: ImportFlags, path: Path, name: str, collection: str, alone: bool) -> None:
+    """Report on a file and, unless it is only to be reported on, keep it. alone: every flag is said of it."""
     with opened(flags.workspace, make=not flags.dry_run) as workspace:
         kinds = [flags.kind] if flags.kind else _kinds_found(workspace, path, collection, flags)
-        _check_of_kind(flags, kinds)
+        if alone:
+            _check_of_kind(flags, kinds)
         read = [_read_as(workspace, kind, path, name, collection, flags) for kind in kinds]
         for own in read if not flags.dry_run else ():
             names = _keep_read(workspace, own, path, collection, flags)
@@ -259,9 +267,9 @@ def _import_photographs(flags: ImportFlags, folder: Path, collection: str) -> in
     return DONE
 
 
-def _import_derived(file: str | None, flags: ImportFlags) -> int:
+def _import_derived(files: Sequence[str], flags: ImportFlags) -> int:
     """Labels from the words of kept human captions: their counts, then the table (unless --dry-run)."""
-    attribute = _asked_rule(file, flags)
+    attribute = _asked_rule(files, flags)
     with opened(flags.workspace) as workspace:
         collection = known_collection(workspace, flags.collection)
         references = ingest.references_in(workspace, collection, flags.from_references or "")
@@ -274,9 +282,9 @@ def _import_derived(file: str | None, flags: ImportFlags) -> int:
     return DONE
 
 
-def _asked_rule(file: str | None, flags: ImportFlags) -> Attribute:
+def _asked_rule(files: Sequence[str], flags: ImportFlags) -> Attribute:
     """The one attribute whose labels are to be derived. Raises CapbiasError for options of files."""
-    stray = ["FILE"] if file else []
+    stray = ["FILE"] if files else []
     stray += [
         "--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)
     ]

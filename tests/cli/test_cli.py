@@ -722,6 +722,21 @@ def test_import_of_an_attribute_under_another_column(here, capsys):
     assert cli.main(argv) == 2, "no shipped attribute has a column called a"
 
 
+def test_files_are_imported_together_human_captions_first(here, capsys):
+    files = ["strong.json", "attributes.csv", "human.json"]
+    assert in_workspace(here / "home", "import", *files, "--name", "one") == 2
+    assert "--name one for 3 files" in capsys.readouterr().err
+    assert in_workspace(here / "home", "import", *files[1:], "--trained-on-references", "yes") == 2
+    assert "--trained-on-references with attributes and references" in capsys.readouterr().err
+    assert in_workspace(here / "home", "import", *files, "--trained-on-references", "yes") == 0
+    assert Workspace(here / "home").item("captions", "strong", "my captions").details["trained_on_references"]
+    kept = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept:")]
+    assert [line.split()[1:3] for line in kept] == [
+        ["references", "human"], ["captions", "strong"], ["attributes", "attributes"]
+    ]  # fmt: skip
+    assert in_workspace(here / "home", "import", "a.txt", "b.txt", "--kind", "vectors") == 2
+
+
 def test_list_of_nothing_makes_no_folder(here, capsys):
     assert in_workspace(here / "home", "list") == 0
     assert "Nothing is kept" in capsys.readouterr().out
