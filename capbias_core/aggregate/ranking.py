@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from string import ascii_letters
@@ -15,6 +16,7 @@ from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
 from capbias_core.aggregate.refits import refit_interval, refit_p
 
 ALPHA = 0.05
+ALIKE = 0.8  # training images over training images
 BY_SEED = "differences within each seed, t test with the corrected resampled variance, Holm over all pairs"
 BY_BOOTSTRAP = "differences on the same images, bootstrap over images, Holm over all pairs"
 
@@ -39,9 +41,9 @@ class Pair:
 @dataclass(frozen=True)
 class Ranking:
     """letters: name -> letters, lowest value first; captioners that share a letter are not told apart. pairs: every
-    comparison. values: name -> value on the images that all share, of which the pairs are differences; empty if nothing
-    is compared. method: how pairs were tested. provisional: whether that is given single trained attackers, which
-    carries no claim."""
+    comparison, on the images of both; two that cannot be compared are none, and share no letter. values: name -> value
+    on its own images. method: how pairs were tested. provisional: whether that is given single trained attackers, which
+    carries no claim. Without any pair there are no letters, values or method."""
 
     letters: dict[str, str]
     pairs: tuple[Pair, ...]
@@ -60,32 +62,64 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def rank(estimates: dict[str, Estimate]) -> Ranking:
-    """Captioners compared in pairs, on the images that all of them share; p values are Holm-corrected (Holm 1979).
+    """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
-    With attackers of several seeds each pair's difference is taken within each seed, on the images that all captioners
-    hold out, and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images; its
-    p value is two-sided normal with the bootstrap's standard error.
+    With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
+    and tested by the corrected resampled variance (refits.py). Otherwise it is bootstrapped over images; its p value is
+    two-sided normal with the bootstrap's standard error. Two that share no image are not compared, nor two whose
+    attackers learned from much different numbers of images (ALIKE): that by itself makes them differ.
     """
     names, own = list(estimates), list(estimates.values())
-    if len(names) < 2 or not set.intersection(*(set(item.images) for item in own)):
-        return Ranking(dict.fromkeys(names, ascii_letters[0]), ())
     refitted = all(item.interval_over == REFITS for item in own)
-    values, compare = _by_seed(own) if refitted else _by_bootstrap(own)
-    indices = list(combinations(range(len(names)), 2))
-    found = [compare(i, j) for i, j in indices]
-    corrected = holm(np.array([p for *_, p in found]))
+    found: dict[tuple[int, int], tuple[float, float | None, float | None]] = {}
+    p_values: dict[tuple[int, int], float] = {}
+    for places, pairs in _comparable(own):
+        values, compare = (_by_seed if refitted else _by_bootstrap)([own[place] for place in places])
+        for i, j in pairs:
+            first, second = places.index(i), places.index(j)
+            low, high, p_values[i, j] = compare(first, second)
+            found[i, j] = (float(values[first] - values[second]), low, high)
+    indices = sorted(found)
+    corrected = holm(np.array([p_values[pair] for pair in indices]))
     pairs = tuple(
-        Pair(names[i], names[j], float(values[i] - values[j]), low, high, float(p))
-        for (i, j), (low, high, _), p in zip(indices, found, corrected, strict=True)
+        Pair(names[i], names[j], *found[i, j], float(p)) for (i, j), p in zip(indices, corrected, strict=True)
     )
-    ordered = [names[place] for place in np.argsort(values, kind="stable")]
-    letters = compact_letters(ordered, [(pair.first, pair.second) for pair in pairs if pair.apart])
+    if not pairs:
+        return Ranking(dict.fromkeys(names, ""), ())
+    ordered = sorted(names, key=lambda name: estimates[name].value)
+    alike = {(pair.first, pair.second) for pair in pairs if not pair.apart}
+    letters = compact_letters(ordered, [pair for pair in combinations(names, 2) if pair not in alike])
     letters = {name: letters[name] for name in names}
     trained = any(item.refits is not None for item in own)
     method = BY_SEED if refitted else BY_BOOTSTRAP
-    return Ranking(
-        letters, pairs, dict(zip(names, values.tolist(), strict=True)), method, provisional=trained and not refitted
-    )
+    values = {name: float(item.value) for name, item in estimates.items()}
+    return Ranking(letters, pairs, values, method, provisional=trained and not refitted)
+
+
+def _comparable(own: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
+    """Captioners by their places, with the pairs of them to compare on the images that these captioners share.
+
+    Captioners with the same images are worked on together.
+    """
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, item in enumerate(own):
+        alike.setdefault(item.images, []).append(place)
+    groups = list(alike.values())
+    for group in groups:
+        if pairs := [(i, j) for i, j in combinations(group, 2) if _trained_alike(own[i], own[j])]:
+            yield group, pairs
+    for one, other in combinations(groups, 2):
+        pairs = [(min(i, j), max(i, j)) for i in one for j in other if _trained_alike(own[i], own[j])]
+        if pairs and not set(own[one[0]].images).isdisjoint(own[other[0]].images):
+            yield [*one, *other], pairs
+
+
+def _trained_alike(one: Estimate, other: Estimate) -> bool:
+    """Whether attackers learned from about as many images, so that a difference is one of captions."""
+    if one.refits is None or other.refits is None:
+        return True
+    fewer, more = sorted([one.refits.training, other.refits.training])
+    return fewer >= ALIKE * more
 
 
 def _by_seed(own: list[Estimate]):

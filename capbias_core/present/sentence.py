@@ -25,12 +25,12 @@ FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 @dataclass(frozen=True)
 class Answer:
-    """captioner: whom it speaks of. headline: the answer in a few words. support: what it rests on. Plain text; whoever
-    shows it escapes it."""
+    """headline: the answer in a few words. support: what it rests on. captioner: whom it speaks of, '' for several.
+    Plain text; whoever shows it escapes it."""
 
-    captioner: str
     headline: str
     support: str
+    captioner: str = ""
 
 
 def number(value: float, decimals: int = 1) -> str:
@@ -86,17 +86,17 @@ def answer(
     if "LIC" not in own.index:
         shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
         return Answer(
-            model,
             f"{model}: {shown}, chance {number(attribute.chance)}.",
             f"{guessed}; {alone}. LIC_M by itself says nothing about amplification: LIC compares it with human "
             f"captions of the same images. {basis}",
+            model,
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
-        model,
         _headline(own, model, attribute, attacker, trained),
         f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
         f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}",
+        model,
     )
 
 
@@ -217,21 +217,26 @@ def best_text(metric: str, values: int = 2) -> str:
     return ends.get(METRICS[metric].better) or better_text(metric, values)
 
 
+INCOMPARABLE = "they share no image, or their attackers learned from much different numbers of images"
+
+
 def told_apart(ranking: Ranking | None) -> str:
     """A sentence about which captioners can be told apart, and how that was tested."""
     if ranking is None or len(ranking.letters) < 2:
         return ""
     if not ranking.pairs:
-        return "The captioners share no images: they cannot be compared."
+        return f"No pair of captioners can be compared: {INCOMPARABLE}."
     apart = sum(pair.apart for pair in ranking.pairs)
-    if not apart:
+    others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
+    if not apart and not others:
         said = "No pair of captioners can be told apart"
     elif apart == len(ranking.pairs):
         said = "Every pair of captioners can be told apart"
     else:
         said = "Captioners that share a letter are not told apart"
     given = ", given these trained attackers: provisional" if ranking.provisional else ""
-    return f"{said} ({ranking.method}{given})."
+    more = f" {counted(others, 'pair')} not compared, and without a common letter: {INCOMPARABLE}." if others else ""
+    return f"{said} ({ranking.method}{given}).{more}"
 
 
 def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:

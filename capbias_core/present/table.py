@@ -139,8 +139,12 @@ def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
             own = sign * pair.difference
             side = (", higher" if own > 0 else ", lower") if pair.apart else ""
             cells[row, column] = f"{own:+.{digits}f}, {_p(pair.p)}{side}"
-    rows = [{"captioner": own} | {other: cells.get((own, other), "") for other in names} for own in names]
+    rows = [{"captioner": own} | {other: _pair_cell(cells, own, other) for other in names} for own in names]
     return pd.DataFrame(rows, columns=["captioner", *names])
+
+
+def _pair_cell(cells: dict[tuple[str, str], str], row: str, column: str) -> str:
+    return "" if row == column else cells.get((row, column), "not compared")
 
 
 def _p(value: float) -> str:

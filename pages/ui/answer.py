@@ -13,6 +13,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
+from capbias_core.present.headline import first_to_answer
 from capbias_core.present.rows import STYLE, collection_rows, interval_rows, word_rows
 from capbias_core.present.sentence import (
     GREY_BAND,
@@ -125,7 +126,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", collection)}
-    names = list(of_metric["model"])
+    names = list(first_to_answer(of_metric)["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     entry = attacker_entry(chosen.attacker)
     text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))

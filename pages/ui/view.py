@@ -288,22 +288,27 @@ def _drawn(
 ) -> Any:
     """A control at the value that it should have, and its choice written into the address."""
     given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
-    gone, lost = st.session_state.setdefault(_GONE, {}), []
-    defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose
-    if given != written.get(key, []):  # the address changed from outside: a link, or the back button
+    gone = st.session_state.setdefault(_GONE, {})
+    defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose, all so far
+    former = defaults.get(key, [])
+    value, lost = read(given) if given else (UNFIT, [])
+    late = follows and value in former[:-1]  # the browser has not heard of the newest default yet
+    if given == written.get(key, []) or late:
+        lost = []
+        if follows and former and st.session_state.get(key) == former[-1]:
+            st.session_state[key] = default
+    else:  # the address changed from outside: a link, or the back button
         st.session_state.pop(key, None)
-        value, lost = read(given) if given else (UNFIT, [])
         defaults.pop(key, None)
         if fits(value):
             st.session_state[key] = value
-    elif follows and key in defaults and st.session_state.get(key) == defaults[key]:
-        st.session_state[key] = default
     if key not in st.session_state and fits(_shared().get(key, UNFIT)):
         st.session_state[key] = _shared()[key]
     if key not in st.session_state or not fits(st.session_state[key]):
-        st.session_state[key] = defaults[key] = default
+        st.session_state[key], defaults[key] = default, [default]
     elif st.session_state[key] == default and key in defaults:
-        defaults[key] = default
+        if default != defaults[key][-1]:
+            defaults[key].append(default)
     else:
         defaults.pop(key, None)  # chosen, or named by the address
     if lost and missing:

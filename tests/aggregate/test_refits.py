@@ -154,8 +154,25 @@ def test_only_images_that_both_hold_out_in_a_seed_are_compared():
     """Seed 0: both hold out image 1 (0.9 and 0.6); seed 1: image 2 (0.8 and 0.7). Means 85 and 65."""
     first = seeded([[0.5, 0.9], [0.5, 0.8]], [[0, 1], [1, 2]])
     other = seeded([[0.6, 1.0], [0.7, 1.0]], [[1, 3], [2, 3]])
-    found = rank({"first": first, "other": other})
-    assert found.values == {"first": pytest.approx(85), "other": pytest.approx(65)}
+    (pair,) = rank({"first": first, "other": other}).pairs
+    assert pair.difference == pytest.approx(85 - 65)
+
+
+def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
+    """It shares one image with them, and its attackers learned from 4 of theirs 8; then from 7, so it is compared."""
+    high = seeded([[0.8, 0.8], [0.7, 0.7], [0.9, 0.9]], HELD_OUT)
+    low = seeded([[0.6, 0.6], [0.6, 0.6], [0.6, 0.6]], HELD_OUT)
+    few = seeded([[0.5], [0.6], [0.4]], [[0], [0], [0]], n_images=1)
+    alone = rank({"high": high, "low": low})
+    for training, pairs in ((4, {("high", "low")}), (7, {("high", "low"), ("few", "low"), ("high", "few")})):
+        own = replace(few, refits=replace(few.refits, training=training))
+        found = rank({"high": high, "few": own, "low": low})
+        assert {(pair.first, pair.second) for pair in found.pairs} == pairs
+        assert replace(next(pair for pair in found.pairs if pair.second == "low" and pair.first == "high"), p=0) == (
+            replace(alone.pairs[0], p=0)
+        )
+        shared = set(found.letters["few"]) & set(found.letters["high"])
+        assert bool(shared) == (training == 7), "who is not compared shares no letter"
 
 
 def test_single_attackers_are_compared_provisionally():

@@ -1,0 +1,16 @@
+"""Which captioner the answer is about."""
+
+import pandas as pd
+
+from capbias_core.present.headline import first_to_answer
+
+
+def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
+    rows = pd.DataFrame(
+        {
+            "model": ["wide", "clear", "less", "clearer"],
+            "value": [12.0, 5.0, -3.0, 7.0],
+            "verdict": ["not shown", "amplifies", "reduces", "amplifies"],
+        }
+    )
+    assert first_to_answer(rows)["model"].tolist() == ["clearer", "clear", "wide", "less"]
