@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 import pandas as pd
+from scipy.special import erfc
 
+from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.analysis.objects import Ratios, beside_human, of_references, ratios
 from capbias_core.errors import need
 from capbias_core.measures import gender_score
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
 from capbias_core.present.sentence import Answer
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace
 
@@ -33,46 +36,77 @@ def percent(share: float) -> str:
 
 
 def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: str, attribute: Attribute) -> Answer:
-    """Which object goes most with each value, by how much, and on how many captions it rests.
+    """Which objects go with a value more than beside human captions; without those, more than other objects do.
 
-    table: analysis.objects.beside_human. overall: the share of each value over all captions with an object. Only an
-    object with 30 captions and an interval above the share over all objects is named.
+    table: analysis.objects.beside_human. overall: the share of each value over all captions with an object. Only
+    objects with 30 captions are named, and only with a difference that chance does not explain.
     """
-    found = [(place, _furthest(table, place, share)) for place, share in enumerate(overall)]
     shares = ", ".join(f"{value} {percent(share)}" for value, share in zip(attribute.values, overall, strict=True))
-    support = (
-        f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the "
-        "counts, and compare them with the human captions: the labelled images need not show each value equally often."
-    )
-    told = [(place, row) for place, row in found if row is not None]
-    if not told:
-        return Answer(
-            f"{model}: no object goes with a value more than the others, as far as these data can tell.", support
-        )
-    parts = [_told(row, place, attribute.values[place]) for place, row in told]
-    human = [_of_humans(row, place, attribute.values[place]) for place, row in told if f"human_share{place}" in row]
-    return Answer(f"{model}: " + "; ".join(parts) + ".", " ".join([*human, support]))
+    support = f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the counts"
+    support += ": the labelled images need not show each value equally often."
+    most = [_most(table, place, share) for place, share in enumerate(overall)]
+    going = [_told(row, place, value) for place, row, value in _there(most, attribute)]
+    if "human_share0" not in table:
+        going = going or ["no object goes with a value more than the others, as far as these data can tell"]
+        return Answer(f"{model}: {'; '.join(going)}.", support)
+    departing = [_departing(table, place) for place in range(len(overall))]
+    parts = [_beside(row, place, value) for place, row, value in _there(departing, attribute)]
+    objects = counted(len(_testable(table)), "object")
+    tested = f"tested by both intervals, Holm over {objects} with {ENOUGH} captions on both sides"
+    if parts:
+        return Answer(f"{model}: {'; '.join(parts)}.", f"The largest difference toward each value, {tested}. {support}")
+    said = "no object goes with a value more than in the human captions, as far as these data can tell"
+    other = "".join(f"{own}. " for own in going)
+    return Answer(f"{model}: {said}.", f"Differences {tested}. {other}{support}")
 
 
-def _furthest(table: pd.DataFrame, place: int, overall: float) -> pd.Series | None:
+def _there(rows: Sequence[pd.Series | None], attribute: Attribute) -> list[tuple[int, pd.Series, str]]:
+    """The rows that there are, with the place and the name of their value."""
+    pairs = zip(rows, attribute.values, strict=True)
+    return [(place, row, value) for place, (row, value) in enumerate(pairs) if row is not None]
+
+
+def _most(table: pd.DataFrame, place: int, overall: float) -> pd.Series | None:
     """The object with the highest share of a value, told apart from all objects together; None for none."""
     kept = table[(table["captions"] >= ENOUGH) & (table[f"low{place}"] > overall)]
     return None if kept.empty else kept.sort_values([f"share{place}", "captions"]).iloc[-1]
 
 
 def _told(row: pd.Series, place: int, value: str) -> str:
-    low, high = percent(row[f"low{place}"]), percent(row[f"high{place}"])
+    return f"“{row['object']}” goes most with {value}, {_share(row, place)} of {row['captions']:,} captions"
+
+
+def _testable(table: pd.DataFrame) -> pd.DataFrame:
+    return table[(table["captions"] >= ENOUGH) & (table["human_captions"] >= ENOUGH)]
+
+
+def _departing(table: pd.DataFrame, place: int) -> pd.Series | None:
+    """The object that goes with a value most beyond the human captions, told apart from them; None for none.
+
+    The error of the difference is that of both shares by their intervals, as if of different images: on the same ones
+    it is smaller.
+    """
+    kept = _testable(table)
+    widths = [kept[f"{side}high{place}"] - kept[f"{side}low{place}"] for side in ("", "human_")]
+    error = np.hypot(*widths) / (2 * 1.96)
+    difference = _difference(kept, place)
+    known = (error > 0) & difference.notna()
+    p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
+    told = difference[known][(p < ALPHA) & (difference[known] > 0)]
+    return None if told.empty else kept.loc[told.idxmax()]
+
+
+def _beside(row: pd.Series, place: int, value: str) -> str:
     return (
-        f"“{row['object']}” goes most with {value}, {percent(row[f'share{place}'])} [{low}, {high}] of "
-        f"{row['captions']:,} captions"
+        f"“{row['object']}” goes with {value} in {_share(row, place)} of {row['captions']:,} captions, in "
+        f"{_share(row, place, 'human_')} of {int(row['human_captions']):,} human ones"
     )
 
 
-def _of_humans(row: pd.Series, place: int, value: str) -> str:
-    if pd.isna(row[f"human_share{place}"]):
-        return f"No human caption that counts names {row['object']}."
-    n = f"{int(row['human_captions']):,}"
-    return f"Human captions with {row['object']} name {value} in {percent(row[f'human_share{place}'])} of {n}."
+def _share(row: pd.Series, place: int, side: str = "") -> str:
+    """`68% [57%, 78%]`"""
+    share, low, high = (percent(row[f"{side}{name}{place}"]) for name in ("share", "low", "high"))
+    return f"{share} [{low}, {high}]"
 
 
 def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
