@@ -13,7 +13,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.labels import name_places, name_points
 from capbias_core.present.sentence import Answer, measure, number
-from capbias_core.present.table import value_text
+from capbias_core.present.table import decimals, value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
 # What the DBAC paper (section 2) advises to add to the training images.
@@ -124,12 +124,12 @@ def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
 
 
 def _hover(row: dict, name: str) -> str:
-    ways = [f"{measure(name, way)} {_span(row, way)}" for way in (A_TO_T, T_TO_A)]
+    ways = [f"{measure(name, way)} {_span(row, name, way)}" for way in (A_TO_T, T_TO_A)]
     return "<br>".join([escape(row["model"]), *ways])
 
 
-def _span(row: dict, way: str) -> str:
-    digits = 1 if abs(row[way]) >= 1 else 2
+def _span(row: dict, name: str, way: str) -> str:
+    digits = decimals(name, METRICS[name].scale)
     if pd.isna(row[f"{way}_low"]):
         return number(row[way], digits)
     return f"{number(row[way], digits)} [{number(row[f'{way}_low'], digits)}, {number(row[f'{way}_high'], digits)}]"
@@ -198,7 +198,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
         table.append(
             {
                 "captioner": row["model"],
-                **{measure(name, way): _span(row, way) for way in (T_TO_A, A_TO_T)},
+                **{measure(name, way): _span(row, name, way) for way in (T_TO_A, A_TO_T)},
                 "images to add": of_tasks(ADVICE[row["quadrant"]], name),
                 **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
             }
