@@ -11,7 +11,7 @@ from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NE
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
-from capbias_core.present.labels import name_places, name_points
+from capbias_core.present.labels import Box, name_places, name_points
 from capbias_core.present.sentence import Answer, measure, number
 from capbias_core.present.table import decimals, value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
@@ -74,7 +74,7 @@ def plane(frame: pd.DataFrame, name: str):
         )
     ends = {way: _range(frame, way) for way in (A_TO_T, T_TO_A)}
     taken = (*CORNERS, *_zero_lines(ends))
-    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, taken)
+    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, taken, _intervals(frame, ends))
     name_points(figure, frame[A_TO_T], frame[T_TO_A], list(frame["model"]), places)
     figure.update_layout(
         height=HEIGHT,
@@ -97,7 +97,20 @@ def _in_plot(frame: pd.DataFrame, ends: dict[str, tuple[float, float]]) -> np.nd
     return np.stack([shares[0], 1 - shares[1]], axis=1)
 
 
-def _zero_lines(ends: dict[str, tuple[float, float]]) -> list[tuple[float, float, float, float]]:
+def _intervals(frame: pd.DataFrame, ends: dict[str, tuple[float, float]]) -> list[Box]:
+    """The boxes of the lines of intervals, as shares of the plot."""
+    found = []
+    for (across, down), row in zip(_in_plot(frame, ends), frame.to_dict("records"), strict=True):
+        at = {
+            way: [(row[f"{way}_{end}"] - low) / (high - low) for end in ("low", "high")]
+            for way, (low, high) in ends.items()
+        }
+        (left, right), (bottom, top) = at[A_TO_T], at[T_TO_A]
+        found += [(left, down - 0.002, right, down + 0.002), (across - 0.002, 1 - top, across + 0.002, 1 - bottom)]
+    return [box for box in found if np.isfinite(box).all()]
+
+
+def _zero_lines(ends: dict[str, tuple[float, float]]) -> list[Box]:
     """The boxes of the lines at 0, as shares of the plot: left, top, right, bottom."""
     across, up = (-low / (high - low) for low, high in ends.values())
     return [(across - 0.002, 0, across + 0.002, 1), (0, 1 - up - 0.002, 1, 1 - up + 0.002)]
@@ -119,7 +132,7 @@ def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
     """0, every interval, and room for the names of the quadrants."""
     ends = frame[[f"{way}_low", f"{way}_high", way]]
     low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
-    room = 0.35 * (high - low or 1.0)
+    room = 0.2 * (high - low or 1.0)
     return low - room, high + room
 
 

@@ -15,6 +15,7 @@ from capbias_core.present.colour import GREY
 
 # Pixels: a plot in the narrowest and the widest window, a letter and a line of the name, a point with its margin.
 WIDTHS = (280, 1400)
+WIDE = 620
 # Of the usual height, since a chart that is presented fills the window.
 HEIGHTS = (0.75, 1.7)
 LETTER, LINE = 7.5, 17
@@ -24,40 +25,60 @@ LONGEST_NAME = 24
 SIDES = ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0))
 NEAR = 14
 DISTANCES = (NEAR, *range(28, 400, LINE))
+CLOSE = DISTANCES[:4]
+Box = tuple[float, float, float, float]
 
 
 def name_places(
-    points: np.ndarray, names: Sequence[str], height: float, taken: Sequence[tuple[float, float, float, float]] = ()
+    points: np.ndarray, names: Sequence[str], height: float, taken: Sequence[Box] = (), lines: Sequence[Box] = ()
 ) -> list[tuple[float, float] | None]:
     """Where the middle of each name goes, in pixels right of and below its point; None if no place is free.
 
     points: (N, 2), the share of the plot's width from the left and of its height from the top. height: of the plot in
-    pixels, usually. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. The first
-    names are placed first, so the same points always give the same places.
+    pixels, usually. taken: boxes that names keep off as well: left, top, right, bottom, in the same shares. lines: such
+    boxes too, which are only kept off if a place near the point allows it. Where nothing is free in the narrowest
+    window, it is looked for from WIDE on. The first names are placed first, so the same points always give the same
+    places.
     """
-    sizes = [np.array([width, height * times]) for width in WIDTHS for times in HEIGHTS]
-    full = [
-        [
-            *(np.array(box) * np.tile(size, 2) for box in taken),
-            *(_around(point * size, POINT, POINT) for point in points),
-        ]
-        for size in sizes
-    ]
-    return [_place(point, len(cut(name)) * LETTER, sizes, full) for point, name in zip(points, names, strict=True)]
+    sizes = [np.array([width, height * times]) for width in (WIDTHS[0], WIDE, WIDTHS[1]) for times in HEIGHTS]
+    full, thin = (
+        [[np.array(box) * np.tile(size, 2) for box in boxes] for size in sizes] for boxes in (list(taken), list(lines))
+    )
+    for own, size in zip(full, sizes, strict=True):
+        own += [_around(point * size, POINT, POINT) for point in points]
+    every, wide = range(len(sizes)), range(len(HEIGHTS), len(sizes))
+    off_lines = [[*own, *more] for own, more in zip(full, thin, strict=True)]
+    found = []
+    for point, name in zip(points, names, strict=True):
+        width = len(cut(name)) * LETTER
+        tries = ((every, off_lines, CLOSE), (every, full, DISTANCES), (wide, off_lines, CLOSE), (wide, full, DISTANCES))
+        offset = next(filter(None, (_free(point, width, sizes, *own) for own in tries)), None)
+        for size, *held in zip(sizes, full, off_lines, strict=True) if offset else ():
+            for own in held:
+                own.append(_around(point * size + np.array(offset), width / 2, LINE / 2))
+        found.append(offset)
+    return found
 
 
-def _place(point: np.ndarray, width: float, sizes: list[np.ndarray], full: list[list[np.ndarray]]):
-    """The first free place, which is then taken."""
-    for distance in DISTANCES:
+def _free(
+    point: np.ndarray,
+    width: float,
+    sizes: list[np.ndarray],
+    which: Sequence[int],
+    full: list[list[np.ndarray]],
+    distances: Sequence[int],
+) -> tuple[float, float] | None:
+    """The first place that is free in these of the sizes."""
+    for distance in distances:
         for across, down in SIDES:
             offset = np.array([across * (distance * 0.8 + width / 2), down * distance])
-            boxes = [_around(point * size + offset, width / 2, LINE / 2) for size in sizes]
+            boxes = {place: _around(point * sizes[place] + offset, width / 2, LINE / 2) for place in which}
             if all(
-                (box[:2] >= 0).all() and (box[2:] <= size).all() and not any(_overlap(box, other) for other in others)
-                for box, size, others in zip(boxes, sizes, full, strict=True)
+                (box[:2] >= 0).all()
+                and (box[2:] <= sizes[place]).all()
+                and not any(_overlap(box, other) for other in full[place])
+                for place, box in boxes.items()
             ):
-                for box, others in zip(boxes, full, strict=True):
-                    others.append(box)
                 return float(offset[0]), float(offset[1])
     return None
 

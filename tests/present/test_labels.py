@@ -56,13 +56,25 @@ def test_no_name_lies_over_another_or_leaves_the_plot(case):
             assert not any(overlap(box, (x - 5, y - 5, x + 5, y + 5)) for box in found)
 
 
+def test_names_keep_off_lines_and_a_narrow_window_does_not_cost_a_wide_one_its_names():
+    line = (0.3, 0.49, 0.9, 0.51)
+    (place,) = name_places(np.array([[0.5, 0.5]]), ["name"], HEIGHT, (), [line])
+    for width in (280, 700, 1400):
+        (box,) = boxes(np.array([[0.5, 0.5]]), ["name"], [place], width)
+        assert not overlap(box, (0.3 * width, 0.49 * HEIGHT, 0.9 * width, 0.51 * HEIGHT))
+    wall = (0.0, 0.0, 1.0, 0.2), (0.0, 0.8, 1.0, 1.0)  # 24 letters are 180 pixels, too many beside it in 280
+    long = ["instructblip_short_2024 b"] * 3
+    points = np.array([[0.5, 0.4], [0.5, 0.5], [0.5, 0.6]])
+    assert None not in name_places(points, long, HEIGHT, wall)
+
+
 def test_a_name_without_a_free_place_is_left_to_the_hover():
     crowd = close_together(40)
     names = ["a captioner with a long name"] * 40
     places = name_places(crowd, names, HEIGHT)
     assert None in places
     kept = [number for number, place in enumerate(places) if place]
-    for width in (280, 1400):
+    for width in (620, 1400):
         found = boxes(crowd[kept], [names[0]] * len(kept), [places[number] for number in kept], width)
         assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
     figure = go.Figure()
