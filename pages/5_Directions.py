@@ -69,7 +69,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     frame = _one_way(directions(rows, name))
-    text = directions_answer(frame, name, attribute)
+    text = directions_answer(frame, rows, name, attribute)
     answer_box(engine, collection, text.headline, text.support)
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")

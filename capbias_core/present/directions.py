@@ -165,8 +165,11 @@ def of_tasks(text: str, name: str) -> str:
     return text.replace("objects", "verbs") if name == "DBAC_verbs" else text
 
 
-def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
-    """In how many captioners each direction is above 0, and what that means."""
+def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attribute: str) -> Answer:
+    """In how many captioners each direction is above 0, and what that means.
+
+    rows: results that may say how much a constant attacker has of it.
+    """
     above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
     below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in (A_TO_T, T_TO_A)}
     parts = [
@@ -174,12 +177,21 @@ def directions_answer(frame: pd.DataFrame, name: str, attribute: str) -> Answer:
         + (f" and below for {below[way]}" if below[way] else "")
         for way in (T_TO_A, A_TO_T)
     ]
+    if name in CONSTANT:
+        added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
+        if known := [row for row in added if row]:
+            shown = sum((row["ci_low"] or 0) > 0 for row in known)
+            parts[-1] += f", beyond what a constant attacker has for {shown}"
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",
         f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
         "amplification; of another it is a difference.",
     )
+
+
+def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:
+    return beside(rows, row["model"], row["attribute"], row["encoder"], name)
 
 
 def basis(frame: pd.DataFrame) -> str:
@@ -207,7 +219,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
     table = []
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
-        others = beside(rows, row["model"], row["attribute"], row["encoder"], name)
+        others = _others(rows, row, name)
         table.append(
             {
                 "captioner": row["model"],

@@ -82,13 +82,13 @@ def test_dba_is_a_pair_of_two_metrics():
 
 
 def test_the_answer_counts_intervals_clear_of_zero():
-    text = directions_answer(directions(ROWS, "DBAC"), "DBAC", "gender")
+    text = directions_answer(directions(ROWS, "DBAC"), ROWS, "DBAC", "gender")
     up, across = text.headline.split("; ")
     assert up == "DBAC T→A is above 0 for 3 of 5 captioners and below for 2"
     assert across == "DBAC A→T is above 0 for 2 of 5 captioners and below for 2."
     assert "amplif" not in text.headline and "difference" in text.support
     assert "masked" in text.support, "DBAC reads the whole caption"
-    assert "masked" not in directions_answer(directions(ROWS, "DBAC"), "DPA", "gender").support
+    assert "masked" not in directions_answer(directions(ROWS, "DBAC"), ROWS, "DPA", "gender").support
 
 
 def test_the_basis_names_the_images_of_both_directions():
@@ -111,7 +111,7 @@ def test_verbs_are_called_verbs():
     frame = directions(rows, "DBAC_verbs")
     table = directions_table(frame, rows, "DBAC_verbs").set_index("captioner")
     assert table.loc["two", "images to add"] == "verbs with the other value"
-    said = directions_answer(frame, "DBAC_verbs", "gender").support
+    said = directions_answer(frame, rows, "DBAC_verbs", "gender").support
     named = " ".join(note.text for note in plane(frame, "DBAC_verbs").layout.annotations)
     assert "verbs" in said and "verbs" in named and "objects" not in said + named + explained("DBAC_verbs")
 
@@ -128,6 +128,12 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
     table = directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")
     assert table.loc["one", "DBAC_constant A→T"] == "8.0 [7.0, 9.0]"
     assert table.loc["one", "DBAC_added A→T"] == "2.0 [−1.0, 5.0]"
+    for low, beyond in ((-1.0, "0."), (1.0, "1.")):
+        rows.loc[rows["metric"] == "DBAC_added", "ci_low"] = low
+        said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
+        assert said.endswith(
+            f"A→T is above 0 for 2 of 5 captioners and below for 2, beyond what a constant attacker has for {beyond}"
+        )
 
 
 def test_the_plane_has_a_point_a_captioner_and_holds_every_interval():
