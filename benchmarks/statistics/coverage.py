@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.statistics.synthetic import Design, Drawn, draw
+from benchmarks.statistics.synthetic import Design, draw
 from capbias_core.aggregate import Estimate, rank
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.held_out import estimates_of
@@ -35,7 +35,8 @@ WORLD = 1
 
 @dataclass(frozen=True)
 class Setting:
-    """How one data set is drawn and scored. humans: caption lists of people; captioners: how many are drawn alike."""
+    """How one data set is drawn and scored. humans: caption lists of people; captioners: how many are drawn alike.
+    having: the share of the images that one more captioner has captions of."""
 
     images: int = 1500
     attacker: str = "ngram"
@@ -44,6 +45,7 @@ class Setting:
     humans: int = 5
     captioners: int = 7
     amplified: float = 0.3
+    having: float = 0.85
     design: Design = Design()
 
 
@@ -61,11 +63,11 @@ class Found:
 class _Set:
     """The attackers of one data set."""
 
-    def __init__(self, setting: Setting, drawn: Drawn, number: int):
-        self.labels, images = drawn.labels, tuple(f"{number}-{place}" for place in range(setting.images))
-        self.trainer = AttackerTrainer(load_attacker(setting.attacker), 2, drawn.labels, images, silent, 1)
+    def __init__(self, setting: Setting, labels: np.ndarray, number: int):
+        images = tuple(f"{number}-{place}" for place in range(len(labels)))
+        self.trainer = AttackerTrainer(load_attacker(setting.attacker), 2, labels, images, silent, 1)
         share = setting.test_share
-        self.splits = [balanced_split(drawn.labels, 2, seed, share, images) for seed in range(setting.seeds)]
+        self.splits = [balanced_split(labels, 2, seed, share, images) for seed in range(setting.seeds)]
 
     def side(self, captions: Sequence[list[str]], model: list[str] | None = None) -> HeldOut:
         """Guesses on one side. model: the captions to whose words human ones are aligned."""
@@ -84,7 +86,7 @@ def one_set(setting: Setting, number: int) -> Found:
     """Draw and score the data set of this number."""
     drawn = draw(setting.design, setting.images, number, setting.captioners, WORLD)
     amplified = draw(replace(setting.design, amplified=setting.amplified), setting.images, number, 1, WORLD)
-    own = _Set(setting, drawn, number)
+    own = _Set(setting, drawn.labels, number)
     humans = drawn.humans[: setting.humans]
     scores = [own.scores(model, humans if place < 2 else ()) for place, model in enumerate(drawn.models)]
     levels = {f"captioner {place}": found["LIC_M"] for place, found in enumerate(scores)}
@@ -94,8 +96,12 @@ def one_set(setting: Setting, number: int) -> Found:
     own.splits, started = own.splits[:1], time.perf_counter()
     own.side([amplified.model])
     single = time.perf_counter() - started
-    own = _Set(setting, drawn, number)
+    own = _Set(setting, drawn.labels, number)
+    first = round(setting.having * setting.images)
+    fewer = _Set(setting, drawn.labels[:first], number).scores(drawn.models[1][:first], ())["LIC_M"]
     apart = {"a pair, LIC_M": _apart(dict(list(levels.items())[:2])), "any of all pairs, LIC_M": _apart(levels)}
+    pair = {"all": levels["captioner 0"], "fewer": fewer}
+    apart[f"a pair, LIC_M, one on {setting.having:.0%} of the images"] = _apart(pair)
     apart["power: an amplified captioner beside a plain one, LIC_M"] = _apart(
         {"plain": levels["captioner 0"], "": higher}
     )
@@ -139,7 +145,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     for name in ("images", "seeds", "humans", "captioners"):
         parser.add_argument(f"--{name}", type=int, default=getattr(own, name))
-    for name in ("test_share", "amplified"):
+    for name in ("test_share", "amplified", "having"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(own, name))
     parser.add_argument("--attacker", default=own.attacker)
     given = vars(parser.parse_args())

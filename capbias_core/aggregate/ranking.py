@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
-from capbias_core.aggregate.refits import refit_interval, refit_p
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 
 ALPHA = 0.05
 ALIKE = 0.8  # training images over training images
@@ -141,8 +141,10 @@ def _by_seed(own: list[Estimate]):
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
         difference = by_seed[i] - by_seed[j]
-        low, high = refit_interval(difference, ratio, span=(-widest, widest))
-        return low, high, refit_p(difference, ratio)
+        # Trained on other images, what these do to both does not cancel.
+        times = OF_DIFFERENCE if own[i].images == own[j].images else OF_LEVEL
+        low, high = refit_interval(difference, ratio, times, (-widest, widest))
+        return low, high, refit_p(difference, ratio, times)
 
     return np.array([values.mean() for values in by_seed]), compare
 

@@ -73,12 +73,12 @@ def refit_interval(
     return max(float(values.mean() - half), span[0]), min(float(values.mean() + half), span[1])
 
 
-def refit_p(values: np.ndarray, test_over_train: float) -> float:
+def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
     """Two-sided p value of the mean difference of each seed against 0, in [0, 1].
 
     1 if a value is not finite, or if all are equal: their spread is then not known.
     """
     if not np.isfinite(values).all() or agree(values):
         return 1.0
-    error = standard_error(values, test_over_train)
+    error = standard_error(values, test_over_train, times)
     return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))

@@ -158,6 +158,17 @@ def test_only_images_that_both_hold_out_in_a_seed_are_compared():
     assert pair.difference == pytest.approx(85 - 65)
 
 
+def test_a_pair_of_other_images_has_the_wider_error_by_hand():
+    """Differences 20, 10, 30 as above; test over training images (2 / 8 + 5 / 24) / 2, counted twice.
+
+    error 10 * sqrt(1/3 + 2 * 0.229167) = 8.89757; t = 20 / 8.89757 = 2.24780, p = 1 - t / sqrt(t^2 + 2) = 0.15360.
+    """
+    high = seeded([[0.8, 0.8], [0.7, 0.7], [0.9, 0.9]], HELD_OUT)
+    low = seeded([[0.6, 0.6], [0.6, 0.6], [0.6]], [[0, 1], [1, 2], [2]], n_images=3)
+    (pair,) = rank({"high": high, "low": low}).pairs
+    assert pair.difference == pytest.approx(20) and pair.p == pytest.approx(0.15360, abs=1e-4)
+
+
 def test_a_captioner_of_few_images_leaves_the_other_pairs_as_they_are():
     """It shares one image with them, and its attackers learned from 4 of theirs 8; then from 7, so it is compared."""
     high = seeded([[0.8, 0.8], [0.7, 0.7], [0.9, 0.9]], HELD_OUT)
