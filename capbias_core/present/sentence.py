@@ -187,14 +187,19 @@ def baselines(rows: pd.DataFrame) -> dict[str, float]:
     return dict(zip(own["model"], own["value"], strict=True))
 
 
-BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}
+BETTER = {
+    "lower": "← lower is better",
+    "higher": "higher is better →",
+    "neutral": "nearest to neutral is best",
+    "none": "neither end is better",
+}
 
 
 def better_text(metric: str, values: int = 2) -> str:
     """Beside an axis: which end is better, by number where that is a point, for an attribute of so many values.
 
-    >>> better_text("LIC"), better_text("ratio")
-    ('← lower is better', 'nearest to 1 is best')
+    >>> better_text("LIC"), better_text("ratio"), better_text("length")
+    ('← lower is better', 'nearest to 1 is best', 'neither end is better')
     """
     own = METRICS[metric]
     neutral = own.neutral(values)
