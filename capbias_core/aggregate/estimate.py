@@ -85,7 +85,7 @@ class Estimate:
         low, high = drawn = percentiles(self.shown(sums))
         if low is None or high is None or high - low > NO_WIDTH or not np.isfinite(self.span).all():
             return drawn
-        return of_agreement(low, np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1))), self.span)
+        return of_agreement(low, int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))), self.span)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""
