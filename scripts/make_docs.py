@@ -9,9 +9,9 @@ from pathlib import Path
 from capbias_core.measures.base import Measure, Metric, Needs
 from capbias_core.measures.options import bounds_text
 from capbias_core.measures.registry import GROUPS, MEASURES
+from capbias_core.present.sentence import BETTER
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
-BETTER = {"lower": "lower is better", "higher": "higher is better", "neutral": "nearest to neutral is best"}
 HEAD = """# Metrics
 
 Every number that capbias gives, measure by measure. A measure is computed together from the same inputs; each of its
@@ -69,7 +69,8 @@ def _facts(metric: Metric) -> str:
     low, high = (f"{end:g}".replace("inf", "∞").replace("-", "−") for end in metric.range)
     neutral = metric.neutral(2)
     said = "" if math.isnan(neutral) else f" {metric.reference_line.capitalize()} for two values: {neutral:g}."
-    return f"Range {low} to {high}, {BETTER[metric.better]}.{said} Source: {metric.source}."
+    better = BETTER[metric.better].strip("←→ ")
+    return f"Range {low} to {high}, {better}.{said} Source: {metric.source}."
 
 
 if __name__ == "__main__":

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate.bootstrap import LEVEL, resampled_sums
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, of_agreement
+from capbias_core.aggregate.refits import NO_WIDTH, UNBOUNDED, Span
+
+
+class Statistic(NamedTuple):
+    """How summed columns give a value. of: (..., W) sums to (...) values. span: the least and largest it can be."""
+
+    of: Callable[[np.ndarray], np.ndarray]
+    span: Span = UNBOUNDED
 
 
 @dataclass(frozen=True)
@@ -22,24 +31,33 @@ class Columns:
 
 
 def column_intervals(
-    sums: np.ndarray | csr_array,
-    n_columns: int,
-    statistics: Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]],
+    sums: np.ndarray | csr_array, n_columns: int, statistics: Mapping[tuple[str, str], Statistic]
 ) -> dict[tuple[str, str], Columns]:
     """Each statistic of each of L columns, with a percentile bootstrap over images, 1,000 draws.
 
-    sums: (n_images, L * W), W sums for each of L = n_columns. statistics: (..., W) sums to (...) values. An interval is
-    not defined if a draw is not, as for an object that few images show.
+    sums: (n_images, L * W), W sums for each of L = n_columns. An interval is not defined if a draw is not, as for an
+    object that few images show. A value in which all images agree has the interval of `of_agreement`.
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = resampled_sums(sums, BOOTSTRAP_SEED)
     drawn = drawn.reshape(len(drawn), n_columns, -1)
-    return {key: _column(of(whole), of(drawn)) for key, of in statistics.items()}
+    images = _images(sums, n_columns)
+    return {key: _column(own.of(whole), own.of(drawn), images, own.span) for key, own in statistics.items()}
 
 
-def _column(value: np.ndarray, draws: np.ndarray) -> Columns:
+def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
+    """(L,): the images that count for each column."""
+    image, place = sums.nonzero()
+    pairs = np.unique(image * n_columns + place // (sums.shape[1] // n_columns))
+    return np.bincount(pairs % n_columns, minlength=n_columns)
+
+
+def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, span: Span) -> Columns:
     defined = np.isfinite(draws).all(axis=0)
     ends = np.full((2, len(value)), np.nan)
     if defined.any():
         ends[:, defined] = np.percentile(draws[:, defined], [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
+    if np.isfinite(span).all():
+        for place in np.flatnonzero(ends[1] - ends[0] <= NO_WIDTH):
+            ends[:, place] = of_agreement(ends[0, place], int(images[place]), span)
     return Columns(value, *ends)

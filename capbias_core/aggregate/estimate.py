@@ -81,20 +81,11 @@ class Estimate:
         return self.of_draws(resampled_sums(self.sums, BOOTSTRAP_SEED))
 
     def of_draws(self, sums: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-        """The 95% interval over images from (draws, M) sums of a bootstrap.
-
-        Where all images say the same, no draw differs from another. A share of 0 or all of n images then has the exact
-        binomial interval (Clopper and Pearson 1934), n trials; any other value of a metric with a range has none.
-        """
+        """The 95% interval over images from (draws, M) sums of a bootstrap; of_agreement if no draw differs."""
         low, high = drawn = percentiles(self.shown(sums))
         if low is None or high is None or high - low > NO_WIDTH or not np.isfinite(self.span).all():
             return drawn
-        first, last = self.span
-        counted = np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))
-        width = (last - first) * (1 - ((1 - LEVEL) / 2) ** (1 / max(1, counted)))
-        if low - first <= NO_WIDTH:
-            return first, first + width
-        return (last - width, last) if last - high <= NO_WIDTH else (None, None)
+        return of_agreement(low, int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))), self.span)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""
@@ -110,6 +101,19 @@ class Estimate:
             "ci_high": high,
             "interval": self.interval_over if low is not None else "",
         }
+
+
+def of_agreement(value: float, images: int, span: Span) -> Span | tuple[None, None]:
+    """The 95% interval of a value of a metric within span, where all images that count say the same.
+
+    A share of 0 or all of n images has the exact binomial interval (Clopper and Pearson 1934), n trials; any other
+    value has none.
+    """
+    first, last = span
+    width = (last - first) * (1 - ((1 - LEVEL) / 2) ** (1 / max(1, images)))
+    if value - first <= NO_WIDTH:
+        return first, first + width
+    return (last - width, last) if last - value <= NO_WIDTH else (None, None)
 
 
 def shared_intervals(estimates: dict[str, Estimate]) -> dict[str, tuple[float, float] | tuple[None, None]]:

@@ -116,10 +116,10 @@ def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.
 def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:
     """Rank of each captioner (index) by each encoder (column), 1 = best, equal values share the better rank.
 
-    better: which value is best: the `lower`, the `higher`, or the one nearest to the `neutral` value. Only captioners
-    that every encoder has scored: a rank among others would be another thing.
+    better: which value is best: the `lower`, the `higher`, or the one nearest to the `neutral` value; 1 is the
+    lowest where it is `none`. Only captioners that every encoder has scored: a rank among others is another thing.
     """
     wide = rows.pivot(index="model", columns="encoder", values="value")
     wide = wide[list(dict.fromkeys(rows["encoder"]))].dropna()
-    badness = {"lower": wide, "higher": -wide, "neutral": (wide - neutral).abs()}[better]
+    badness = {"higher": -wide, "neutral": (wide - neutral).abs()}.get(better, wide)
     return badness.rank(method="min").astype(int)

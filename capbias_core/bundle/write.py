@@ -43,7 +43,7 @@ from capbias_core.present.sentence import (
     variants_warning,
 )
 from capbias_core.present.svg import interval_svg, part_svg
-from capbias_core.present.table import scores_table, to_csv, to_json
+from capbias_core.present.table import in_blocks, scores_table, to_csv, to_json
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
 from capbias_core.types import counted
@@ -310,7 +310,7 @@ def _report(
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
         answer=(said.headline, said.support) if said else ("", ""),
-        table=scores_table(rows, letters),
+        tables=in_blocks(scores_table(rows, letters)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
         notes=[own for own in notes if own],

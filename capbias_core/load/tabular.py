@@ -11,6 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import head_text, read_head, text_lines
 from capbias_core.load.reader import Head, Reader
 from capbias_core.load.rows import MOST_ROWS, Choose, RowErrors, Rows, checked_names
+from capbias_core.types import counted
 
 ENDINGS = (".csv", ".tsv")
 DELIMITERS = (",", "\t", ";")
@@ -65,18 +66,32 @@ def read_delimited(path: Path, choose: Choose) -> Rows:
     places = [names.index(name) for name in columns]
     values: list[list[str]] = [[] for _ in columns]
     numbers: list[int] = []
-    for number, row in _fields(path, delimiter, faults):
+    broken: list[tuple[int, int]] = []  # first line and further lines of rows that hold line breaks
+    for number, last, row in _fields(path, delimiter, faults):
         if len(row) != len(names):
             faults.add(number, f"{len(row)} fields where the header has {len(names)}")
             continue
         numbers.append(number)
+        broken += [(number, last - number)] if last > number else []
         for column, place in zip(values, places, strict=True):
             column.append(row[place])
-    return Rows(dict(zip(columns, values, strict=True)), numbers, len(numbers) + faults.count, faults)
+    return Rows(dict(zip(columns, values, strict=True)), numbers, len(numbers) + faults.count, faults, _breaks(broken))
 
 
-def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int, list[str]]]:
-    """First line and fields of every row after the header; blank lines are passed over, bad quotes are faults."""
+def _breaks(broken: list[tuple[int, int]]) -> tuple[str, ...]:
+    """What is said of rows that run over several lines: a stray quote takes in the lines after it."""
+    if not broken:
+        return ()
+    first, most = max(broken, key=lambda own: own[1])
+    return (
+        f"{counted(len(broken), 'row')} with line breaks within quotes took in "
+        f"{counted(sum(further for _, further in broken), 'further line')}, the most from line {first} to line "
+        f"{first + most}; if these are rows of their own, a quote is not closed",
+    )
+
+
+def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int, int, list[str]]]:
+    """First and last line and fields of every row after the header; blank lines are passed over, bad quotes faults."""
     with text_lines(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         header_seen = False
@@ -90,15 +105,19 @@ def _fields(path: Path, delimiter: str, faults: RowErrors) -> Iterator[tuple[int
                 faults.add(number, _quote_fault(error, number, reader.line_num))
                 continue
             if row and header_seen:
-                yield number, row
+                yield number, reader.line_num, row
             header_seen = header_seen or bool(row)
 
 
 def _quote_fault(error: csv.Error, first: int, last: int) -> str:
     if "end of data" in str(error):
-        return f"a quote is opened and never closed; it takes in all lines to the end of the file (line {last})"
-    through = f" (the row runs to line {last})" if last > first else ""
+        return f"a quote is opened and never closed; {_lost(first, last)} to the end of the file (line {last})"
+    through = f" (the row runs to line {last}: {_lost(first, last)})" if last > first else ""
     return f'text follows a closing quote{through}; write a quote inside a quoted field twice ("")'
+
+
+def _lost(first: int, last: int) -> str:
+    return f"{counted(last - first, 'further line')} {'is' if last - first == 1 else 'are'} lost with it"
 
 
 def parquet_columns(path: Path) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class Needs:
 
 
 NOTHING_MORE = Needs()
-# Which values of a metric are good: low ones, high ones, or those near its neutral value.
-BETTER = ("lower", "higher", "neutral")
+# Which values of a metric are good: low ones, high ones, those near its neutral value, or neither end.
+BETTER = ("lower", "higher", "neutral", "none")
 
 
 def no_neutral(k: int) -> float:

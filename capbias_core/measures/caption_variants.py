@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from capbias_core.aggregate.columns import Statistic
 from capbias_core.attributes import word_forms
 from capbias_core.language.files import ModelFiles, find_model
 from capbias_core.measures.base import Metric, zero
@@ -145,16 +146,16 @@ def score_statistics(metric: str, attribute: Attribute) -> Statistics:
     return found | {(f"{metric}_to_neutral", names[place]): _to_neutral(place, k) for place in range(k)}
 
 
-def _mean(place: int):
-    return lambda sums: _quotient(sums[..., place], sums[..., -1])
+def _mean(place: int) -> Statistic:
+    return Statistic(lambda sums: _quotient(sums[..., place], sums[..., -1]))
 
 
-def _ratio(place: int, k: int):
-    return lambda sums: bias_ratio(sums[..., :k])[..., place]
+def _ratio(place: int, k: int) -> Statistic:
+    return Statistic(lambda sums: bias_ratio(sums[..., :k])[..., place], (0, 1))
 
 
-def _to_neutral(place: int, k: int):
-    return lambda sums: neutral_ratio(sums[..., place], sums[..., k])
+def _to_neutral(place: int, k: int) -> Statistic:
+    return Statistic(lambda sums: neutral_ratio(sums[..., place], sums[..., k]))
 
 
 def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

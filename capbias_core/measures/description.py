@@ -24,10 +24,10 @@ GROUPED = Grouped(
             "length, words per caption",
             1,
             no_neutral,
-            "higher",
+            "none",
             _WITHOUT_LIMIT,
             LOTUS,
-            "Words of a caption, punctuation left out. A longer caption is not a better one.",
+            "Words of a caption, punctuation left out.",
         ),
         GroupedMetric(
             "vocabulary_10",
@@ -58,12 +58,13 @@ GROUPED = Grouped(
             "valence, ratings of adjectives and adverbs per 100 words",
             100,
             no_neutral,
-            "higher",
+            "none",
             (-400, 400),
             "Hutto and Gilbert, ICWSM 2014",
             "How positive (up to 4) or negative (down to -4) people found the adjectives and adverbs in 100 words of "
             "captions, added up; 0 for those that VADER's lexicon does not rate. Its other words do not count: "
-            "`playing` and the `fire` of a hydrant are rated too. A higher value is not a better caption.",
+            "`playing` and the `fire` of a hydrant are rated too.",
+            digits=2,
         ),
     )
 )

@@ -281,6 +281,7 @@ MEASURE = Measure(
     ),
     options=GenderScoreOptions,
     needs=Needs(objects="optional", words="every"),
+    version=2,
     cost=per_image(900.0),
     run=run,
     estimates=estimates,

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Estimate
-from capbias_core.aggregate.columns import Columns, column_intervals
+from capbias_core.aggregate.columns import Columns, Statistic, column_intervals
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
 from capbias_core.measures.options import Options, option
@@ -31,7 +31,7 @@ LEAST_CONFIDENCE, MOST_OBJECTS = 0.2, 3
 CONFIDENCE = 0.5
 FEWEST = 10  # captions, for an interval
 
-Statistics = Mapping[tuple[str, str], Callable[[np.ndarray], np.ndarray]]
+Statistics = Mapping[tuple[str, str], Statistic]
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,8 @@ def _joined(parts: list[tuple[tuple[str, ...], csr_array]]) -> tuple[tuple[str, 
 class Sums:
     """What a metric needs of each image, over the set and object by object.
 
-    whole: (n_images, W); by_object: (n_images, L * W), both sparse. statistics: (metric, direction) -> how (..., W)
-    sums give its value. n: captions; n_by_object: (L,).
+    whole: (n_images, W); by_object: (n_images, L * W), both sparse. statistics: by metric and direction.
+    n: captions; n_by_object: (L,).
     """
 
     images: tuple[str, ...]
@@ -247,9 +247,9 @@ def share_statistics(metric: str, count: str, attribute: Attribute) -> Statistic
     """From (..., K) sums, one per value, to each value's ratio and, as `count`, to the sum itself."""
     found = {}
     for place, value in enumerate(attribute.values):
-        found[metric, value] = lambda sums, place=place: bias_ratio(sums)[..., place]
+        found[metric, value] = Statistic(lambda sums, place=place: bias_ratio(sums)[..., place], (0, 1))
         if count:
-            found[count, value] = lambda sums, place=place: sums[..., place]
+            found[count, value] = Statistic(lambda sums, place=place: sums[..., place])
     return found
 
 
@@ -284,7 +284,10 @@ def sums_bytes(sums: Sums) -> bytes:
 def stored_estimates(data: bytes, statistics: Statistics) -> dict[tuple[str, str], Estimate]:
     """The estimates over the set from the bytes of `sums_bytes`, by metric and direction."""
     images, arrays = from_npz(data)
-    return {key: Estimate(tuple(images), arrays["whole"], np.zeros(0), 1.0, of) for key, of in statistics.items()}
+    whole = arrays["whole"]
+    return {
+        key: Estimate(tuple(images), whole, np.zeros(0), 1.0, own.of, span=own.span) for key, own in statistics.items()
+    }
 
 
 # rows

@@ -7,6 +7,7 @@ import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate
+from capbias_core.aggregate.columns import Statistic
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, of_images
 from capbias_core.measures.cost import per_image
@@ -76,7 +77,7 @@ def _shares(frame: pd.DataFrame, images: list[str], attribute: Attribute) -> csr
 def _statistics(attribute: Attribute) -> Statistics:
     k = len(attribute.values)
     return {
-        (METRIC.name, value): lambda sums, place=place: naming_ratio(sums[..., place], sums[..., k + place])
+        (METRIC.name, value): Statistic(lambda sums, place=place: naming_ratio(sums[..., place], sums[..., k + place]))
         for place, value in enumerate(attribute.values)
     }
 

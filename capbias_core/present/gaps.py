@@ -11,9 +11,9 @@ from capbias_core.present.table import value_text
 GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
 ARROWS = {"higher": "↑", "lower": "↓"}
 READING = (
-    "↑ and ↓ say which way is better. A difference of 0 means that captions of both groups' images are alike in this; "
-    "an interval that contains 0 shows no clear difference. The groups' images differ too, so a difference alone does "
-    "not show where it comes from."
+    "↑ and ↓ say which way is better; without one, neither is. A difference of 0 means that captions of both groups' "
+    "images are alike in this; an interval that contains 0 shows no clear difference. The groups' images differ too, "
+    "so a difference alone does not show where it comes from."
 )
 
 
@@ -41,7 +41,10 @@ def gap_table(rows: pd.DataFrame) -> pd.DataFrame:
         metric = METRICS[GAPS[row["metric"]]]
         own = groups[(groups["run_id"] == row["run_id"]) & (groups["metric"] == metric.name)]
         values = {group["group"]: value_text(group) for group in own.to_dict("records")}
-        what = {"metric": f"{metric.title.partition(',')[0]} {ARROWS[metric.better]}", "captioner": row["model"]}
+        what = {
+            "metric": f"{metric.title.partition(',')[0]} {ARROWS.get(metric.better, '')}".rstrip(),
+            "captioner": row["model"],
+        }
         found.append(what | {difference: value_text(row)} | values)
     return pd.DataFrame(found).fillna("")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 import pandas as pd
 
+WITHIN_NUMBER = re.compile(r" (?=±)|(?<=\d,) (?=[−\d.]+\])")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b2733; --ground: #fff; --soft: #4d5a68; --line: #d5dbe2; --box: #f3f6f9 }
 @media (prefers-color-scheme: dark) {
@@ -17,10 +19,10 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2.2rem } h3 { font-size: 1rem; margin-bottom: .3rem }
 .answer { background: var(--box); border-left: 4px solid #3B82D0; padding: .8rem 1rem }
 .answer b { font-size: 1.15rem } .answer p { margin: .4rem 0 0 }
-.wide { overflow-x: auto } svg { max-width: 100%; height: auto }
+.wide { overflow-x: auto; margin-bottom: 1.2rem } svg { max-width: 100%; height: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem }
-th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); white-space: nowrap }
-.long td { white-space: normal; overflow-wrap: anywhere }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line) }
+.long td { overflow-wrap: anywhere } .long td:first-child { overflow-wrap: normal }
 .small { color: var(--soft); font-size: .9rem } pre { background: var(--box); padding: .8rem; overflow-x: auto }
 li { margin: .3rem 0 }
 """
@@ -38,12 +40,12 @@ class Chart:
 @dataclass(frozen=True)
 class ReportParts:
     """What a report shows. Texts are plain and are escaped here. answer: headline and what it rests on, ('', '') for
-    none. groups: each metric by group, empty for none. about: what was measured, label to text. sections: further
-    tables, title to frame."""
+    none. tables: of scores. groups: each metric by group, empty for none. about: what was measured, label to text.
+    sections: further tables, title to frame."""
 
     title: str
     answer: tuple[str, str]
-    table: pd.DataFrame
+    tables: Sequence[pd.DataFrame]
     table_note: str
     groups: pd.DataFrame = field(default_factory=pd.DataFrame)
     groups_note: str = ""
@@ -68,7 +70,7 @@ def report_html(parts: ReportParts) -> str:
             f"<h1>{escape(parts.title)}</h1>",
             said,
             "<h2>Scores</h2>",
-            _table(parts.table),
+            *map(_table, parts.tables),
             _small(parts.table_note),
             *(["<h2>By group</h2>", _table(parts.groups), _small(parts.groups_note)] if len(parts.groups) else []),
             "<h2>Charts</h2>" if parts.charts else "",
@@ -95,9 +97,14 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def _table(frame: pd.DataFrame, kind: str = "wide") -> str:
-    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in frame.columns)
+    head = "".join(f'<th scope="col">{_cell(name)}</th>' for name in frame.columns)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in frame.itertuples(index=False)
+        f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in frame.itertuples(index=False)
     )
     # A region that scrolls is reached with the keyboard.
     return f'<div class="{kind}" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(value: object) -> str:
+    """A cell. `18.4 ±1.1 [16.6, 20.2]` may break before its interval alone, a name after each underscore."""
+    return WITHIN_NUMBER.sub("\u00a0", escape(str(value))).replace("_", "_<wbr>")

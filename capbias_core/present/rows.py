@@ -14,6 +14,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import better_text, interval, interval_over, number
+from capbias_core.present.table import decimals
 from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
@@ -109,6 +110,7 @@ def _interval_row(
     bands: dict[str, float],
 ) -> str:
     name = escape(row["model"])
+    shown = interval(row, decimals(row["metric"], row["scale"]))
     told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
     spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
     said = _said(f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}")
@@ -118,7 +120,7 @@ def _interval_row(
         f"{_band(scale, neutral, bands.get(row['model'], neutral))}{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
-        f'<span class="cb-tail">{escape(interval(row))}</span><span class="cb-small">{told}</span>'
+        f'<span class="cb-tail">{escape(shown)}</span><span class="cb-small">{told}</span>'
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -191,14 +192,19 @@ def baselines(rows: pd.DataFrame) -> dict[str, float]:
     return dict(zip(own["model"], own["value"], strict=True))
 
 
-BETTER = {"lower": "← lower is better", "higher": "higher is better →", "neutral": "nearest to neutral is best"}
+BETTER = {
+    "lower": "← lower is better",
+    "higher": "higher is better →",
+    "neutral": "nearest to neutral is best",
+    "none": "neither end is better",
+}
 
 
 def better_text(metric: str, values: int = 2) -> str:
     """Beside an axis: which end is better, by number where that is a point, for an attribute of so many values.
 
-    >>> better_text("LIC"), better_text("ratio")
-    ('← lower is better', 'nearest to 1 is best')
+    >>> better_text("LIC"), better_text("ratio"), better_text("length")
+    ('← lower is better', 'nearest to 1 is best', 'neither end is better')
     """
     own = METRICS[metric]
     neutral = own.neutral(values)
@@ -239,18 +245,36 @@ def told_apart(ranking: Ranking | None) -> str:
     return f"{said} ({ranking.method}{given}).{more}"
 
 
-def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Notes of runs, each once: what holds for every captioner as it is, the others after their captioner's name.
+# A number of a note, which is another for another captioner.
+NUMBER = re.compile(r"(?<![\w.,])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 
-    >>> named_notes([("a", ("same", "1 image")), ("b", ("same", "2 images"))])
-    ['same', 'a: 1 image', 'b: 2 images']
+
+def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Notes of runs, each once: what holds for every captioner as it is, the others after their captioners' names.
+
+    Notes that differ in numbers alone are one, with the smallest and the largest of each.
+
+    >>> named_notes([("a", ("same", "5 of 9 words")), ("b", ("same", "7 of 9 words")), ("c", ("same", "other"))])
+    ['same', 'a, b: 5 to 7 of 9 words', 'c: other']
     """
     models = {model for model, _ in notes}
-    said: dict[str, set[str]] = {}
+    said: dict[str, dict[str, set[str]]] = {}
     for model, lines in notes:
         for line in lines:
-            said.setdefault(line, set()).add(model)
-    return [line if own == models else f"{', '.join(sorted(own))}: {line}" for line, own in said.items()]
+            said.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
+    found = []
+    for alike in said.values():
+        own, line = set().union(*alike.values()), _with_ranges(list(alike))
+        found.append(line if own == models else f"{', '.join(sorted(own))}: {line}")
+    return found
+
+
+def _with_ranges(lines: list[str]) -> str:
+    """Lines that differ in numbers alone as one: `5 to 7 of 9 words`."""
+    columns = zip(*(NUMBER.findall(line) for line in lines), strict=True)
+    spans = (sorted(set(own), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for own in columns)
+    texts = (span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
+    return NUMBER.sub(lambda _: next(texts), lines[0])
 
 
 def variants_warning(rows: pd.DataFrame) -> str:

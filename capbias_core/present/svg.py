@@ -16,12 +16,19 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.rows import Scale, intervals_in_order, scale_of
 from capbias_core.present.sentence import better_text, interval, interval_over
+from capbias_core.present.table import decimals
 from capbias_core.types import Attribute
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 26, 34
 LETTER = 7.0  # pixels of a letter at this size of type
 TYPE = 13
 TICKS = 5
+# What `pictures` draws on white, and what it is on the ground and in the ink of a page: ground, ink and grid.
+THEMED = {
+    "fill: rgb(255, 255, 255)": "fill: none",
+    "rgb(27, 39, 51)": "currentColor",
+    "stroke: rgb(235, 240, 248); stroke-opacity: 1": "stroke: currentColor; stroke-opacity: 0.15",
+}
 
 
 def interval_svg(
@@ -84,12 +91,14 @@ def interval_svg(
 
 
 def part_svg(svg: bytes, name: str) -> str:
-    """A chart of Plotly as part of a page: named, and with ids that no other chart has and that do not change.
+    """A chart of Plotly as part of a page: named, in the page's ink, with ids that no other chart has and that stay.
 
     Plotly makes up a number for the ids of each chart and for the class of each trace. name: of the chart, different
     from the others'.
     """
     text = re.sub(r' trace[0-9a-f]{6}"', '"', svg.decode())
+    for drawn, own in THEMED.items():
+        text = text.replace(drawn, own)
     made_up = re.search(r'id="defs-(\w+)"', text)
     if made_up:
         text = text.replace(made_up[1], f"c{zlib.crc32(name.encode()):x}")
@@ -99,7 +108,9 @@ def part_svg(svg: bytes, name: str) -> str:
 def _tail(row: pd.Series, letters: dict[str, str]) -> str:
     """`8.7 [6.9, 10.4] · a · amplifies`"""
     told = letters.get(row["model"], "") if len(letters) > 1 else ""
-    return " · ".join(filter(None, (interval(row), told, row.get("verdict", ""))))
+    return " · ".join(
+        filter(None, (interval(row, decimals(row["metric"], row["scale"])), told, row.get("verdict", "")))
+    )
 
 
 def _ticks(scale: Scale, place, bottom: float) -> str:

@@ -37,6 +37,11 @@ def to_json(frame: pd.DataFrame) -> str:
     return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
 
 
+# Columns of a table of scores that are no metric: what a row is of, and what is said of the captioner.
+KEYS = ("captioner", "attribute", "encoder")
+OF_CAPTIONERS = ("letters", "verdict")
+
+
 def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None) -> pd.DataFrame:
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
@@ -50,7 +55,7 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     """
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
-    keys = ["captioner", *(name for name in ("attribute", "encoder") if frame[name].nunique() > 1)]
+    keys = [KEYS[0], *(name for name in KEYS[1:] if frame[name].nunique() > 1)]
     frame = frame.assign(variant=variants_of(frame))
     mixed = frame["variant"].nunique() > 1
     rows: dict[tuple, dict[str, str]] = {}
@@ -74,6 +79,15 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     if letters and len(table):
         table.insert(len(keys), "letters", [letters.get(model, "") for model in table["captioner"]])
     return table
+
+
+def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
+    """A table of scores as several that fit a page: so many metrics each, captioners named in all of them."""
+    keys = [name for name in table if name in KEYS]
+    first = [name for name in table if name in OF_CAPTIONERS]
+    metrics = [name for name in table if name not in (*keys, *first)]
+    starts = range(0, max(1, len(metrics)), columns)
+    return [table[[*keys, *(() if start else first), *metrics[start : start + columns]]] for start in starts]
 
 
 # What the verdict and other columns follow from: a table shows it where one asks for it.

@@ -84,16 +84,24 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     ready = _ready(offers, choices, unknown)
     if not right.button("Keep", type="primary", width="stretch", key="keep", disabled=not ready):
         return ""
+    taken = {own.path for own in offers}
+    lost = {own.path.name: _why_left_out(own) for own in found if own.path not in taken}
     with errors():
         kept = [item.name for item in keep_offers(engine.workspace, collection, offers, choices)]
         if pictures:
             item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures)
             kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
         forget()
-        lost = len({own.path for own in found} - {own.path for own in offers})
-        left_out = f" {counted(lost, 'file')} left out." if lost else ""
-        return f"Kept {', '.join(kept)} in the collection {collection}.{left_out}"
+        left_out = "; ".join(f"{name} ({why})" for name, why in lost.items())
+        said = f" Left out: {left_out}." if lost else ""
+        return f"Kept {', '.join(kept)} in the collection {collection}.{said}"
     return ""
+
+
+def _why_left_out(own: Offer) -> str:
+    if not _said(own, "wanted", own.wanted):
+        return "not ticked"
+    return f"got {own.error.got}; expected {own.error.expected}" if own.error else "its name cannot be used"
 
 
 def _refused(reasons: Mapping[str, str]) -> str:
@@ -220,17 +228,28 @@ def _columns(own: Offer) -> None:
         found = within_limits(own.path.name, detect, own.path)
     except CapbiasError:
         return  # said already
-    wanted = {"image_id": "Column of image ids"} | ({"caption": "Column of captions"} if own.kind != LABELS else {})
-    if found.format in ("coco_results", "coco_captions") or all(found.guess.get(role) for role in wanted):
+    wanted = {"image_id": "Column of image ids", "caption": "Column of captions"}
+    needed = ["image_id"] if own.kind == LABELS else list(wanted)
+    if found.format in ("coco_results", "coco_captions") or all(found.guess.get(role) for role in needed):
         return
     options, chosen = list(found.columns), {}
     boxes = _place(_key(own, "columns_of")).columns(len(wanted))
     for box, (role, title) in zip(boxes, wanted.items(), strict=True):
         guess = found.guess.get(role)
         index = options.index(guess) if guess in options else None
-        key = _key(own, f"column_{role}")
-        chosen[role] = box.selectbox(title, options, index=index, placeholder="Choose a column", key=key)
+        # A file with a column of captions holds captions, as with --caption-column.
+        captions = {_key(own, "kind"): GENERATED} if role not in needed else {}
+        chosen[role] = box.selectbox(
+            title,
+            options,
+            index=index if role in needed else None,
+            placeholder="Choose a column",
+            key=_key(own, f"column_{role}"),
+            on_change=st.session_state.update,
+            args=(captions,),
+        )
     said = st.session_state.setdefault(COLUMNS, {})
+    chosen = {role: chosen[role] for role in needed}
     if all(chosen.values()) and chosen != said.get(place_of(own.path)):
         said[place_of(own.path)] = chosen
         st.rerun()

@@ -145,6 +145,22 @@ def test_the_report_needs_no_server_and_no_network(bundle):
     assert "strong" in text and "<svg" in text and "labelled, binary" in text
 
 
+@pytest.mark.parametrize("width", [800, 1280])
+def test_the_tables_of_a_report_fit_the_window(bundle, chrome, tmp_path, width):
+    path = tmp_path / "report.html"
+    path.write_bytes(zipfile.ZipFile(bundle).read("report.html"))
+    page = chrome.new_page(viewport={"width": width, "height": 900})
+    page.goto(path.as_uri())
+    wide = page.locator(".wide, .long").evaluate_all("all => all.map(own => own.scrollWidth - own.clientWidth)")
+    assert len(wide) >= 4 and set(wide) == {0}
+    heights = page.locator(".long td:first-child").evaluate_all(
+        "all => all.map(own => {const text = document.createRange(); text.selectNodeContents(own);"
+        " return text.getClientRects().length})"
+    )
+    assert set(heights) == {1}, "a name is broken within a word"
+    page.close()
+
+
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
@@ -168,7 +184,7 @@ def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
     bad = "<script>alert(1)</script>"
     table = pd.DataFrame({bad: [bad]})
     charts, about, sections = [Chart(bad, "", bad)], {bad: bad}, {bad: table}
-    text = report_html(ReportParts(bad, (bad, bad), table, bad, table, bad, charts, [bad], about, sections, bad, bad))
+    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad, bad))
     assert "<script" not in text and text.count("alert(1)") >= 16
 
 
@@ -366,3 +382,5 @@ def test_a_bundle_has_the_charts_that_pages_draw_of_its_rows(measured):
     report = archives[0].read("report.html").decode()
     ids = re.findall(r' id="([^"]+)"', report)
     assert len(ids) == len(set(ids)) and 'aria-label="Objects of strong beside the human captions"' in report
+    # Charts of Plotly stand on the page's ground and in its ink, in both themes.
+    assert "fill: currentColor" in report and "fill: rgb(255, 255, 255)" not in report and "27, 39, 51" not in report

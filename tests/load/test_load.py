@@ -290,6 +290,24 @@ def test_bad_lines_of_json_lines_have_their_line_number(tmp_path):
     assert "broken JSON at column 17" in table.problems[-1].message
 
 
+@pytest.mark.parametrize(
+    ("end", "rows", "said"),
+    [
+        ("", 2, "a quote is opened and never closed; 7 further lines are lost with it"),
+        ('12,"a cat"\n', 2, "(the row runs to line 12: 8 further lines are lost with it)"),
+        ('a dog"\n', 3, "line breaks within quotes took in 8 further lines, the most from line 4 to line 12"),
+    ],
+)
+def test_a_stray_quote_says_how_many_lines_it_took_in(tmp_path, end, rows, said):
+    """Two good rows, then a quote that opens in line 4 and closes never, at a later quote, or at the end of a row."""
+    path = tmp_path / "captions.csv"
+    lines = ["image_id,caption", "1,a dog", "2,a cat", '3,"a man', *(f"{own},a bus" for own in range(4, 11))]
+    path.write_text("\n".join(lines) + "\n" + end)
+    table = read_captions(path)
+    assert len(table.frame) == rows
+    assert any(said in line for line in (*table.notes, *(own.message for own in table.problems)))
+
+
 def test_csv_lines_are_lines_of_the_file(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(

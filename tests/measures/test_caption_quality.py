@@ -23,6 +23,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.caption_quality import GROUPED, SCORERS, scored
+from capbias_core.measures.registry import METRICS
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -42,6 +43,7 @@ from capbias_core.present.figures import interval_chart
 from capbias_core.present.gaps import gap_table, of_gaps, of_groups
 from capbias_core.present.published import beside_table
 from capbias_core.present.rows import interval_rows
+from capbias_core.present.sentence import best_text
 from capbias_core.present.table import scores_table
 from capbias_core.present.tradeoff import tradeoff_chart, tradeoff_note
 from capbias_core.runs.plan import Request, plan
@@ -479,6 +481,18 @@ def test_groups_stand_in_a_table_of_their_own():
         {"captioner": "nic", "cider": "60.0 [59.0, 61.0]", "vocabulary": ""},
     ]
     assert gap_table(rows[rows["metric"] == "vocabulary"]).empty
+
+
+def test_neither_end_of_length_and_valence_is_better():
+    """Valence is small beside its range, so it has two decimals."""
+    rows = results()
+    for name, title in (("length", "length"), ("valence", "valence")):
+        renamed = rows["metric"].str.replace("cider", name)
+        swapped = rows.assign(metric=renamed, value=rows["value"] / 100, scale=METRICS[name].scale)
+        cells = gap_table(swapped[swapped["metric"].str.startswith(name)]).iloc[0]
+        assert cells["metric"] == title and cells["Female"].startswith("0.84 [")
+        assert best_text(name) == "neither end is better"
+    assert "Range −400 to 400, neither end is better" in (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 
 
 def test_the_difference_is_named_by_the_captioner_with_most_groups():

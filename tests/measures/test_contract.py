@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Measure
+from capbias_core.measures.base import BETTER, Measure
 from capbias_core.measures.cost import CaptionCounts, Size
 from capbias_core.measures.options import Option, Options, bounds_text
 from capbias_core.measures.registry import (
@@ -56,7 +56,7 @@ def test_a_measure_says_what_it_is(measure: Measure):
 @pytest.mark.parametrize("row", METRICS.values(), ids=lambda row: row.name)
 def test_a_metric_says_what_it_is(row):
     assert row.title and row.source and row.explanation.endswith(".")
-    assert row.scale > 0 and row.range[0] < row.range[1] and row.better in ("lower", "higher", "neutral")
+    assert row.scale > 0 and row.range[0] < row.range[1] and row.better in BETTER
     for values in (2, 3):
         neutral = row.neutral(values)
         assert math.isnan(neutral) or row.range[0] <= neutral <= row.range[1]

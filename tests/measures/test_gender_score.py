@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
+from scipy.stats import binomtest
 
 from capbias_core.aggregate import quotient
-from capbias_core.aggregate.columns import column_intervals
+from capbias_core.aggregate.columns import Statistic, column_intervals
 from capbias_core.analysis import objects
 from capbias_core.analysis.gender_score_names import printed_as
 from capbias_core.analysis.published import beside_measured, measured_rows
@@ -222,24 +224,41 @@ def test_objects_of_the_image_that_are_not_loaded():
         gendered(frame_of(CAPTIONS[-1:]), GENDER, None, USUAL).with_objects()
 
 
+FIRST_SHARE = Statistic(lambda own: bias_ratio(own)[..., 0], (0, 1))
+
+
 def test_intervals_of_columns_are_those_of_each_alone():
     """Every column's interval is what its own two sums give; few captions have none in the rows."""
     rng = np.random.default_rng(1)
     sums = rng.integers(0, 3, (200, 4)).astype(float)
-    both = column_intervals(sums, 2, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
-    alone = column_intervals(sums[:, 2:], 1, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
+    both = column_intervals(sums, 2, {("r", ""): FIRST_SHARE})["r", ""]
+    alone = column_intervals(sums[:, 2:], 1, {("r", ""): FIRST_SHARE})["r", ""]
     assert both.low[1] == pytest.approx(alone.low[0], abs=0.01) and both.low[1] < both.value[1] < both.high[1]
     # Half of 400 coin throws: +- 1.96 * sqrt(1/4 / 400) = 0.049.
     coins = np.eye(2)[np.arange(400) % 2]
-    half = column_intervals(coins, 1, {("r", ""): lambda own: bias_ratio(own)[..., 0]})["r", ""]
+    half = column_intervals(coins, 1, {("r", ""): FIRST_SHARE})["r", ""]
     assert [half.low[0], half.high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
+
+
+def test_a_share_of_none_or_all_has_the_exact_binomial_interval():
+    """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
+    sums = np.zeros((30, 6))
+    sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
+    found = column_intervals(
+        csr_array(sums), 3, {("r", ""): FIRST_SHARE, ("n", ""): Statistic(lambda own: own[..., 0])}
+    )
+    exact = [binomtest(12, 12).proportion_ci(), binomtest(0, 20).proportion_ci()]  # Clopper and Pearson
+    share = found["r", ""]
+    assert [(share.low[place], share.high[place]) for place in (0, 1)] == [pytest.approx(tuple(own)) for own in exact]
+    assert 0.2 < share.low[2] < 0.5 < share.high[2] < 0.8
+    assert 4 < found["n", ""].low[0] < 12 < found["n", ""].high[0] < 20  # a count is no share
 
 
 def test_an_object_that_a_draw_may_miss_has_no_interval():
     """One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite."""
     sums = np.ones((10, 2)) * [1, 0]
     sums[0] = 1
-    found = column_intervals(sums, 1, {("r", ""): quotient})["r", ""]
+    found = column_intervals(sums, 1, {("r", ""): Statistic(quotient)})["r", ""]
     assert found.value[0] == 10 and np.isnan(found.low[0]) and np.isnan(found.high[0])
 
 
@@ -293,7 +312,7 @@ def test_scores_over_the_set_by_hand():
     values = {
         key: float(of(np.asarray(own.whole.sum(axis=0))))
         for own in found.values()
-        for key, of in own.statistics.items()
+        for key, (of, _) in own.statistics.items()
     }
     assert values["gender_score", "Female"] == pytest.approx(women)
     assert values["gender_score", "Male"] == pytest.approx(men)

@@ -11,7 +11,7 @@ import pytest
 
 from capbias_core import metrics
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import CountMetric, RatioMetric, no_neutral
+from capbias_core.measures.base import BETTER, CountMetric, RatioMetric, no_neutral
 from capbias_core.measures.registry import GROUPS, METRICS, expand_metrics, metric
 from capbias_core.metrics import error, lic, ratio, sentence_classification
 from capbias_core.metrics.lic import lic_of_naming
@@ -33,7 +33,7 @@ def test_every_row_says_what_it_is(name):
     row = METRICS[name]
     assert row.name == name and row.title and row.source and row.explanation
     assert re.search(r"\b(19|20)\d\d\b", row.source), "the year of its source"
-    assert row.better in ("lower", "higher", "neutral") and row.scale > 0
+    assert row.better in BETTER and row.scale > 0
     low, high = row.range
     assert all(low <= row.neutral(k) <= high or row.neutral is no_neutral for k in (2, 3, 9))
 

@@ -112,7 +112,7 @@ def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(wi
         settled(window)
         expect(keep).to_be_enabled()
         keep.click()
-        window.get_by_text("Kept labels in the collection my captions. 1 file left out.").wait_for()
+        window.get_by_text("Kept labels in the collection my captions. Left out: strange.csv (not ticked).").wait_for()
     assert [item.name for item in Workspace(tmp_path / "home").items()] == ["labels"]
 
 
@@ -131,6 +131,23 @@ def test_a_file_alone_whose_columns_are_not_known_can_be_mended(window, tmp_path
         window.get_by_text("Kept odd in the collection my captions.").wait_for()
     (item,) = Workspace(tmp_path / "home").items("attributes")
     assert item.details["attributes"]["who"]["attribute"]["values"] == ["Female", "Male"]
+
+
+@pytest.mark.slow
+def test_the_column_of_captions_can_be_chosen_where_it_is_not_known(window, tmp_path):
+    """As --caption-column does: a file with such a column holds captions, not labels."""
+    said = ("a dog on a couch", "two men play ball", "a cat sleeps on a mat", "a bus in the rain", "she rides a bike")
+    rows = "".join(f"{number},{text} {number}\n" for number, text in enumerate(said * 2))
+    (tmp_path / "odd.csv").write_text("number,uttered\n" + rows)
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, tmp_path / "odd.csv")
+        choose(window, "Column of captions", "uttered")
+        choose(window, "Column of image ids", "number")
+        window.get_by_text("CSV: 10 rows, 10 images, 0 problems").wait_for()
+        window.get_by_role("button", name="Keep", exact=True).click()
+        window.get_by_text("Kept odd in the collection my captions.").wait_for()
+    assert [item.name for item in Workspace(tmp_path / "home").items("captions")] == ["odd"]
 
 
 def test_a_file_that_takes_too_long_ends_nothing_but_its_own_reading(window, files, tmp_path, monkeypatch):

@@ -23,9 +23,10 @@ ATTRIBUTE = plain_attribute("group", ("A", "B"))
 
 
 def rows(*more: Result) -> pd.DataFrame:
+    like = {"encoder": "ngram", "scale": 100, "seeds": 2, "n": 9, "interval": "refits"}
     own = [
-        Result("group", "nic & <b>", "LIC", 2.0, "ngram", ci_low=1.0, ci_high=4.0, seeds=2, n=9, interval="refits"),
-        Result("group", "sat", "LIC", -1.0, "ngram", ci_low=-2.0, ci_high=0.5, seeds=2, n=9, interval="refits"),
+        Result("group", "nic & <b>", "LIC", 2.0, ci_low=1.0, ci_high=4.0, **like),
+        Result("group", "sat", "LIC", -1.0, ci_low=-2.0, ci_high=0.5, **like),
         *more,
     ]
     return pd.DataFrame([result.row() for result in own])

@@ -27,6 +27,7 @@ def lic_rows(**changes) -> pd.DataFrame:
             "interval": "refits",
             "spread": [0.5, 0.25],
             "seeds": 10,
+            "scale": 100.0,
         }
     )
     return rows.assign(**changes)
