@@ -17,14 +17,18 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
 from pages.ui.base import caveats, draw, empty_state, errors, note, page
-from pages.ui.running import EVERY, active_runs, cost
+from pages.ui.running import EVERY, active_runs, cost, nothing_scored
 from pages.ui.table import draw_table
 
 
 def main() -> None:
     engine = page("Runs")
     if not engine.workspace.runs():
-        empty_state(engine, "Nothing has been run yet.")
+        text, known = "Nothing has been run yet.", engine.workspace.collections()
+        if collection := view.query().get("collection") or next(iter(known), None):
+            nothing_scored(engine, collection, text)
+        else:
+            empty_state(engine, text)
         return
     if active_runs(engine):
         st.fragment(_under_way, run_every=EVERY)(engine)

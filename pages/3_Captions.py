@@ -30,7 +30,7 @@ from pages.ui.base import box, collection_picker, draw, empty_state, errors, not
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
-from pages.ui.running import active_runs, progress, score_now
+from pages.ui.running import active_runs, nothing_scored, progress
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
@@ -77,10 +77,12 @@ def _nothing_yet(engine: Engine, collection: str | None) -> None:
     if collection and active_runs(engine, collection):
         box("Running.", "Scored captions appear here by themselves.")
         return
-    empty_state(engine, "No caption is scored yet.")
-    if collection:
-        with errors():
-            score_now(engine, collection)
+    text = "No caption is scored yet."
+    if collection is None:
+        empty_state(engine, text)
+        return
+    with errors():
+        nothing_scored(engine, collection, text)
 
 
 def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:

@@ -98,7 +98,8 @@ def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: lis
     """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
     human = [item.name for item in engine.workspace.items("references", collection)]
     if not human:
-        note("Both directions compare with human captions: load references on the Data page.")
+        note("Both directions compare with human captions, and this collection has none.")
+        view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
         return
     table = table_with(tables, attribute).name
     request = Request(collection, sets, table, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)

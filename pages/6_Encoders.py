@@ -56,6 +56,7 @@ from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
 from pages.ui.base import (
+    LABELS,
     MASKED_TOO,
     attribute_names,
     collection_picker,
@@ -63,6 +64,7 @@ from pages.ui.base import (
     empty_state,
     errors,
     label_caveats,
+    lacking,
     note,
     page,
     show_error,
@@ -94,8 +96,10 @@ def main() -> None:
     with errors():
         if attribute:
             _sweep(engine, collection, tables, attribute)
+        elif collection:
+            lacking(engine, collection, f"captions, or no {LABELS}")
         else:
-            empty_state(engine, "A sweep needs captions and an attribute table.")
+            empty_state(engine, "A sweep needs captions and a table of labels.")
 
 
 def _attribute(tables: list[Item]) -> str:

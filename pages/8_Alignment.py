@@ -30,7 +30,7 @@ from capbias_core.workspace.store import ACTIVE
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
-from pages.ui.base import box, collection_picker, draw, empty_state, errors, label_caveats, note, page
+from pages.ui.base import box, collection_picker, draw, empty_state, errors, label_caveats, lacking, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
@@ -57,8 +57,11 @@ def main() -> None:
     note(WHAT)
     collection = collection_picker(engine.workspace)
     missing = _missing(engine, collection)
-    if collection is None or missing:
-        empty_state(engine, missing or "No captions are loaded yet.")
+    if collection is None:
+        empty_state(engine, "No captions are loaded yet.")
+        return
+    if missing:
+        lacking(engine, collection, missing)
         return
     with errors():
         request = _request(engine, collection)
@@ -73,9 +76,10 @@ def main() -> None:
 
 
 def _missing(engine: Engine, collection: str | None) -> str:
-    """What the collection lacks, as a sentence, or ''."""
-    lacking = [text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)]
-    return f"The collection “{collection}” has no {' and no '.join(lacking)} yet." if lacking else ""
+    """What the collection lacks, or ''."""
+    return " and no ".join(
+        text for kind, text in NEEDED.items() if collection and not engine.workspace.items(kind, collection)
+    )
 
 
 def _request(engine: Engine, collection: str) -> Request:

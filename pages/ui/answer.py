@@ -38,14 +38,13 @@ from pages.ui.base import (
     caveats,
     collection_picker,
     empty_state,
-    lacking,
     masked_left_out,
     note,
     plain,
     workspace_engine,
 )
 from pages.ui.chart import take_away
-from pages.ui.running import active_runs, answer_box, progress, score_now, start_button
+from pages.ui.running import active_runs, answer_box, nothing_scored, progress, start_button
 
 WORDS_A_SIDE = 6
 IN_SIDEBAR = 30  # letters that a control there shows at once
@@ -104,14 +103,10 @@ def _no_answer(engine: Engine, collection: str) -> None:
     workspace = engine.workspace
     if active_runs(engine, collection):
         box("Running.", "The answer appears here by itself, as soon as the first of the runs above is done.")
-    elif not workspace.items("captions", collection):
-        lacking(engine, collection, "captions of a model")
     else:
         earlier = earlier_runs(workspace, collection)
-        said = f"{earlier:,} results by an earlier version are not shown; run them again. " if earlier else ""
-        empty_state(engine, f"Captions are loaded, but nothing is scored. {said}Score them here, or see the demo.")
-        if not score_now(engine, collection):
-            view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
+        said = f" {earlier:,} results by an earlier version are not shown; run them again." if earlier else ""
+        nothing_scored(engine, collection, f"Captions and labels are loaded, but nothing is scored.{said}")
     _loaded(engine, collection)
 
 

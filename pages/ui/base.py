@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
+from typing import Literal
 
 import streamlit as st
 
@@ -166,8 +167,11 @@ def attribute_names(tables: Iterable[Item]) -> list[str]:
     return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
 
 
+LABELS = "labels (a table of image ids with a protected attribute, or human captions that give them)"
+
+
 def captions_and_labels(
-    engine: Engine, collection: str | None, labels: str = "table of labels (image ids with a protected attribute)"
+    engine: Engine, collection: str | None, labels: str = LABELS
 ) -> tuple[list[str], list[Item]] | None:
     """Names of the caption sets and the tables of labels; where one is missing, None, and what to do next is shown."""
     if collection is None:
@@ -183,23 +187,25 @@ def captions_and_labels(
 
 def lacking(engine: Engine, collection: str, what: str) -> None:
     """What a collection has not, and what to do next."""
-    empty_state(engine, f"The collection “{collection}” has no {what} yet. Load a file on the Data page.")
+    box("Nothing to show yet.", f"The collection “{collection}” has no {what} yet.")
+    buttons = st.container(horizontal=True)
+    if buttons.button("Load what is missing", type="primary", icon=":material/upload:"):
+        view.go("pages/1_Data.py")
+    demo_button(buttons, engine, type="secondary")
 
 
 def empty_state(engine: Engine, text: str) -> None:
-    """What to do next where there is nothing to show, and the demo in one click."""
+    """What to do next where nothing is loaded: the demo in one click, or one's own captions."""
     box("Nothing to show yet.", text)
     buttons = st.container(horizontal=True)
-    demo_button(buttons, engine)
+    demo_button(buttons, engine, width="stretch")
     if buttons.button("Load my captions"):
         view.go("pages/1_Data.py")
 
 
-def demo_button(place, engine: Engine) -> None:
+def demo_button(place, engine: Engine, type: Literal["primary", "secondary"] = "primary", **more) -> None:
     """One click that loads the demo data, starts its runs and shows the front page."""
-    if place.button(
-        "Try it on the demo data", type="primary", width="stretch", key="demo", on_click=_start_demo, args=(engine,)
-    ):
+    if place.button("Try it on the demo data", type=type, key="demo", on_click=_start_demo, args=(engine,), **more):
         view.go("app.py", collection=DEMO)
 
 

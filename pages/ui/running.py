@@ -17,7 +17,7 @@ from capbias_core.runs.plan import first_request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
-from pages.ui.base import box, errors, note, plain
+from pages.ui.base import LABELS, box, errors, lacking, note, plain
 
 EVERY = 1.0
 A_MOMENT = 120  # seconds that a first answer may take to be started by itself
@@ -93,6 +93,17 @@ def score_now(engine: Engine, collection: str) -> bool:
         engine.submit(todo, collection)
         view.go("app.py", collection=collection)
     return True
+
+
+def nothing_scored(engine: Engine, collection: str, text: str) -> None:
+    """What to do next in a collection of which nothing is scored: score it, or load what that needs."""
+    if not engine.workspace.items("captions", collection):
+        lacking(engine, collection, "captions of a model")
+    elif not first_request(engine.workspace, collection):
+        lacking(engine, collection, LABELS)
+    else:
+        box("Nothing to show yet.", text)
+        score_now(engine, collection)
 
 
 def cost(engine: Engine, specs: Iterable[RunSpec]) -> str:

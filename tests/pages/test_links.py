@@ -136,12 +136,11 @@ def test_every_page_leads_to_every_other(window, address, first, collection):
         ("Answer", "scored", "Try a caption", "Captions"),
         pytest.param("Answer", "without labels", "Load what is missing", "Data", marks=pytest.mark.slow),
         ("Data", "scored", "See the answer", "Answer"),
-        pytest.param("Answer", "unscored", "Load my captions", "Data", marks=pytest.mark.slow),
-        pytest.param("Scores", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
-        pytest.param("Captions", "unscored", "Load my captions", "Data", marks=pytest.mark.slow),
-        pytest.param("Objects", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Scores", "without labels", "Load what is missing", "Data", marks=pytest.mark.slow),
+        pytest.param("Captions", "unscored", "Score now", "Answer", marks=pytest.mark.slow),
+        pytest.param("Objects", "without labels", "Load what is missing", "Data", marks=pytest.mark.slow),
         pytest.param("Alignment", "scored", "Keep word vectors", "Data", marks=pytest.mark.slow),
-        pytest.param("Alignment", "without labels", "Load my captions", "Data", marks=pytest.mark.slow),
+        pytest.param("Alignment", "without labels", "Load what is missing", "Data", marks=pytest.mark.slow),
     ],
 )
 def test_every_button_leads_on_in_the_same_collection(window, address, start, collection, button, end):
