@@ -246,7 +246,7 @@ def told_apart(ranking: Ranking | None) -> str:
 
 
 # A number of a note, which is another for another captioner.
-NUMBER = re.compile(r"(?<![\w.,])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
+NUMBER = re.compile(r"(?<![\w.,])[−-]?\d+(?:,\d{3})*(?:\.\d+)?(?!\w)")
 
 
 def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
@@ -256,6 +256,8 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
 
     >>> named_notes([("a", ("same", "5 of 9 words")), ("b", ("same", "7 of 9 words")), ("c", ("same", "other"))])
     ['same', 'a, b: 5 to 7 of 9 words', 'c: other']
+    >>> named_notes([("a", ("Male 1,298, all",)), ("b", ("Male 12,597, all",))])
+    ['Male 1,298 to 12,597, all']
     """
     models = {model for model, _ in notes}
     said: dict[str, dict[str, set[str]]] = {}
