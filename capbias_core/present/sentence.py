@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
 from capbias_core.aggregate.refits import NO_WIDTH
-from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES
+from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES, VERDICTS
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
 from capbias_core.measures.registry import MEASURES, METRICS
@@ -147,6 +147,17 @@ def _headline(
     else:
         said = ": no difference from the human captions that these data can tell from zero"
     return f"{model}{said}: {shown}."
+
+
+def verdicts_text(rows: pd.DataFrame) -> str:
+    """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
+
+    >>> verdicts_text(pd.DataFrame({"verdict": ["not shown", "amplifies", "not shown"]}))
+    'Verdicts: amplifies 1, not shown 2.'
+    """
+    counts = [(name, int((rows["verdict"] == name).sum())) for name in VERDICTS]
+    said = ", ".join(f"{name} {count}" for name, count in counts if count)
+    return f"Verdicts: {said}." if said and len(rows) > 1 else ""
 
 
 def measure(metric: str, direction: str) -> str:

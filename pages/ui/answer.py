@@ -23,6 +23,7 @@ from capbias_core.present.sentence import (
     intervals_over,
     named_notes,
     told_apart,
+    verdicts_text,
     with_attacker,
 )
 from capbias_core.runs.engine import Engine
@@ -145,7 +146,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         note(
-            f"{best} Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}"
+            f"{verdicts_text(of_metric)} {best} Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''} {told_apart(pairs)}"
         )
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
