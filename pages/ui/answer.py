@@ -145,8 +145,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         present.rows(drawn, text.headline)
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
-        lines = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
-        note(f"{verdicts_text(of_metric)} {best} {lines} {told_apart(pairs)}")
+        meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
+        note(f"{verdicts_text(of_metric)} {best} {meaning} {told_apart(pairs)}")
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
