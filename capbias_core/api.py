@@ -547,8 +547,7 @@ def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], enco
 def _sentence(
     workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: Kept, encoder: str
 ) -> tuple[str, str]:
-    """A captioner, and the answer for it: that with the highest LIC by this encoder (LIC_M without references); else
-    its first number."""
+    """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
     found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
     if found:
         return found.captioner, f"{found.headline} {found.support}"
