@@ -18,7 +18,7 @@ from capbias_core.present.objects import (
     SCORE,
     beside_chart,
     beside_note,
-    beside_people,
+    counted_objects,
     distribution_chart,
     object_answer,
     object_table,
@@ -120,7 +120,7 @@ KEYS = cached.KEYS | {RunSpec: lambda spec: spec.run_id}
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)
 def _counted(folder: str, spec: RunSpec, human: Item | None) -> tuple[objects.Ratios, pd.DataFrame]:
     """A row an object, and the rows beside the human captions where there are some."""
-    return beside_people(Workspace(folder), spec, human)
+    return counted_objects(Workspace(folder), spec, human)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=KEYS)

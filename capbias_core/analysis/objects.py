@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array, diags_array, eye_array, kron
 
 from capbias_core.analysis.read import current_runs, object_rows
 from capbias_core.measures import gender_score, object_distance
-from capbias_core.measures.base import of_images
-from capbias_core.measures.gender_score_common import gendered
-from capbias_core.measures.object_cooccurrence import COUNT, METRIC
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.base import Outcome, of_images
+from capbias_core.measures.gender_score_common import Sums, gendered
+from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, silent
@@ -49,27 +50,69 @@ def of_references(spec: RunSpec, references: Item) -> RunSpec:
     return replace(spec, model=references.name, captions=references.hash)
 
 
-def ratios(workspace: Workspace, spec: RunSpec, within: str = "") -> Ratios:
-    """Co-occurrence of a run of its measure; counted in a second if it was not yet, and kept in the workspace.
+def ratios(workspace: Workspace, spec: RunSpec) -> Ratios:
+    """Co-occurrence of a run of its measure; counted in a second if it was not yet, and kept in the workspace."""
 
-    within: hash of other captions; only the images that they have too are counted, so that both can be compared.
+    def compute() -> dict:
+        return _shares(counts(job_of(workspace, spec, silent))[1], spec)
+
+    return _ratios(workspace.derived(f"object ratios {spec.run_id}", compute))
+
+
+def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Ratios, pd.DataFrame]:
+    """Co-occurrence of a run of its measure on the images that have human captions too, and `beside_human` of both with
+    error0, error1, ..: the standard error of each difference, paired by image. Kept in the workspace.
     """
 
     def compute() -> dict:
-        job = job_of(workspace, spec, silent)
-        if within:
-            job = replace(job, frame=of_images(job.frame, images_in(workspace.frame(within))))
-        outcome = MEASURES[spec.measure].run(job)
-        overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
-        values = attribute_from(spec.attribute).values
-        return {
-            "rows": _wide(bytes_frame(outcome.arrays["objects"]), values).to_dict("list"),
-            "overall": [overall[value][0] for value in values],
-            "n": overall[values[0]][1],
-            "note": outcome.notes[0],
-        }
+        found = []
+        for own, other in ((spec, human.hash), (of_references(spec, human), spec.captions)):
+            job = job_of(workspace, own, silent)
+            found.append(counts(replace(job, frame=of_images(job.frame, images_in(workspace.frame(other))))))
+        (sums, outcome), (their_sums, their_outcome) = found
+        errors = paired_errors(sums, their_sums, len(attribute_from(spec.attribute).values))
+        return {"own": _shares(outcome, spec), "human": _shares(their_outcome, spec), "errors": errors.to_dict("list")}
 
-    data = workspace.derived(f"object ratios {spec.run_id} {within}", compute)
+    data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
+    own = _ratios(data["own"])
+    return own, beside_human(own, _ratios(data["human"])).merge(pd.DataFrame(data["errors"]), on="object", how="left")
+
+
+def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
+    """The standard error of the difference of two sides' shares, for each object of both and each value.
+
+    To first order (the delta method): what an image adds to each share is known, images are independent, and both sides
+    of an image go together. Columns: object, error0, error1, ..
+    """
+    images = {image: row for row, image in enumerate(dict.fromkeys((*own.images, *other.images)))}
+    objects = [name for name in own.objects if name in set(other.objects)]
+    ones, added = np.ones((1, values)), []
+    for side in (own, other):
+        rows = [images[image] for image in side.images]
+        place = csr_array((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(images), len(rows)))
+        columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
+        counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
+        each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object
+        whole = np.repeat(np.asarray(each.sum(axis=0)), values)
+        shares = np.divide(np.asarray(counted.sum(axis=0)), whole, where=whole > 0, out=np.full(len(whole), np.nan))
+        expected = (each @ kron(eye_array(len(objects)), ones)) @ diags_array(np.nan_to_num(shares))
+        added.append((counted - expected) @ diags_array(1 / np.maximum(whole, 1)))
+    error = np.sqrt(np.asarray((added[0] - added[1]).power(2).sum(axis=0))).reshape(len(objects), values)
+    return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
+
+
+def _shares(outcome: Outcome, spec: RunSpec) -> dict:
+    overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
+    values = attribute_from(spec.attribute).values
+    return {
+        "rows": _wide(bytes_frame(outcome.arrays["objects"]), values).to_dict("list"),
+        "overall": [overall[value][0] for value in values],
+        "n": overall[values[0]][1],
+        "note": outcome.notes[0],
+    }
+
+
+def _ratios(data: dict) -> Ratios:
     return Ratios(pd.DataFrame(data["rows"]), tuple(data["overall"]), data["n"], data["note"])
 
 
@@ -87,10 +130,8 @@ def _wide(rows: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def beside_human(own: Ratios, human: Ratios | None) -> pd.DataFrame:
+def beside_human(own: Ratios, human: Ratios) -> pd.DataFrame:
     """The rows of a model with `human_` columns for the same objects; missing if human captions have none."""
-    if human is None:
-        return own.rows
     theirs = human.rows.add_prefix("human_").rename(columns={"human_object": "object"})
     return own.rows.merge(theirs, on="object", how="left")
 

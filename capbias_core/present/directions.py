@@ -142,7 +142,8 @@ def _hover(row: dict, name: str) -> str:
 
 
 def _span(row: dict, name: str, way: str) -> str:
-    digits = decimals(name, METRICS[name].scale)
+    metric = MEASURES[name][way][0]
+    digits = decimals(metric, METRICS[metric].scale)
     if pd.isna(row[f"{way}_low"]):
         return number(row[way], digits)
     return f"{number(row[way], digits)} [{number(row[f'{way}_low'], digits)}, {number(row[f'{way}_high'], digits)}]"

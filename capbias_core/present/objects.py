@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import erfc
 
 from capbias_core.aggregate.ranking import ALPHA, holm
-from capbias_core.analysis.objects import Ratios, beside_human, of_references, ratios
+from capbias_core.analysis.objects import Ratios, beside_people, ratios
 from capbias_core.errors import need
 from capbias_core.measures import gender_score
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
@@ -52,7 +52,7 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     departing = [_departing(table, place) for place in range(len(overall))]
     parts = [_beside(row, place, value) for place, row, value in _there(departing, attribute)]
     objects = counted(len(_testable(table)), "object")
-    tested = f"tested by both intervals, Holm over {objects} with {ENOUGH} captions on both sides"
+    tested = f"tested image by image, Holm over {objects} with {ENOUGH} captions on both sides"
     if parts:
         return Answer(f"{model}: {'; '.join(parts)}.", f"The largest difference toward each value, {tested}. {support}")
     said = "no object goes with a value more than in the human captions, as far as these data can tell"
@@ -81,15 +81,9 @@ def _testable(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _departing(table: pd.DataFrame, place: int) -> pd.Series | None:
-    """The object that goes with a value most beyond the human captions, told apart from them; None for none.
-
-    The error of the difference is that of both shares by their intervals, as if of different images: on the same ones
-    it is smaller.
-    """
+    """The object that goes with a value most beyond the human captions, told apart from them; None for none."""
     kept = _testable(table)
-    widths = [kept[f"{side}high{place}"] - kept[f"{side}low{place}"] for side in ("", "human_")]
-    error = np.hypot(*widths) / (2 * 1.96)
-    difference = _difference(kept, place)
+    error, difference = kept[f"error{place}"], _difference(kept, place)
     known = (error > 0) & difference.notna()
     p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
     told = difference[known][(p < ALPHA) & (difference[known] > 0)]
@@ -149,11 +143,13 @@ def by_difference(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.fillna(-2.0).sort_values(ascending=False, kind="stable").index]
 
 
-def beside_people(workspace: Workspace, spec: RunSpec, human: Item | None) -> tuple[Ratios, pd.DataFrame]:
-    """What a run of co-occurrence counts, and `by_difference` of its objects beside human captions."""
-    own = ratios(workspace, spec, human.hash if human else "")
-    theirs = ratios(workspace, of_references(spec, human), spec.captions) if human else None
-    return own, by_difference(beside_human(own, theirs))
+def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> tuple[Ratios, pd.DataFrame]:
+    """What a run of co-occurrence counts, and a row an object, `by_difference` where there are human captions."""
+    if human is None:
+        own = ratios(workspace, spec)
+        return own, own.rows
+    own, table = beside_people(workspace, spec, human)
+    return own, by_difference(table)
 
 
 def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):

@@ -21,7 +21,7 @@ from capbias_core.present.objects import (
     BINS,
     beside_chart,
     beside_note,
-    beside_people,
+    counted_objects,
     distribution_chart,
     score_chart,
     score_of,
@@ -73,7 +73,7 @@ def _objects(workspace: Workspace, collection: str, run: RunRow, runs: Sequence[
         return
     read = {own.spec.references for own in runs}
     human = next((item for item in workspace.items("references", collection) if item.hash in read), None)
-    table = beside_people(workspace, run.spec, human)[1]
+    table = counted_objects(workspace, run.spec, human)[1]
     if human:
         figure = beside_chart(table, attribute, model)
         yield PageChart(f"Objects of {model} beside the human captions", figure, beside_note(table, attribute))

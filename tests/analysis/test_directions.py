@@ -78,6 +78,8 @@ def test_dba_is_a_pair_of_two_metrics():
     rows = [row("m", "DBA_O", "", 1, 0.5, 2, encoder=""), row("m", "DBA_G", "", -1, -2, -0.5, encoder="")]
     found = directions(pd.DataFrame(rows), "DBA").iloc[0]
     assert (found["A->T"], found["T->A"], found["quadrant"]) == (1, -1, FIRST)
+    (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]
+    assert shown == "1.00 [0.50, 2.00]", "as many decimals as DBA_O has"
     assert "DBA_O" in explained("DBA") and "DBA_G" in explained("DBA")
 
 

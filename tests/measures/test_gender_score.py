@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from capbias_core.load.texts import read_texts
 from capbias_core.measures.bias_amplification import objects_of
 from capbias_core.measures.caption_variants import texts_of
 from capbias_core.measures.gender_score import Models, load_models, scored
-from capbias_core.measures.gender_score_common import Label, ObjectChoices, gendered
+from capbias_core.measures.gender_score_common import Label, ObjectChoices, Sums, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
 from capbias_core.measures.registry import METRICS, expand_metrics
@@ -821,8 +822,9 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
     assert found.headline == "m: “tie” goes most with Male, 90% [85%, 95%] of 200 captions."
     assert "Female 40%, Male 60%" in found.support
     assert "no object" in object_answer(table.assign(low1=0.5), (0.4, 0.6), 500, "m", GENDER).headline
-    # 90% ± 5 beside 80% ± 5 is 10 ± 7.07, z = 2.77 and p = 0.006 of one object; cup has too few captions to be tested.
-    human = {"human_captions": [300, 300], "human_share0": [0.2, 0.5], "human_share1": [0.8, 0.5]}
+    # Errors of 3.61 points: z = 10 / 3.61 = 2.77 and p = 0.0056 of one object; cup has too few captions to be tested.
+    human = {"error0": [0.0361, 0.01], "error1": [0.0361, 0.01]}
+    human |= {"human_captions": [300, 300], "human_share0": [0.2, 0.5], "human_share1": [0.8, 0.5]}
     human |= {
         "human_low0": [0.15, 0.4],
         "human_high0": [0.25, 0.6],
@@ -841,6 +843,37 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
     shown = object_table(table, GENDER)
     assert shown["share Male"].tolist() == [90.0, 100.0], "in percent, as in the answer"
     assert shown["95% of share Male"].tolist() == ["85% to 95%", "100% to 100%"]
+
+
+def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
+    """Three captions of an image beside one; both sides follow the image, so the paired error is the smaller."""
+    rng = np.random.default_rng(4)
+    image_is_b = rng.random(800) < rng.choice([0.1, 0.9], 800)
+
+    def side(each: int, names: tuple[str, ...]):
+        value = (rng.random((800, each)) < np.where(image_is_b, 0.95, 0.05)[:, None]).astype(int)
+        counts = np.zeros((800, len(names) * 2))
+        for place in range(len(names)):
+            shown = rng.random((800, each)) < 0.5
+            for code in (0, 1):
+                counts[:, place * 2 + code] = ((value == code) & shown).sum(axis=1)
+        images = tuple(map(str, range(800)))
+        return Sums(images, names, csr_array((800, 2)), csr_array(counts), {}, 0, np.zeros(2)), counts
+
+    (own, mine), (other, theirs) = side(1, ("cup", "tie")), side(3, ("tie", "bed"))
+    found = objects.paired_errors(own, other, 2)
+    assert found["object"].tolist() == ["tie"]
+
+    def share(counts: np.ndarray, first: int) -> float:
+        return counts[:, first + 1].sum() / counts[:, first : first + 2].sum()
+
+    draws = [rng.integers(0, 800, 800) for _ in range(2000)]
+    paired = [share(mine[own], 2) - share(theirs[own], 0) for own in draws]
+    apart = [share(mine[one], 2) - share(theirs[two], 0) for one, two in zip(draws, draws[::-1], strict=True)]
+    assert found["error1"][0] == pytest.approx(np.std(paired), rel=0.06) and found["error0"][0] == found["error1"][0]
+    assert found["error1"][0] < 0.9 * np.std(apart)
+    fewer = replace(other, images=other.images[:400], by_object=other.by_object[:400])
+    assert objects.paired_errors(own, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"
 
 
 def beside_people() -> pd.DataFrame:
