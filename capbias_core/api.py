@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,9 @@ class Report:
         """A row per pair of captioners: first, second, difference (first minus second by `ranked_by`) with its 95%
         interval (low, high), p (Holm-corrected over all pairs), and differ."""
         found = self.ranking.pairs if self.ranking else ()
-        rows = [(*astuple(pair), pair.apart) for pair in found]
+        rows = [
+            (pair.first, pair.second, pair.difference, pair.ci_low, pair.ci_high, pair.p, pair.apart) for pair in found
+        ]
         return pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "differ"])
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Any:

@@ -23,7 +23,7 @@ BY_BOOTSTRAP = "differences on the same images, bootstrap over images, Holm over
 
 @dataclass(frozen=True)
 class Pair:
-    """first - second with its 95% interval; p is Holm-corrected over all pairs."""
+    """first - second with its 95% interval; p is Holm-corrected over all pairs. values: of each, on the images of both."""
 
     first: str
     second: str
@@ -31,6 +31,7 @@ class Pair:
     ci_low: float | None
     ci_high: float | None
     p: float
+    values: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def apart(self) -> bool:
@@ -71,18 +72,18 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """
     names, own = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in own)
-    found: dict[tuple[int, int], tuple[float, float | None, float | None]] = {}
-    p_values: dict[tuple[int, int], float] = {}
+    found: dict[tuple[int, int], tuple[tuple[float, float], float | None, float | None, float]] = {}
     for places, pairs in _comparable(own):
         values, compare = (_by_seed if refitted else _by_bootstrap)([own[place] for place in places])
         for i, j in pairs:
             first, second = places.index(i), places.index(j)
-            low, high, p_values[i, j] = compare(first, second)
-            found[i, j] = (float(values[first] - values[second]), low, high)
+            found[i, j] = ((float(values[first]), float(values[second])), *compare(first, second))
     indices = sorted(found)
-    corrected = holm(np.array([p_values[pair] for pair in indices]))
+    corrected = holm(np.array([found[pair][-1] for pair in indices]))
     pairs = tuple(
-        Pair(names[i], names[j], *found[i, j], float(p)) for (i, j), p in zip(indices, corrected, strict=True)
+        Pair(names[i], names[j], there[0] - there[1], low, high, float(p), there)
+        for (i, j), p in zip(indices, corrected, strict=True)
+        for there, low, high, _ in [found[i, j]]
     )
     if not pairs:
         return Ranking(dict.fromkeys(names, ""), ())

@@ -161,8 +161,8 @@ def _changes(
         return changes
     for name, run in by_name.items():
         both = _on_shared(workspace, unmasked, run, masked)
-        for pair in (found := ranking(workspace, both, metric, direction)).pairs:
-            changes[name] = (*_masked_minus_original(pair, original), found.values[original])
+        for pair in ranking(workspace, both, metric, direction).pairs:
+            changes[name] = (*_masked_minus_original(pair, original), pair.values[pair.second == original])
     return changes
 
 

@@ -489,7 +489,8 @@ def test_the_table_has_both_differences():
 @pytest.mark.parametrize("pair", [("m", "n", 3.0, 1.0, 4.0), ("n", "m", -3.0, -4.0, -1.0)])
 def test_a_change_is_masked_minus_original_whichever_stands_first_in_a_pair(tmp_path, monkeypatch, pair):
     """m is the original; of m - n = 3 [1, 4] the change of n is -3 [-4, -1], however the pair was compared."""
-    found = Ranking({}, (Pair(*pair, p=0.01),), {"m": 44.0, "n": 41.0})
+    values = (44.0, 41.0) if pair[0] == "m" else (41.0, 44.0)
+    found = Ranking({}, (Pair(*pair, p=0.01, values=values),))
     monkeypatch.setattr(conditions, "ranking", lambda *_: found)
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of("m", "n"), "LIC_M", "", "m")
