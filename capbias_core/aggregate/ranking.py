@@ -23,7 +23,7 @@ BY_BOOTSTRAP = "differences on the same images, bootstrap over images, Holm over
 
 @dataclass(frozen=True)
 class Pair:
-    """first - second with its 95% interval; p is Holm-corrected over all pairs. values: of each, on the images of both."""
+    """first - second with its 95% interval; p is Holm-corrected over all pairs. values: on the images of both."""
 
     first: str
     second: str
