@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = [
     "--no-sandbox",
@@ -121,13 +123,21 @@ def wait_until_healthy(address: str, seconds: float = 60) -> None:
 
 @contextmanager
 def browser() -> Iterator:
-    """A Playwright browser on the system's Chromium."""
+    """A Playwright browser on the system's Chromium, which is ended hard: one that is stuck never closes when asked."""
     from playwright.sync_api import sync_playwright
 
+    before = _children()
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield running
-        running.close()
+        for process in _children() - before:
+            with suppress(psutil.NoSuchProcess):
+                if process.name().startswith("chrom"):
+                    process.kill()
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
 
 
 def settled(page, timeout: float = 60_000) -> None:
