@@ -25,12 +25,9 @@ def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAW
     rng = np.random.default_rng(seed)
     n_images = columns.shape[0]
     kind = np.result_type(columns.dtype, np.int32)  # of other weights a sparse product converts all, each time
-    patterns, counts = _patterns(columns)
+    patterns, counts = different_rows(columns)
     if patterns.shape[0] * 4 < n_images:
-        step = max(1, CHUNK // patterns.shape[0])
-        sizes = [min(step, draws - start) for start in range(0, draws, step)]
-        drawn = (rng.multinomial(n_images, counts / n_images, size) for size in sizes)
-        return np.concatenate([own.astype(kind) @ patterns for own in drawn])
+        return sums_of_drawn(patterns, counts, rng, draws, kind)
     sums = np.empty((draws, columns.shape[1]))
     step = max(1, CHUNK // n_images)
     for start in range(0, draws, step):
@@ -42,7 +39,17 @@ def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAW
     return sums
 
 
-def _patterns(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
+def sums_of_drawn(
+    patterns: np.ndarray | csr_array, counts: np.ndarray, rng: np.random.Generator, draws: int, kind: np.dtype
+) -> np.ndarray:
+    """(draws, M) sums of images drawn with replacement. patterns: (P, M) different rows; counts: (P,) their images."""
+    n_images, step = counts.sum(), max(1, CHUNK // patterns.shape[0])
+    sizes = [min(step, draws - start) for start in range(0, draws, step)]
+    drawn = (rng.multinomial(n_images, counts / n_images, size) for size in sizes)
+    return np.concatenate([own.astype(kind) @ patterns for own in drawn])
+
+
+def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_array, np.ndarray]:
     """The different rows, and how many images have each.
 
     Sparse rows are told apart by a random sum of their entries.

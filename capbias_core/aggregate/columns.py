@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array, issparse, vstack
 
-from capbias_core.aggregate.bootstrap import LEVEL, resampled_sums
+from capbias_core.aggregate.bootstrap import DRAWS, LEVEL, different_rows, resampled_sums, sums_of_drawn
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, of_agreement
 from capbias_core.aggregate.refits import NO_WIDTH, UNBOUNDED, Span
 
@@ -39,17 +39,44 @@ def column_intervals(
     object that few images show. A value in which all images agree has the interval of `of_agreement`.
     """
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
-    drawn = resampled_sums(sums, BOOTSTRAP_SEED)
-    drawn = drawn.reshape(len(drawn), n_columns, -1)
+    drawn = _drawn(sums, n_columns)
     images = _images(sums, n_columns)
     return {key: _column(own.of(whole), own.of(drawn), images, own.span) for key, own in statistics.items()}
+
+
+def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
+    """(draws, L, W) sums over images drawn with replacement.
+
+    No value is of two columns, so they need not share draws. Of a million images all columns together have many
+    different rows and each alone has few, which are quicker to draw from.
+    """
+    if issparse(sums) and n_columns > 1:
+        width = sums.shape[1] // n_columns
+        by_column = csc_array(sums)
+        each = [_rows_of(by_column[:, own : own + width]) for own in range(0, sums.shape[1], width)]
+        if sum(patterns.shape[0] for patterns, _ in each) * 4 < different_rows(sums)[0].shape[0]:
+            rng = np.random.default_rng(BOOTSTRAP_SEED)
+            kind = np.result_type(sums.dtype, np.int32)
+            drawn = [sums_of_drawn(patterns, counts, rng, DRAWS, kind) for patterns, counts in each]
+            return np.stack(drawn, axis=1)
+    drawn = resampled_sums(sums, BOOTSTRAP_SEED)
+    return drawn.reshape(len(drawn), n_columns, -1)
+
+
+def _rows_of(column: csc_array) -> tuple[csr_array, np.ndarray]:
+    """The different rows of the images that count for one column and, last, a row for the other images."""
+    rows = np.unique(column.indices)
+    patterns, counts = different_rows(csr_array(column)[rows])
+    nothing = csr_array((1, column.shape[1]), dtype=column.dtype)
+    return csr_array(vstack([patterns, nothing])), np.append(counts, column.shape[0] - len(rows))
 
 
 def _images(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
     """(L,): the images that count for each column."""
     image, place = sums.nonzero()
-    pairs = np.unique(image * n_columns + place // (sums.shape[1] // n_columns))
-    return np.bincount(pairs % n_columns, minlength=n_columns)
+    column = place // (sums.shape[1] // n_columns)
+    counts = csr_array((np.ones(len(image), dtype=bool), (image, column)), shape=(sums.shape[0], n_columns))
+    return np.bincount(counts.indices, minlength=n_columns)
 
 
 def _column(value: np.ndarray, draws: np.ndarray, images: np.ndarray, span: Span) -> Columns:

@@ -52,17 +52,20 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
     masked; share (probability of the labelled value); other (its mean over the other set's captions of the same image;
     missing where that set has none); difference (share - other).
     """
-    values = np.array(own.attribute.values, dtype=object)
-    table = own.table
+    values, table = pd.Series(own.attribute.values, dtype="str").array, own.table
     shares = table[[f"p{value}" for value in range(len(values))]]
     rows = table[["image_id", "caption_index", "masked"]].assign(
-        labelled=values[table["label"]], predicted=values[table["predicted"]], score=table["confidence"]
+        labelled=values.take(table["label"].to_numpy()),
+        predicted=values.take(table["predicted"].to_numpy()),
+        score=table["confidence"],
     )
     rows[shares.columns] = shares
-    rows["caption"] = written["caption"].to_numpy()[table["kept_at"]]
+    rows["caption"] = written["caption"].array.take(table["kept_at"].to_numpy())
     rows["share"], rows["other"] = _labelled_share(own), np.nan
     if other is not None:
-        rows["other"] = rows["image_id"].map(_labelled_share(other).groupby(other.table["image_id"]).mean())
+        image, images = pd.factorize(other.table["image_id"])
+        mean = np.append(np.bincount(image, _labelled_share(other)) / np.bincount(image), np.nan)
+        rows["other"] = mean[pc.fill_null(pc.index_in(pa.array(rows["image_id"]), pa.array(images)), -1)]
     rows["difference"] = rows["share"] - rows["other"]
     return rows
 

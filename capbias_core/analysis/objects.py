@@ -11,15 +11,16 @@ from scipy.sparse import csr_array, diags_array, eye_array, kron
 
 from capbias_core.analysis.read import current_runs, object_rows
 from capbias_core.measures import gender_score, object_distance
-from capbias_core.measures.base import Outcome, of_images
-from capbias_core.measures.gender_score_common import Sums, gendered
+from capbias_core.measures.base import of_images
+from capbias_core.measures.gender_score_common import Label, Sums, gendered, set_rows
+from capbias_core.measures.gender_score_common import object_rows as rows_by_object
 from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, silent
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, images_in
+from capbias_core.workspace.store import Item, RunRow, Workspace, images_in
 
 # The measures whose results the page shows beside the counts.
 SCORED = (object_distance.MEASURE.name, gender_score.MEASURE.name)
@@ -54,7 +55,7 @@ def ratios(workspace: Workspace, spec: RunSpec) -> Ratios:
     """Co-occurrence of a run of its measure; counted in a second if it was not yet, and kept in the workspace."""
 
     def compute() -> dict:
-        return _shares(counts(job_of(workspace, spec, silent))[1], spec)
+        return _shares(*counts(job_of(workspace, spec, silent)), spec)
 
     return _ratios(workspace.derived(f"object ratios {spec.run_id}", compute))
 
@@ -65,13 +66,11 @@ def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Rat
     """
 
     def compute() -> dict:
-        found = []
-        for own, other in ((spec, human.hash), (of_references(spec, human), spec.captions)):
-            job = job_of(workspace, own, silent)
-            found.append(counts(replace(job, frame=of_images(job.frame, images_in(workspace.frame(other))))))
-        (sums, outcome), (their_sums, their_outcome) = found
-        errors = paired_errors(sums, their_sums, len(attribute_from(spec.attribute).values))
-        return {"own": _shares(outcome, spec), "human": _shares(their_outcome, spec), "errors": errors.to_dict("list")}
+        jobs = [job_of(workspace, own, silent) for own in (spec, of_references(spec, human))]
+        both = images_in(jobs[0].frame) & images_in(jobs[1].frame)
+        own, theirs = (counts(replace(job, frame=of_images(job.frame, both))) for job in jobs)
+        errors = paired_errors(own[0], theirs[0], len(attribute_from(spec.attribute).values))
+        return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
     own = _ratios(data["own"])
@@ -101,14 +100,14 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(outcome: Outcome, spec: RunSpec) -> dict:
-    overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
+def _shares(sums: Sums, label: Label, notes: tuple[str, ...], spec: RunSpec) -> dict:
+    overall = {row.direction: (row.value, row.n) for row in set_rows(sums, label) if row.metric == METRIC}
     values = attribute_from(spec.attribute).values
     return {
-        "rows": _wide(bytes_frame(outcome.arrays["objects"]), values).to_dict("list"),
+        "rows": _wide(rows_by_object(sums, label), values).to_dict("list"),
         "overall": [overall[value][0] for value in values],
         "n": overall[values[0]][1],
-        "note": outcome.notes[0],
+        "note": notes[0],
     }
 
 
@@ -139,7 +138,7 @@ def beside_human(own: Ratios, human: Ratios) -> pd.DataFrame:
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
     """The captions that count for an object: image_id, names (the value), caption."""
     job = job_of(workspace, spec, silent)
-    data = gendered(job.frame, job.attribute, job.objects(), job.options)
+    data = gendered(job.frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
     place = data.objects.index(name) if name in data.objects else -1
     if place < 0:
         return pd.DataFrame(columns=["image_id", "names", "caption"])

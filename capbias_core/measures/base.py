@@ -12,6 +12,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
@@ -20,10 +22,12 @@ from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
 from capbias_core.prepare import masked_captions
+from capbias_core.prepare.tasks import Encoded
 from capbias_core.types import Attribute, Progress, Result
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import alignment_name
 
 # Whether an input is not read, read if it is there, or must be there.
@@ -225,8 +229,16 @@ class Job:
     table: pd.DataFrame
     progress: Progress
 
+    def tokens(self, frame: pd.DataFrame) -> Encoded:
+        """The tokens of some rows of `frame`."""
+        return kept_tokens(self.workspace, self.spec.captions).of(frame.index.to_numpy())
+
+    def reference_tokens(self, frame: pd.DataFrame) -> Encoded:
+        """The tokens of some rows of `references()`."""
+        return kept_tokens(self.workspace, self.spec.references).of(frame.index.to_numpy())
+
     def references(self) -> pd.DataFrame:
-        """The human captions of labelled images."""
+        """The human captions of labelled images, their index that of the set as kept."""
         human = self.workspace.frame(self.spec.references)
         return of_images(human, self.labels.index)
 
@@ -310,9 +322,10 @@ def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
 
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:
-    """The rows of these images. A set of Python's is quicker here than `isin`, which converts all of them."""
-    ids = frame["image_id"].to_numpy(dtype=object)
-    return frame[np.fromiter(map(set(images).__contains__, ids), dtype=bool, count=len(ids))]
+    """The rows of these images. Arrow compares texts as they are kept; pandas' `isin` takes twenty times as long."""
+    wanted = images if isinstance(images, pd.Index | pd.Series) else list(images)
+    ids, known = (pa.array(own, type=pa.large_string()) for own in (frame["image_id"], wanted))
+    return frame[pc.is_in(ids, value_set=known).to_numpy(zero_copy_only=False)]
 
 
 def label_codes(images: Sequence[str], labels: pd.Series, attribute: Attribute) -> np.ndarray:

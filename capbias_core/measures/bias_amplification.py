@@ -24,7 +24,7 @@ from capbias_core.measures.base import (
     to_npz,
     zero,
 )
-from capbias_core.measures.caption_side import LEAST, OF_CAPTIONS, CaptionSide, cooccurrence, least_captions
+from capbias_core.measures.caption_side import LEAST, OF_CAPTIONS, CaptionSide, both_sides, cooccurrence, least_captions
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.bias_amplification import change_of_preferred
@@ -93,7 +93,7 @@ METRICS = by_name(
 
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
-    evidence, notes = evidence_of(job.references(), job.frame, job.labels, job.attribute, job.objects())
+    evidence, notes = _evidence(both_sides(job)[::-1], job.attribute, job.objects())
     method = "captions of the images that both sides have; 95% image bootstrap, 1000 draws"
     found = cooccurrence_estimates(evidence)
     results = [
@@ -120,7 +120,12 @@ def evidence_of(
     value by image id. objects: text such as `cat|dog` by image id, or None.
     """
     images = sorted(images_in(human) & images_in(model))
-    sides = [CaptionSide(frame, images, attribute, labels) for frame in (human, model)]
+    return _evidence([CaptionSide(frame, images, attribute, labels) for frame in (human, model)], attribute, objects)
+
+
+def _evidence(
+    sides: Sequence[CaptionSide], attribute: Attribute, objects: pd.Series | None
+) -> tuple[dict[str, Cooccurrence], list[str]]:
     known = {
         "BA": lambda: _ba(sides, attribute),
         "DBA_G": lambda: _dba_g(sides, objects),

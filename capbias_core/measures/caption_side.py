@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.measures.base import label_codes
+from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.evidence import Cooccurrence
-from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, pair_counts
+from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, pair_counts
 from capbias_core.types import Attribute
+from capbias_core.workspace.store import images_in
 
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
@@ -24,17 +25,30 @@ class CaptionSide:
     """The captions of one side on some images, usually those that both sides have.
 
     images: ids. frame: the captions of these images. image: (n,) place of each caption's image. k: how many values the
-    attribute has. labels: value by image id, None if no label is read.
+    attribute has. labels: value by image id, None if no label is read. tokens: of rows of the frame, where they are
+    kept.
     """
 
-    def __init__(self, frame: pd.DataFrame, images: list[str], attribute: Attribute, labels: pd.Series | None = None):
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        images: list[str],
+        attribute: Attribute,
+        labels: pd.Series | None = None,
+        tokens: Callable[[pd.DataFrame], Encoded] = encode_rows,
+    ):
         image = pd.Index(images).get_indexer(frame["image_id"])
         self.images, self.frame, self.image = images, frame[image >= 0], image[image >= 0]
         self.attribute, self.labels, self.k = attribute, labels, len(attribute.values)
+        self.tokens = tokens
+
+    def on(self, images: list[str]) -> CaptionSide:
+        """The same on some of these images."""
+        return CaptionSide(self.frame, images, self.attribute, self.labels, self.tokens)
 
     @cached_property
     def encoded(self) -> Encoded:
-        return encode(self.frame["caption"].to_numpy(dtype=object))
+        return self.tokens(self.frame)
 
     @cached_property
     def values(self) -> csr_array:
@@ -74,6 +88,16 @@ class CaptionSide:
     def rows(self, captions: CaptionList, images: np.ndarray) -> np.ndarray:
         """(len(images),) places of the captions of these images in one of the lists."""
         return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
+
+
+def both_sides(job: Job) -> tuple[CaptionSide, CaptionSide]:
+    """The model's side of a run and the human one, on the images that both have."""
+    human = job.references()
+    images = sorted(images_in(job.frame) & images_in(human))
+    return (
+        CaptionSide(job.frame, images, job.attribute, job.labels, job.tokens),
+        CaptionSide(human, images, job.attribute, job.labels, job.reference_tokens),
+    )
 
 
 def one_hot(codes: np.ndarray, k: int) -> csr_array:

@@ -34,7 +34,7 @@ from capbias_core.measures.base import (
     to_npz,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, one_hot
+from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Aligned, Attacked, Seeded
@@ -44,7 +44,7 @@ from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result
 from capbias_core.workspace.models import encoded_by
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 SMALLEST = 1e-12
@@ -318,15 +318,14 @@ class DBAC:
 
     def run(self, job: Job) -> Outcome:
         """Both directions, if the inputs allow them, on the images that both sides have."""
-        frames, words = (job.frame, job.references()), self.words(job)
-        images = sorted(images_in(frames[0]) & images_in(frames[1]))
+        both, words = both_sides(job), self.words(job)
+        images = both[0].images
         known = words.known(images)
-        both = [CaptionSide(frame, images, job.attribute, job.labels) for frame in frames]
         directions = {A_TO_T: (_guess_value, images), T_TO_A: (_guess_tasks, known)}
 
         def guess(place: int, way: Callable[..., tuple[Evidence, str]], own: list[str]) -> tuple[Evidence, str]:
             same = own is images
-            sides = both if same else [CaptionSide(side.frame, own, job.attribute, job.labels) for side in both]
+            sides = both if same else [side.on(own) for side in both]
             return way(job, words, sides, _part(job, place, len(directions)))
 
         evidence, notes = run_available(

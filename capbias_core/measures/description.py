@@ -12,7 +12,7 @@ from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMet
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.metrics.vocabulary import shares_of_ten
-from capbias_core.prepare.tasks import MODIFIER, NOUN, encode, lemmas
+from capbias_core.prepare.tasks import MODIFIER, NOUN, lemmas
 from capbias_core.prepare.valence import valences
 
 _WITHOUT_LIMIT = (0, float("inf"))
@@ -72,7 +72,7 @@ GROUPED = Grouped(
 
 def run(job: Job) -> Outcome:
     """Words, different words, modifiers and their ratings, of the captions of labelled images."""
-    encoded = encode(job.frame["caption"])
+    encoded = job.tokens(job.frame)
     tags = [tag for _, tag in lemmas(encoded.vocabulary)]
     modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
     rating = modifiers * np.array([valences().get(word, 0.0) for word in encoded.vocabulary])

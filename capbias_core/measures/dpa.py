@@ -27,7 +27,7 @@ from capbias_core.measures.base import (
     run_available,
     zero,
 )
-from capbias_core.measures.caption_side import CaptionSide, one_hot
+from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import per_seed
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Seeded
@@ -36,7 +36,7 @@ from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes, images_in
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, frame_bytes
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
 
@@ -85,9 +85,8 @@ Guess = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def run(job: Job) -> Outcome:
     """Both directions, if the inputs allow them."""
-    human = job.references()
-    images = sorted(images_in(human) & images_in(job.frame))
-    sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (job.frame, human)]
+    sides = both_sides(job)
+    images = sides[0].images
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     found, notes = run_available(
         {name: partial(_losses, job, sides, guess, place) for place, (name, guess) in enumerate(directions.items())},

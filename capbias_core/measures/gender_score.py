@@ -164,7 +164,9 @@ def load_models(paths: dict[str, str]) -> Models:
 def run(job: Job) -> Outcome:
     """Gender Scores of every variant of a caption beside every object, and what the variants suggest."""
     options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, options.object_confidence)
+    named = gendered(
+        job.frame, job.attribute, job.objects(), options, IMAGE, options.object_confidence, tokens=job.tokens
+    )
     data = named.with_objects()
     job.progress(0.0, "loading the models")
     models = load_models({kind: model_path(job.workspace, own) for kind, own in options.models.items()})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Estimate
@@ -16,7 +17,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.bias_ratio import bias_ratio
-from capbias_core.prepare.tasks import Encoded, encode, named_objects, object_names, phrases
+from capbias_core.prepare.tasks import Encoded, encode_rows, named_objects, object_names, phrases
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, frame_bytes
@@ -66,7 +67,7 @@ class Gendered:
 
     images: tuple[str, ...]
     image: np.ndarray
-    captions: np.ndarray
+    captions: ExtensionArray
     named: np.ndarray
     value: np.ndarray
     objects: tuple[str, ...]
@@ -108,21 +109,21 @@ def gendered(
     usual: str = CAPTION,
     confidence: float = CONFIDENCE,
     keep_all: bool = False,
+    tokens: Callable[[pd.DataFrame], Encoded] = encode_rows,
 ) -> Gendered:
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
     if `choices` does not say; the caption if there are no objects of images. confidence: in objects without a
-    detector's. keep_all: also captions that name no or several values. Raises CapbiasError for an attribute without
-    words.
+    detector's. keep_all: also captions that name no or several values. tokens: of rows of the frame, where they are
+    known. Raises CapbiasError for an attribute without words.
     """
     if not attribute.words:
         raise CapbiasError(
             f"{attribute.name}, which has no words", "an attribute that captions name", "Leave this metric out for it."
         )
     source = _source(objects, choices, usual)
-    captions = frame["caption"].to_numpy(dtype=object)
-    encoded = encode(captions)
+    encoded = tokens(frame)
     named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
@@ -135,13 +136,13 @@ def gendered(
     if further:
         parts.append(_of_captions(encoded, further, confidence))
     names, columns = _joined(parts)
-    image, images = pd.factorize(frame["image_id"].to_numpy(dtype=object)[kept])
+    image, images = pd.factorize(frame["image_id"].iloc[kept])
     value = np.where(one, named.argmax(axis=1), -1)[kept]
     where = "objects of the image" if source == IMAGE else "objects that the caption names"
     return Gendered(
-        tuple(images),
+        tuple(images.to_numpy(dtype=object)),
         image,
-        captions[kept],
+        frame["caption"].array[kept],
         value,
         value,
         names,

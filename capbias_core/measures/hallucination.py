@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
@@ -12,7 +10,7 @@ from capbias_core.measures.by_group import BOOTSTRAP, LOTUS, Grouped, GroupedMet
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, categories_of
 from capbias_core.metrics.hallucination import hallucinated_mentions, hallucinating_captions, recalled_objects
-from capbias_core.prepare.tasks import encode, object_mentions, object_names, phrases
+from capbias_core.prepare.tasks import Encoded, object_mentions, object_names, phrases
 
 _CHAIR = "Rohrbach et al., EMNLP 2018"
 _PEOPLE = "`person` does not count: every labelled image shows one."
@@ -80,7 +78,7 @@ def run(job: Job) -> Outcome:
             "Check that the ids of both files are of the same data set.",
         )
     shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
-    mentions = mentions_of(frame["caption"])
+    mentions = mentions_of(job.tokens(frame))
     found = GroupSums.of(
         frame,
         job.codes,
@@ -100,16 +98,18 @@ def run(job: Job) -> Outcome:
     return GROUPED.outcome(job, found, lambda name: method, notes)
 
 
-def mentions_of(captions: Iterable[str]) -> csr_array:
+def mentions_of(encoded: Encoded) -> csr_array:
     """(n, 79): how often each caption names each of COCO's objects but person, in the order of `object_names`.
 
     >>> names = list(object_names())
-    >>> found = mentions_of(["A baseball player with a bat, a ball and a laptop computer. A red bat."]).toarray()[0]
+    >>> from capbias_core.prepare.tasks import encode
+    >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat."
+    >>> found = mentions_of(encode([caption])).toarray()[0]
     >>> {names[place]: int(n) for place, n in enumerate(found) if n}
     {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
     """
     known = object_names()
-    return object_mentions(encode(captions), known | phrases(NO_OBJECTS))[:, : len(known)]
+    return object_mentions(encoded, known | phrases(NO_OBJECTS))[:, : len(known)]
 
 
 MEASURE = Measure(

@@ -11,7 +11,7 @@ from capbias_core.aggregate import Estimate, comparison
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
 from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
-from capbias_core.measures.caption_side import CaptionSide, cooccurrence, least_captions
+from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
 from capbias_core.metrics.evidence import Cooccurrence
@@ -23,7 +23,7 @@ from capbias_core.metrics.multi_attribute import (
 )
 from capbias_core.prepare.tasks import object_names
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace
 
 FEWEST = 5
 COMPARE = {
@@ -60,9 +60,7 @@ METRICS = by_name(
 
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have, in each direction that the inputs allow."""
-    human = job.references()
-    images = sorted(images_in(human) & images_in(job.frame))
-    sides = [CaptionSide(frame, images, job.attribute, job.labels) for frame in (human, job.frame)]
+    sides = both_sides(job)[::-1]
     evidence, notes = run_available({A_TO_T: lambda: _named(sides), T_TO_A: lambda: _annotated(sides, job)}, "Multi ")
     counted = "objects and pairs of objects; captions of the images that both sides have"
     method = f"{counted}; 95% image bootstrap, 1000 draws"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Statistic
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, of_images
+from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome
+from capbias_core.measures.caption_side import CaptionSide, both_sides
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.gender_score_common import (
     PAPER,
@@ -22,9 +22,8 @@ from capbias_core.measures.gender_score_common import (
     sums_bytes,
 )
 from capbias_core.metrics.naming_ratio import naming_ratio
-from capbias_core.prepare.tasks import encode
 from capbias_core.types import Attribute
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace
 
 METHOD = (
     "captions that name the value and no other, an image's captions together counting once; 95% image bootstrap, 1000 "
@@ -50,9 +49,8 @@ def run(job: Job) -> Outcome:
         raise CapbiasError(
             f"{job.attribute.name}, which has no words", "an attribute that captions name", "Leave naming out for it."
         )
-    human = job.references()
-    images = sorted(images_in(job.frame) & images_in(human))
-    whole = csr_array(hstack([_shares(frame, images, job.attribute) for frame in (job.frame, human)]))
+    sides = both_sides(job)
+    images, whole = sides[0].images, csr_array(hstack([_shares(side) for side in sides]))
     none = np.zeros(0, dtype=int)
     sums = Sums(tuple(images), (), whole, whole[:, []], _statistics(job.attribute), len(images), none)
     return Outcome(set_rows(sums, Label.of(job, METHOD)), {"sums": sums_bytes(sums)}, ())
@@ -63,15 +61,11 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
     return outcome_estimates(workspace, run, _statistics)
 
 
-def _shares(frame: pd.DataFrame, images: list[str], attribute: Attribute) -> csr_array:
+def _shares(side: CaptionSide) -> csr_array:
     """(n_images, K): the share of each image's captions that name only this value."""
-    frame = of_images(frame, images)
-    named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
-    only = named & (named.sum(axis=1, keepdims=True) == 1)
-    image = pd.Index(images).get_indexer(frame["image_id"])
-    of_image = np.bincount(image, minlength=len(images))[image]
-    row, value = np.nonzero(only)
-    return csr_array((1 / of_image[row], (image[row], value)), shape=(len(images), len(attribute.values)))
+    of_image = np.bincount(side.image, minlength=len(side.images))[side.image]
+    row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])
+    return csr_array((1 / of_image[row], (side.image[row], value)), shape=(len(side.images), side.k))
 
 
 def _statistics(attribute: Attribute) -> Statistics:

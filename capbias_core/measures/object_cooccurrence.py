@@ -49,15 +49,15 @@ class CooccurrenceOptions(ObjectChoices):
 
 def run(job: Job) -> Outcome:
     """Counts of captions that name one value and have an object."""
-    return counts(job)[1]
+    return outcome(*counts(job))
 
 
-def counts(job: Job) -> tuple[Sums, Outcome]:
-    """The counts by image, and what a run leaves of them."""
-    named = gendered(job.frame, job.attribute, job.objects(), job.options)
+def counts(job: Job) -> tuple[Sums, Label, tuple[str, ...]]:
+    """The counts by image, what its rows share, and a note."""
+    named = gendered(job.frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
     data = named.with_objects()
     sums = cooccurrence(data, job.attribute)
-    return sums, outcome(sums, Label.of(job, method(data)), (note(data, len(named.captions)),))
+    return sums, Label.of(job, method(data)), (note(data, len(named.captions)),)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:

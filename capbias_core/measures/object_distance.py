@@ -66,7 +66,7 @@ def freeze(workspace: Workspace, collection: str, options: DistanceOptions, attr
 def run(job: Job) -> Outcome:
     """The cosine of every variant of a caption and every object beside it."""
     options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
+    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, tokens=job.tokens)
     data = named.with_objects()
     texts = texts_of(data, job.attribute, options.forms)
     path = model_path(job.workspace, options.sentence_encoder)

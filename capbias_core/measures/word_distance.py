@@ -67,7 +67,7 @@ def freeze(
 def run(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for every object of every caption."""
     options = job.options
-    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE)
+    named = gendered(job.frame, job.attribute, job.objects(), options, IMAGE, tokens=job.tokens)
     data = named.with_objects()
     words = (options.forms or word_forms(job.attribute))[0]
     job.progress(0.0, "reading word vectors")

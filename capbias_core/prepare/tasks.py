@@ -8,9 +8,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import chain
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array, hstack
 
 from capbias_core.prepare.text import tokenize
@@ -23,18 +25,39 @@ NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
 # And of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
+TEXTS_AT_ONCE = 100_000
 OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Captions as numbers. codes: their tokens, one after another; caption: (len(codes),) which caption each is of;
-    n: captions; vocabulary: token -> code."""
+    """Captions as numbers. codes: their tokens, one after another; start: (n + 1,) where those of each caption begin;
+    vocabulary: token -> code, in the order in which captions first have them."""
 
     codes: np.ndarray
-    caption: np.ndarray
-    n: int
+    start: np.ndarray
     vocabulary: dict[str, int]
+
+    @property
+    def n(self) -> int:
+        """How many captions."""
+        return len(self.start) - 1
+
+    @cached_property
+    def caption(self) -> np.ndarray:
+        """(len(codes),): which caption each token is of."""
+        return np.repeat(np.arange(self.n), np.diff(self.start))
+
+    def of(self, places: np.ndarray) -> Encoded:
+        """These captions alone, in this order: the same as `encode` gives of them."""
+        if len(places) == self.n and (np.diff(places) == 1).all():
+            return self
+        lengths = np.diff(self.start)[places]
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        codes = self.codes[np.repeat(self.start[:-1][places] - start[:-1], lengths) + np.arange(start[-1])]
+        codes, kept = pd.factorize(codes)
+        words = list(self.vocabulary)
+        return Encoded(codes.astype(np.int32), start, {words[code]: place for place, code in enumerate(kept.tolist())})
 
     def with_words(self, words: Sequence[str]) -> csr_array:
         """(n, len(words)) booleans: the caption has the word."""
@@ -42,17 +65,27 @@ class Encoded:
 
     def with_any(self, groups: Sequence[Sequence[str]]) -> csr_array:
         """(n, len(groups)) booleans: the caption has one of the words of the group."""
-        column = np.full(len(self.vocabulary), -1)
+        column = np.full(len(self.vocabulary), -1, dtype=np.int32)
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
         found = column[self.codes]
-        return _once(_counts(self.caption[found >= 0], found[found >= 0], self.n, len(groups)))
+        at = np.flatnonzero(found >= 0)
+        return _once(_counts(self.caption[at], found[at], self.n, len(groups)))
+
+    def places(self, words: Collection[str]) -> dict[str, np.ndarray]:
+        """Where in codes each of some words of the vocabulary is, in order."""
+        wanted = np.zeros(len(self.vocabulary), dtype=bool)
+        wanted[[self.vocabulary[word] for word in words]] = True
+        at = np.flatnonzero(wanted[self.codes])
+        codes = self.codes[at]
+        order = np.argsort(codes, kind="stable")
+        at, codes, own = at[order], codes[order], {word: self.vocabulary[word] for word in words}
+        return {word: at[slice(*np.searchsorted(codes, (code, code + 1)))] for word, code in own.items()}
 
     def words(self) -> csr_array:
         """(n, len(vocabulary)) booleans: the caption has the token."""
-        ends = np.concatenate([[0], np.cumsum(np.bincount(self.caption, minlength=self.n))])
         ones = np.ones(len(self.codes), dtype=np.int32)
-        matrix = csr_array((ones, self.codes.copy(), ends), shape=(self.n, len(self.vocabulary)))
+        matrix = csr_array((ones, self.codes.copy(), self.start.copy()), shape=(self.n, len(self.vocabulary)))
         matrix.sum_duplicates()
         return _once(matrix)
 
@@ -65,13 +98,18 @@ def encode(captions: Iterable[str]) -> Encoded:
     """Captions as written (or masked) to numbers."""
     vocabulary: defaultdict[str, int] = defaultdict()
     vocabulary.default_factory = vocabulary.__len__  # the code of a token that is new
-    codes, lengths = array("i"), array("i")
+    codes, start = array("i"), array("q", [0])
     for caption in captions:
-        tokens = tokenize(caption)
-        codes.extend(map(vocabulary.__getitem__, tokens))
-        lengths.append(len(tokens))
-    flat = np.array(codes, dtype=np.int32)
-    return Encoded(flat, np.repeat(np.arange(len(lengths)), lengths), len(lengths), dict(vocabulary))
+        codes.extend(map(vocabulary.__getitem__, tokenize(caption)))
+        start.append(len(codes))
+    return Encoded(np.array(codes, dtype=np.int32), np.array(start), dict(vocabulary))
+
+
+def encode_rows(frame: pd.DataFrame) -> Encoded:
+    """The captions of a table, of which only some are texts of Python at a time."""
+    starts = range(0, len(frame), TEXTS_AT_ONCE)
+    texts = (frame["caption"].iloc[start : start + TEXTS_AT_ONCE].to_numpy(dtype=object) for start in starts)
+    return encode(chain.from_iterable(texts))
 
 
 def _counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:
@@ -219,32 +257,38 @@ def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ..
     A word counts for the longest phrase that it is in. Names of one object side by side, such as `laptop computer`,
     count once.
     """
-    owner = np.full(len(encoded.codes), -1)  # of each token the object that it names
+    owner = np.full(len(encoded.codes), -1, dtype=np.int32)  # of each token the object that it names
     starts, columns = [], []
     phrases = [(phrase, place) for place, own in enumerate(names.values()) for phrase in own]
-    for phrase, place in sorted(phrases, key=lambda pair: -len(pair[0])):
-        start = _places(encoded, phrase)
+    known = [own for own in phrases if all(word in encoded.vocabulary for word in own[0])]
+    several, single = [own for own in known if len(own[0]) > 1], [own for own in known if len(own[0]) == 1]
+    begin = encoded.places([phrase[0] for phrase, _ in several])
+    for phrase, place in sorted(several, key=lambda pair: -len(pair[0])):
+        start = _places(encoded, phrase, begin[phrase[0]])
         start = start[owner[start] < 0]
         for step in range(len(phrase)):
             owner[start + step] = place
         starts.append(start)
         columns.append(np.full(len(start), place))
-    start, column = np.concatenate(starts), np.concatenate(columns)
+    alone = np.full(len(encoded.vocabulary), -1, dtype=np.int32)
+    for (word,), place in reversed(single):  # the first object that has a word as its name has it
+        alone[encoded.vocabulary[word]] = place
+    column = alone[encoded.codes]
+    start = np.flatnonzero((column >= 0) & (owner < 0))
+    owner[start] = column[start]
+    start, column = np.concatenate([*starts, start]), np.concatenate([*columns, column[start]])
     before = np.maximum(start - 1, 0)
     again = (start > 0) & (owner[before] == column) & (encoded.caption[before] == encoded.caption[start])
     return _counts(encoded.caption[start[~again]], column[~again], encoded.n, len(names))
 
 
-def _places(encoded: Encoded, phrase: tuple[str, ...]) -> np.ndarray:
-    """Where a phrase begins in the codes, within one caption."""
-    codes = [encoded.vocabulary.get(word, -1) for word in phrase]
-    if -1 in codes:
-        return np.zeros(0, dtype=int)
-    start = np.flatnonzero(encoded.codes == codes[0])
-    for step, code in enumerate(codes[1:], start=1):
+def _places(encoded: Encoded, phrase: tuple[str, ...], among: np.ndarray) -> np.ndarray:
+    """Where a phrase begins in the codes, within one caption. among: where its first word is."""
+    start = among
+    for step, word in enumerate(phrase[1:], start=1):
         start = start[start + step < len(encoded.codes)]
         same = encoded.caption[start + step] == encoded.caption[start]
-        start = start[same & (encoded.codes[start + step] == code)]
+        start = start[same & (encoded.codes[start + step] == encoded.vocabulary[word])]
     return start
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from capbias_core.prepare.mask import masked_captions
-from capbias_core.prepare.tasks import encode
+from capbias_core.prepare.tasks import Encoded, encode
 from capbias_core.types import Attribute
 
 SHOWN_WORDS = 20
@@ -29,8 +29,8 @@ class Trial:
     examples: tuple[tuple[str, str], ...]
 
 
-def try_attribute(captions: Sequence[str], attribute: Attribute) -> Trial:
-    """Count what the words of an attribute find in captions as written.
+def try_attribute(captions: Sequence[str], attribute: Attribute, encoded: Encoded | None = None) -> Trial:
+    """Count what the words of an attribute find in captions as written. encoded: their tokens, where they are kept.
 
     >>> gender = Attribute("gender", "gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<g>")
     >>> trial = try_attribute(["A man.", "a woman and a man", "a dog"], gender)
@@ -39,7 +39,7 @@ def try_attribute(captions: Sequence[str], attribute: Attribute) -> Trial:
     >>> trial.examples
     (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
     """
-    encoded = encode(captions)
+    encoded = encoded or encode(captions)
     by_value = encoded.with_any([attribute.words.get(value, ()) for value in attribute.values])
     values = np.asarray(by_value.sum(axis=1)).ravel()
     words = sorted(attribute.masked_words & encoded.vocabulary.keys())

@@ -12,6 +12,7 @@ from capbias_core.types import Attribute
 from capbias_core.whole_files import write_whole
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.tokens import kept_tokens
 
 NAME = re.compile(r"\w[\w .-]{0,59}")
 # What the text of an attribute is called in errors, where it has no file yet.
@@ -112,4 +113,5 @@ def trials(workspace: Workspace, attribute: Attribute) -> list[tuple[Item, Trial
 
 def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
     """What the words of an attribute find in one kept caption set."""
-    return try_attribute(workspace.frame(item.hash)["caption"].tolist(), attribute)
+    captions = workspace.frame(item.hash)["caption"].tolist()
+    return try_attribute(captions, attribute, kept_tokens(workspace, item.hash))

@@ -28,6 +28,7 @@ from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
 from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
@@ -164,6 +165,7 @@ def keep_captions(
     if offered.kind == "captions":
         details = {"trained_on_references": trained} | condition_details(name, captioner, condition)
     item = workspace.keep(offered.kind, name, offered.frame, collection, source, details)
+    keep_tokens(workspace, item.hash, offered.frame)
     look_up_new_words(workspace, item.collection)
     return item
 

@@ -317,7 +317,11 @@ class Workspace:
             write_whole(path, data)
 
     def _path(self, digest: str) -> Path:
-        return self.folder / "data" / f"{digest}.parquet"
+        return self.beside(digest, "parquet")
+
+    def beside(self, digest: str, suffix: str) -> Path:
+        """A file of what is kept under a content hash; all of them go with the last item that has it."""
+        return self.folder / "data" / f"{digest}.{suffix}"
 
     def items(self, kind: str | None = None, collection: str | None = None) -> list[Item]:
         """What is kept, oldest first."""
@@ -418,7 +422,8 @@ class Workspace:
             hashes, folders = {own.hash for own in items}, {own.details.get("folder") for own in items}
             for item in gone:
                 if item.hash not in hashes:
-                    self._path(item.hash).unlink(missing_ok=True)
+                    for file in self._path(item.hash).parent.glob(f"{item.hash}.*"):
+                        file.unlink(missing_ok=True)
                 folder = item.details.get("folder")
                 if folder and folder not in folders:
                     self._remove_photographs(Path(folder))

@@ -122,7 +122,7 @@ def test_objects_of_50_real_captions_equal_a_count_by_hand(coco_bias):
     read = [(str(image), own) for counted in BY_HAND.values() for image, own in counted.items()]
     texts = [text for file, counted in BY_HAND.items() for text in captions_of(coco_bias / f"{file}.json", counted)]
     assert len(texts) == 50
-    names, mentions = list(object_names()), mentions_of(texts).toarray()
+    names, mentions = list(object_names()), mentions_of(encode(texts)).toarray()
     found = [sorted(names[place] for place in range(len(names)) for _ in range(row[place])) for row in mentions]
     assert found == [sorted(own) for _, own in read]
 

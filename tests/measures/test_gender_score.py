@@ -241,6 +241,24 @@ def test_intervals_of_columns_are_those_of_each_alone():
     assert [half.low[0], half.high[0]] == pytest.approx([0.451, 0.549], abs=0.01)
 
 
+def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
+    """With ten columns nearly every image has a row of its own, and each column has few: 1.96 standard errors still."""
+    rng = np.random.default_rng(3)
+    has, first = rng.random((4000, 10)) < 0.4, rng.random((4000, 10)) < 0.3
+    sums = np.zeros((4000, 20))
+    sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
+    monkeypatch.setattr("capbias_core.aggregate.columns.resampled_sums", None)  # which would draw rows of all columns
+    statistics = {("r", ""): FIRST_SHARE, ("n", ""): Statistic(lambda own: own[..., 0])}
+    found, counts = column_intervals(csr_array(sums), 10, statistics).values()
+    share, part = found.value, counts.value / 4000
+    assert counts.high - counts.value == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
+    error = np.sqrt(share * (1 - share) / has.sum(axis=0))
+    assert share == pytest.approx((has & first).sum(axis=0) / has.sum(axis=0))
+    assert found.low == pytest.approx(share - 1.96 * error, abs=0.004)
+    assert found.high == pytest.approx(share + 1.96 * error, abs=0.004)
+    assert len({round(own, 6) for own in found.high - found.low}) == 10, "each has draws of its own"
+
+
 def test_a_share_of_none_or_all_has_the_exact_binomial_interval():
     """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
     sums = np.zeros((30, 6))
