@@ -11,24 +11,29 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from streamlit.testing.v1 import AppTest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.load import read_captions
+from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.ingest import keep_attributes, keep_captions, preview_import
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 
+ROOT = Path(__file__).resolve().parent.parent
 COLLECTION, PER_IMAGE, HUMAN = "million", 4, 2
 SEEDS = 10
 
@@ -63,6 +68,24 @@ def scored(folder: Path, metrics: tuple[str, ...], references: str = "", words: 
                 print(f"    {row.metric} {row.value:.6f}", file=sys.stderr)
 
 
+def kept_runs(folder: Path) -> None:
+    """What the pages below show: LIC_M, scores and words of the captions."""
+    engine = Engine(workspace(folder).folder)
+    request = Request(COLLECTION, ("model",), "labels", "gender", ("LIC_M",), "human", seeds=SEEDS, words=True)
+    ended = engine.wait(engine.submit(plan(engine.workspace, request), COLLECTION))
+    assert {run.status for run in ended} == {"finished"}
+    engine.close()
+
+
+def first_view(folder: Path, page: str) -> None:
+    """A page as the first one of a new server."""
+    os.environ["CAPBIAS_HOME"] = str(workspace(folder).folder)
+    shown = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
+    shown.query_params["collection"] = COLLECTION
+    shown = (shown.switch_page(page) if page else shown).run()
+    assert not shown.exception
+
+
 STEPS = {
     "import": imported,
     "import others": others,
@@ -70,6 +93,11 @@ STEPS = {
     "caption scores": lambda folder: scored(folder, ("LIC_M",), words=True),
     "BA, DBA_O": lambda folder: scored(folder, ("BA", "DBA_O"), "human"),
     "LIC": lambda folder: scored(folder, ("LIC",), "human"),
+    "runs kept": kept_runs,
+    "Answer": partial(first_view, page=""),
+    "Scores": partial(first_view, page="pages/2_Scores.py"),
+    "Captions": partial(first_view, page="pages/3_Captions.py"),
+    "Objects": partial(first_view, page="pages/4_Objects.py"),
 }
 
 

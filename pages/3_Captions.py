@@ -52,7 +52,10 @@ def main() -> None:
     if not collection or not runs:
         _nothing_yet(engine, collection)
         return
-    name = view.selectbox(st.sidebar, "Captions of", list(runs), key="captioner", missing="the captions of")
+    first = cached.answering(engine.workspace, collection, list(runs))
+    name = view.selectbox(
+        st.sidebar, "Captions of", list(runs), default=first, key="captioner", missing="the captions of", follows=True
+    )
     # Reading starts at the difference: beside the human captions where there are any.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
     against = view.selectbox(st.sidebar, "Against", others, key="against", missing="the captions of")

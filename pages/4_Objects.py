@@ -86,7 +86,10 @@ def _tables(tables: list[Item]) -> dict[str, str]:
 def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str, str]) -> tuple[Request, Item | None]:
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
-    name = view.selectbox(side, "Captions of", sets, key="captioner", missing="the captions of")
+    first = cached.answering(engine.workspace, collection, sets)
+    name = view.selectbox(
+        side, "Captions of", sets, default=first, key="captioner", missing="the captions of", follows=True
+    )
     attribute = view.selectbox(side, "Protected attribute", list(tables), key="attribute", missing="the attribute")
     references = {item.name: item for item in engine.workspace.items("references", collection)}
     human = view.selectbox(
@@ -154,7 +157,8 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     if "human_captions" in table:
         part = (
             "Sorted by the difference from the human captions, in percentage points; objects with few captions last. "
-            "Both sides: the images that have model and human captions. "
+            "Both sides: the images that have model and human captions. The interval of a difference is over images, "
+            "each with its captions of both sides; it is about its object alone, whatever the others are. "
         )
     note(
         f"{part}Captions: those that have the object and name one value. Share: of these captions, with a 95% interval "

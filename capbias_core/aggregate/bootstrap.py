@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 DRAWS = 1000
 LEVEL = 0.95
+NORMAL = 1.96  # standard errors to each side of a normal interval of this level
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
 

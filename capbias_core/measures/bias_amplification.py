@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, comparison
+from capbias_core.aggregate.bootstrap import NORMAL
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import (
@@ -46,7 +47,6 @@ def word_to_value(
 
 
 HALVINGS = 10
-NORMAL = 1.96
 
 METRICS = by_name(
     CountMetric(

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import erfc
 
+from capbias_core.aggregate.bootstrap import NORMAL
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.analysis.objects import Ratios, beside_people, ratios
 from capbias_core.errors import need
 from capbias_core.measures import gender_score
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
-from capbias_core.present.sentence import Answer
+from capbias_core.present.sentence import Answer, number
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace
@@ -54,7 +55,12 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     objects = counted(len(_testable(table)), "object")
     tested = f"tested image by image, Holm over {objects} with {ENOUGH} captions on both sides"
     if parts:
-        return Answer(f"{model}: {'; '.join(parts)}.", f"The largest difference toward each value, {tested}. {support}")
+        shown = {place for place, _, _ in _there(departing, attribute)}
+        rest = [value for place, value in enumerate(attribute.values) if place not in shown]
+        none = f"No object is shown to go more with {' or '.join(rest)} than there. " if rest else ""
+        return Answer(
+            f"{model}: {'; '.join(parts)}.", f"The largest difference toward a value, {tested}. {none}{support}"
+        )
     said = "no object goes with a value more than in the human captions, as far as these data can tell"
     other = "".join(f"{own}. " for own in going)
     return Answer(f"{model}: {said}.", f"Differences {tested}. {other}{support}")
@@ -116,6 +122,7 @@ def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
         if f"human_share{place}" in table:
             shown[f"humans: share {value}"] = 100 * table[f"human_share{place}"]
             shown[f"difference {value}"] = 100 * _difference(table, place)
+            shown[f"95% of difference {value}"] = _intervals_of_difference(table, place)
     if "human_captions" in table:
         shown["human captions"] = table["human_captions"]
     return pd.DataFrame(shown)
@@ -124,6 +131,16 @@ def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 def _intervals(table: pd.DataFrame, place: int) -> list[str]:
     pairs = zip(table[f"low{place}"], table[f"high{place}"], strict=True)
     return ["few captions" if pd.isna(low) else f"{percent(low)} to {percent(high)}" for low, high in pairs]
+
+
+def _intervals_of_difference(table: pd.DataFrame, place: int) -> list[str]:
+    """`−3 to 9`, in percentage points, of objects with enough captions on both sides."""
+    middle, half, enough = _difference(table, place), NORMAL * table[f"error{place}"], _testable(table).index
+    told = middle.index.isin(enough) & (half > 0)
+    return [
+        f"{number(100 * low, 0)} to {number(100 * high, 0)}" if known else "few captions"
+        for low, high, known in zip(middle - half, middle + half, told, strict=True)
+    ]
 
 
 def _difference(table: pd.DataFrame, place: int) -> pd.Series:
@@ -226,7 +243,7 @@ def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
     most = f"the {len(shown)} with the largest difference of the {every}" if every > MOST else "all"
     return (
         f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Intervals are "
-        "of each share and not of the difference."
+        "of each share; those of differences are in the table."
     )
 
 

@@ -14,8 +14,10 @@ from capbias_core.analysis import encoder_view as views
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.prepare import shorten, tasks
 from capbias_core.prepare.trial import Trial
+from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes, ingest
+from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
 
@@ -41,6 +43,19 @@ def of_runs(workspace: Workspace, run_ids: Sequence[str], piece: str, work: Call
 @st.cache_resource(show_spinner=False, max_entries=VIEWS)
 def _once(key: str, _work: Callable[[], T]) -> T:
     return _work()
+
+
+def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
+    """The captioner that the answer of a collection is about, where it is among these names; else the first of them."""
+
+    def work() -> list[str]:
+        found = read.comparisons(workspace, collection, originals(workspace.items("captions", collection)))
+        if not found:
+            return []
+        rows = workspace.results(found[0].run_ids)
+        return list(first_to_answer(rows[rows["metric"] == found[0].metric])["model"])
+
+    return next((name for name in once(workspace, "answering", work)[:1] if name in names), next(iter(names), None))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)

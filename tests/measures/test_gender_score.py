@@ -855,9 +855,15 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
         "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, in 80% [75%, 85%] of 300 human ones."
     )
     assert "Holm over 1 object " in told.support
+    assert "No object is shown to go more with Female than there." in told.support
     more = pd.concat([beside] + [beside.assign(human_share0=0.1, human_share1=0.9)] * 9, ignore_index=True)
     none = object_answer(more, (0.4, 0.6), 500, "m", GENDER)
     assert "no object goes with a value more than in the human" in none.headline, "p is 0.056 after Holm over ten"
+    between = object_table(beside, GENDER)
+    assert between["difference Male"].tolist() == pytest.approx([10, 50])
+    assert between["95% of difference Male"].tolist() == ["3 to 17", "few captions"], "10 ± 1.96 * 3.61"
+    fewer = object_table(beside.assign(human_share1=0.95), GENDER)
+    assert fewer["95% of difference Male"][0] == "−12 to 2"
     shown = object_table(table, GENDER)
     assert shown["share Male"].tolist() == [90.0, 100.0], "in percent, as in the answer"
     assert shown["95% of share Male"].tolist() == ["85% to 95%", "100% to 100%"]
