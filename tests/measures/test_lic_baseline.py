@@ -24,6 +24,7 @@ from capbias_core.measures.lic_baseline import (
 )
 from capbias_core.measures.training import CaptionList
 from capbias_core.metrics.evidence import HeldOut
+from capbias_core.prepare.retell import retell, told
 
 PLAIN = Plainness(
     told=0.4,
@@ -130,6 +131,27 @@ def test_variety_of_people_is_that_which_the_attacker_reads():
     entropy = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
     assert (plain.variety, plain.human_variety) == pytest.approx((entropy, entropy)) and not plain.more_varied
     assert plain.unknown == pytest.approx(2 / 6) and plain.human_type_token == pytest.approx(4 / 6)
+
+
+def side(captions: list[str]) -> CaptionList:
+    every = np.arange(len(captions))
+    return CaptionList(every, captions, every)
+
+
+@pytest.mark.parametrize(("copies", "copied"), [(60, 1.0), (30, 0.5), (29, 0.0)])
+def test_a_human_caption_that_a_caption_was_written_from_is_left_out(copies, copied):
+    """Ten of eleven words are in both. Where half of the captions are such, only what the others say counts."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{number}" for number in range(40)])
+    first, second, third = ([" ".join(rng.choice(words, 10, replace=False)) for _ in range(60)] for _ in range(3))
+    model = [*(f"{caption} new" for caption in first[:copies]), *third[copies:]]
+    lists, plain = retold_lists([side(model)], [side(second), side(first)])
+    assert plain.copied == copied
+    people = [own if copied and place < copies else f"{own} {first[place]}" for place, own in enumerate(second)]
+    assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(told(model, people))
+    assert plain.retold == pytest.approx(told(lists[0].masked, people))
+    alone = [own.rpartition(" ")[0] for own in model]  # of one human caption nothing is left out
+    assert retold_lists([side(alone)], [side(first)])[1].copied == 0
 
 
 @pytest.mark.long
