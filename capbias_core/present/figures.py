@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import better_text, interval_over, measure
+from capbias_core.present.sentence import better_text, interval_over, measure, signed
 from capbias_core.types import Attribute, counted
 
 ROW_HEIGHT, STEP_HEIGHT = 34, 24
@@ -127,7 +127,7 @@ def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, 
             y=list(range(len(steps) + 1)),
             x=[*steps, total],
             measure=["absolute", *["relative"] * len(values), "total"],
-            text=[f"{step:+.2f}" for step in (*steps, total)],
+            text=[signed(step, 2) for step in (*steps, total)],
             textposition="outside",
             cliponaxis=False,
             hoverinfo="none",

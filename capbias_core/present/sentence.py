@@ -39,6 +39,11 @@ def number(value: float, decimals: int = 1) -> str:
     return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
+def signed(value: float, decimals: int) -> str:
+    """The same with a plus, which no zero has either."""
+    return ("+" if round(value, decimals) > 0 else "") + number(value, decimals)
+
+
 def interval(row: pd.Series, digits: int = 1) -> str:
     """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so."""
     if pd.isna(row["ci_low"]):

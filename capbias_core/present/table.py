@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.present.sentence import measure, number, seeds_agree
+from capbias_core.present.sentence import measure, number, seeds_agree, signed
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -152,7 +152,7 @@ def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
         for row, column, sign in ((pair.first, pair.second, 1), (pair.second, pair.first, -1)):
             own = sign * pair.difference
             side = (", higher" if own > 0 else ", lower") if pair.apart else ""
-            cells[row, column] = f"{own:+.{digits}f}, {_p(pair.p)}{side}"
+            cells[row, column] = f"{signed(own, digits)}, {_p(pair.p)}{side}"
     rows = [{"captioner": own} | {other: _pair_cell(cells, own, other) for other in names} for own in names]
     return pd.DataFrame(rows, columns=["captioner", *names])
 
@@ -183,7 +183,7 @@ def _text_line(row: list[str], widths: list[int], right: list[bool]) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"[-+]?[\d,.]*%?", cell) is not None
+    return re.fullmatch(r"[−+-]?[\d,.]*%?", cell) is not None
 
 
 def corpus_text(found: dict) -> str:
@@ -194,7 +194,7 @@ def corpus_text(found: dict) -> str:
         {
             "word": item["word"],
             "pushes toward": item["pushes_toward"],
-            "mean": f"{item['mean']:+.3f}",
+            "mean": signed(item["mean"], 3),
             "count": f"{item['count']:,}",
             **{f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()},
         }
@@ -213,7 +213,7 @@ def caption_text(found: dict) -> str:
     parts += [("(intercept)", found["intercept"]), ("= logit", found["logit"])]
     columns = {value: f"adds toward {value}" for value in found["intercept"]}
     rows = [
-        {"word": token} | {title: f"{adds[value]:+.4f}" for value, title in columns.items()} for token, adds in parts
+        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
     ]
     shares = ", ".join(f"{value} {share:.3f}" for value, share in found["probability"].items())
     return f"{found['caption']}\n{_scorer(found)}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
@@ -236,7 +236,7 @@ def edit_text(edit: dict) -> str:
         for value, change in edit["change_of_logit"].items():
             before, after = edit["probability_before"][value], edit["probability_after"][value]
             lines.append(
-                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {change:+.3f}."
+                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
             )
         for item in edit["examples"]:
             shares = ", ".join(

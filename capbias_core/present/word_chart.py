@@ -9,6 +9,7 @@ import pandas as pd
 
 from capbias_core.errors import need
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.present.sentence import signed
 from capbias_core.types import Attribute
 
 WORD_HEIGHT, MARGINS = 27, 96
@@ -38,7 +39,7 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str,
             marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
             customdata=rows["word"],
             hovertext=[
-                f"{row.human_mean:+.3f} in {row.human_count:,} human captions" if row.human_count else "in none"
+                f"{signed(row.human_mean, 3)} in {row.human_count:,} human captions" if row.human_count else "in none"
                 for row in rows.itertuples()
             ],
             hoverinfo="text",
@@ -50,7 +51,7 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str,
         name=escape(name),
         marker={"color": [ORANGE_MARK if two and value < 0 else BLUE_MARK for value in rows["mean"]]},
         customdata=rows["word"],
-        hovertext=[f"{row.mean:+.3f} in {row.count:,} captions" for row in rows.itertuples(index=False)],
+        hovertext=[f"{signed(row.mean, 3)} in {row.count:,} captions" for row in rows.itertuples(index=False)],
         hoverinfo="text",
     )
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5})

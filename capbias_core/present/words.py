@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 
 from capbias_core.present.colour import ramp
+from capbias_core.present.sentence import signed
 from capbias_core.types import Attribute
 
 STYLE = """<style>
@@ -47,13 +48,13 @@ def coloured_words(
 
 def _word(token: str, value: float, attribute: Attribute, original: str, largest: float, mark: str) -> str:
     if token == attribute.mask_token:
-        title = f"masked: the attacker reads {token} ({value:+.3f})"
-        adds = f'title="{escape(title)}" data-adds="(masked, {value:+.2f})"'
+        title = f"masked: the attacker reads {token} ({signed(value, 3)})"
+        adds = f'title="{escape(title)}" data-adds="(masked, {signed(value, 2)})"'
         return f'<span class="cb-w cb-masked{mark}" {adds}>{escape(original)}</span>'
     toward = attribute.values[0] if value < 0 else attribute.values[1]
     side = "cb-first" if value < 0 else "cb-second"
-    title = f"{value:+.3f} toward {toward}"
-    adds = f'title="{escape(title)}" data-adds="({value:+.2f} {escape(toward)})"'
+    title = f"{signed(value, 3)} toward {toward}"
+    adds = f'title="{escape(title)}" data-adds="({signed(value, 2)} {escape(toward)})"'
     return f'<span class="cb-w {side}{mark}" style="background:{ramp(value, largest)}" {adds}>{escape(token)}</span>'
 
 

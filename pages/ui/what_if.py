@@ -9,6 +9,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
+from capbias_core.present.sentence import signed
 from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute, counted
 from pages.ui import cached, view
@@ -103,6 +104,6 @@ def _rescored(
     predicted = int(own.probabilities.argmax())
     column = 0 if len(own.logit) == 1 else predicted
     share = own.probabilities[predicted]
-    change = f" · {share - before.probabilities[predicted]:+.2f} against the original" if before else ""
-    extra = f"{change}; logit {own.logit[column]:+.3f} = intercept {own.baseline[column]:+.3f} + words"
+    change = f" · {signed(share - before.probabilities[predicted], 2)} against the original" if before else ""
+    extra = f"{change}; logit {signed(own.logit[column], 3)} = intercept {signed(own.baseline[column], 3)} + words"
     coloured_caption(name, own.tokens, own.words, attribute, predicted, share, tokenize(text), largest, extra)

@@ -829,7 +829,7 @@ def test_the_words_of_an_image_add_up(here, kept, capsys):
     assert [token["token"] for token in caption["tokens"]][:2] == ["a", "<gender>"]
     assert in_workspace(kept, "explain", *OF_KEPT, "--image", "7") == 0
     printed = capsys.readouterr().out
-    assert "Image 7, labelled Female" in printed and f"{caption['logit']['Male']:+.4f}" in printed
+    assert "Image 7, labelled Female" in printed and f"{caption['logit']['Male']:+.4f}".replace("-", "−") in printed
 
 
 def test_the_words_of_any_caption_add_up(here, kept, capsys):
@@ -1013,14 +1013,14 @@ def test_csv_has_the_letters_of_the_metric_that_was_compared():
 def test_a_matrix_of_pairs_says_difference_p_and_which_is_higher():
     pairs = (
         Pair("a", "b", -1.94, -3.0, -1.0, 0.00002),
-        Pair("a", "c", -0.4, -2, 1, 0.61),
+        Pair("a", "c", -0.04, -2, 1, 0.61),
         Pair("b", "c", 1.5, 0, 3, 0.041),
     )
     ranking = Ranking({"a": "a", "b": "b", "c": "a"}, pairs, {"a": 1.0, "b": 2.94, "c": 1.4})
     assert pair_table(ranking).to_dict("records") == [
         {"captioner": "b", "b": "", "c": "+1.5, p 0.041, higher", "a": "+1.9, p < 0.001, higher"},
-        {"captioner": "c", "b": "-1.5, p 0.041, lower", "c": "", "a": "+0.4, p 0.61"},
-        {"captioner": "a", "b": "-1.9, p < 0.001, lower", "c": "-0.4, p 0.61", "a": ""},
+        {"captioner": "c", "b": "−1.5, p 0.041, lower", "c": "", "a": "0.0, p 0.61"},
+        {"captioner": "a", "b": "−1.9, p < 0.001, lower", "c": "0.0, p 0.61", "a": ""},
     ]
     assert told_apart(replace(ranking, method="how")) == "Captioners that share a letter are not told apart (how)."
     assert "provisional" in told_apart(replace(ranking, provisional=True))

@@ -16,7 +16,7 @@ def test_a_logit_adds_up_from_the_intercept_over_the_words_to_the_sum():
     (bars,) = figure.data
     assert list(bars.x) == [-0.25, 0.25, 1.0, -0.5, 0.5]
     assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
-    assert list(bars.text) == ["-0.25", "+0.25", "+1.00", "-0.50", "+0.50"]
+    assert list(bars.text) == ["−0.25", "+0.25", "+1.00", "−0.50", "+0.50"]
     # A word that comes twice has two bars, and a caption is only text.
     assert list(figure.layout.yaxis.ticktext) == ["intercept", "a", "&lt;b&gt;tie&lt;/b&gt;", "a", "sum"]
     assert list(bars.y) == [0, 1, 2, 3, 4] and tuple(figure.layout.xaxis.range) == (-2.0, 2.0)

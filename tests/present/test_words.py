@@ -36,5 +36,5 @@ def test_a_caption_is_only_text():
 def test_what_a_word_adds_is_there_without_a_mouse():
     html = coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
     assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
-    assert 'data-adds="(-0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
+    assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
     assert ".cb-words:focus-visible" in STYLE and "attr(data-adds)" in STYLE
