@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -43,6 +44,7 @@ FORMATS = {
     "table": lambda report: to_text(scores_table(report.table, report.letters)),
 }
 SEEDS = 10
+GAP = 2  # columns of the terminal between those of a table
 
 app = command(
     "score",
@@ -193,11 +195,14 @@ def _show(report: Report, asked: Collection[str]) -> None:
     console = Console(highlight=False, markup=False)
     if report.sentence:
         console.print(Text(readable(report.sentence)), end="\n\n")
-    console.print(_table(report, asked))
+    for table in _tables(_shown(report, asked), console.width):
+        console.print(table)
+        console.print()
     if report.ranking:
         console.print(told_apart(report.ranking))
-        console.print(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
-        console.print(to_text(pair_table(report.ranking, _digits(report.ranked_by[0]))), end="")
+        if report.ranking.pairs:
+            console.print(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
+            console.print(to_text(pair_table(report.ranking, _digits(report.ranked_by[0]))), end="")
     console.file.flush()
 
 
@@ -205,17 +210,38 @@ def _digits(metric: str) -> int:
     return decimals(metric, METRICS[metric].scale)
 
 
-def _table(report: Report, asked: Collection[str]) -> Table:
+def _shown(report: Report, asked: Collection[str]) -> pd.DataFrame:
     """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
     behind = not set(BEHIND) & set(asked)
     frame = scores_table(report.table, report.letters or None)
     frame = frame[first_columns(frame.columns) if behind else list(frame.columns)]
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in frame.columns:
-        table.add_column(readable(str(name)), overflow="fold")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(Text(readable(str(cell))) for cell in row))
-    return table
+    return frame.rename(columns=lambda name: readable(str(name))).map(lambda cell: readable(str(cell)))
+
+
+def _tables(frame: pd.DataFrame, width: int) -> Iterator[Table]:
+    """The columns in as many tables as a terminal of this width needs to break no word; each has the captioners."""
+    first, *others = frame.columns
+    least = {name: max(len(word) for text in (name, *frame[name]) for word in (text.split() or "-")) for name in frame}
+    least[first] = min(least[first], width // 3)
+    groups: list[list[str]] = [[first]]
+    for name in others:
+        if len(groups[-1]) > 1 and sum(least[own] + GAP for own in (*groups[-1], name)) > width + GAP:
+            groups.append([first])
+        groups[-1].append(name)
+    for group in groups:
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
+        left = width - sum(least[name] + GAP for name in group) + GAP
+        longest = {name: max(map(len, (name, *frame[name]))) for name in group}
+        for name in sorted(
+            group, key=lambda name: longest[name] - least[name]
+        ):  # room that is left, for the most whole
+            more = min(left, longest[name] - least[name])
+            longest[name], left = least[name] + more, left - more
+        for name in group:
+            table.add_column(name, overflow="fold", width=longest[name])
+        for row in frame[group].itertuples(index=False):
+            table.add_row(*map(Text, row))
+        yield table
 
 
 def _next_command(flags: InputFlags, report: Report) -> str:

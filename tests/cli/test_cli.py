@@ -16,12 +16,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from capbias_core import __version__, cli, load
 from capbias_core.aggregate import Pair, Ranking
 from capbias_core.analysis.read import caption_runs, stored_attackers
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import running
+from capbias_core.cli.score import _tables
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.present.latex import escape_latex, to_latex
@@ -306,6 +308,23 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert next(line for line in lines if line.startswith("LIC, row minus column"))
     assert lines[-1] == "Next: capbias explain --captions strong.json --labels attributes.csv --attribute gender"
     assert "run_id" not in printed.out, "no rows of CSV for a person"
+
+
+@pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 3)])
+def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
+    words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
+    cells = ["ab", "not shown", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
+    names = ["first", "a_captioner_with_a_name_that_is_very_long"]
+    frame = pd.DataFrame([[name, *cells] for name in names], columns=["captioner", *words])
+    file = io.StringIO()
+    console, found = Console(file=file, width=width), list(_tables(frame, width))
+    for table in found:
+        console.print(table)
+    lines = file.getvalue().splitlines()
+    assert len(found) == tables and max(map(len, lines)) <= width
+    said = " ".join(lines)
+    for word in {word for text in (*words, *cells) for word in text.split()}:
+        assert word in said.split(), f"{word} is broken"
 
 
 @pytest.mark.long
