@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from capbias_core.toml import read_toml, start_of
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
+OTHERS = 4  # labels beside those of the values that may be in a column of any name: both, unsure, unknown, empty
 FEW = 2  # labels that a column of labels may have beside those of the values, such as unsure and empty
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
 
@@ -253,6 +255,21 @@ def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
     """Raw label -> value of the attribute, or None (dropped) where no value or alias fits."""
     known = {value.lower(): value for value in attribute.values} | attribute.aliases
     return {raw: known.get(str(raw).strip().lower()) for raw in raw_values}
+
+
+def column_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> str | None:
+    """The one column that holds labels of the attribute, whatever it is called: each value, and few other labels.
+
+    columns: column -> its different labels. None where no column or several do, and for an attribute without words:
+    `light` and `dark` are not only labels of people.
+    """
+
+    def holds(labels: Iterable) -> bool:
+        meant = list(suggest_mapping(attribute, set(labels)).values())
+        return set(attribute.values) <= set(meant) and meant.count(None) <= OTHERS
+
+    found = [column for column, labels in columns.items() if attribute.words and holds(labels)]
+    return found[0] if len(found) == 1 else None
 
 
 def holds_labels(attribute: Attribute, column: str, labels) -> bool:

@@ -314,10 +314,11 @@ def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mappi
 
 
 def _columns_present(frame: pd.DataFrame) -> list[str]:
-    """Shipped attributes for which the table has a column."""
-    lower = {column.lower() for column in frame.columns}
-    found = [attribute for attribute in known_attributes().values() if lower & {*attribute.columns, attribute.name}]
+    """Shipped attributes for which the table has a column, by its name or else by its labels."""
+    lower, known = {column.lower() for column in frame.columns}, known_attributes().values()
+    found = [attribute for attribute in known if lower & {*attribute.columns, attribute.name}]
     names = [attribute.name for attribute in found if holds(frame, attribute)] or [item.name for item in found]
+    names = names or [attribute.name for attribute in known if holds(frame, attribute)]
     if not names:
         raise CapbiasError(
             f"the columns {', '.join(frame.columns)}",

@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from capbias_core.attributes import get_attribute, holds_labels, known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import (
+    column_by_labels,
+    get_attribute,
+    holds_labels,
+    known_attributes,
+    plain_attribute,
+    suggest_mapping,
+)
 from capbias_core.errors import CapbiasError, UnknownName, nearest, unknown_name
 from capbias_core.load import detect, read_boxes
 from capbias_core.load.boxes import is_boxes
@@ -644,7 +651,9 @@ def derivable(name: str, folder: Path | None = None) -> Attribute | None:
 
 def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
     """Whether a table has a column with labels of the attribute."""
-    return any(holds_labels(attribute, column, frame[column].unique()) for column in frame.columns)
+    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
+    named = any(holds_labels(attribute, column, own) for column, own in labels.items())
+    return named or column_by_labels(attribute, labels) is not None
 
 
 def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes, plain_attribute, read_attribute, suggest_mapping
+from capbias_core.attributes import column_by_labels, known_attributes, plain_attribute, read_attribute, suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
 from capbias_core.workspace.spec import attribute_from
@@ -72,6 +72,8 @@ def find_attribute(
         for candidate in (*attribute.columns, attribute.name):
             if candidate.lower() in by_lower:
                 return attribute, by_lower[candidate.lower()]
+        if by_labels := column_by_labels(attribute, raw):
+            return attribute, by_labels
         raise CapbiasError(
             f"an attribute table with the columns {', '.join(columns)}",
             f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",

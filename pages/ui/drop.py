@@ -28,10 +28,10 @@ from capbias_core.workspace.offers import (
     Choices,
     Offer,
     choose_references,
+    guessed_columns,
     in_common,
     keep_offers,
     kept_images,
-    known_column,
     offers_of,
     references_among,
     same_names,
@@ -313,15 +313,16 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[
     assert own.preview is not None
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
     mapped, said, frame = [], [], own.preview.frame
+    guesses = guessed_columns(known.values(), frame)
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(own, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
             labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
             note(f"{column}: {labels}, so it is not offered as a protected attribute.")
             continue
-        guess = known_column(known.values(), column, counts.index)
+        guess = guesses.get(column)
         options = [*known, f"its own: {column}", NOT_MAPPED]
-        first = options.index(guess.name) if guess else len(known) if _only(frame, column, known) else len(options) - 1
+        first = options.index(guess.name) if guess else len(options) - 1 if guesses else len(known)
         box, _ = _place(f"column_{key}").columns([2, 1])
         name = box.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
         if name == NOT_MAPPED:
@@ -339,13 +340,6 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[
     if not mapped:
         said.append("⚠ No column is a protected attribute yet. Choose one above.")
     return mapped, said
-
-
-def _only(frame: pd.DataFrame, column: str, known: Mapping[str, Attribute]) -> bool:
-    """Whether no column is a known attribute, so that this one may be one of its own."""
-    return not any(
-        known_column(known.values(), name, frame[name].unique()) for name in frame.columns if name != "image_id"
-    )
 
 
 def _own_values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute, suggest_mapping
+from capbias_core.attributes import (
+    FOLDER,
+    column_by_labels,
+    get_attribute,
+    known_attributes,
+    plain_attribute,
+    suggest_mapping,
+)
 from capbias_core.errors import CapbiasError
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
@@ -105,3 +112,22 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
         get_attribute("gendre")
     with pytest.raises(CapbiasError, match="missing.toml"):
         get_attribute(str(tmp_path / "missing.toml"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"who": ["FEMALE", " male", "unsure"]}, "who"),
+        ({"who": ["f", "m"], "photo": ["day", "night"]}, "who"),
+        ({"who": ["f", "m"], "rater": ["female", "male"]}, None),  # which of the two counts is for people to say
+        ({"who": ["female", "unsure"]}, None),
+        ({"who": ["female", "male", "a", "b", "c", "d", "e"]}, None),
+        ({"said": ["a woman walks", "a man walks"]}, None),
+    ],
+)
+def test_a_column_of_any_name_is_known_by_its_labels(columns, found):
+    assert column_by_labels(get_attribute("gender"), columns) == found
+
+
+def test_light_and_dark_are_not_only_labels_of_people():
+    assert column_by_labels(get_attribute("race"), {"lighting": ["light", "dark"]}) is None

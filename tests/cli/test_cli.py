@@ -1060,3 +1060,16 @@ def test_latex_escapes_and_says_how_it_was_measured():
 def test_text_columns_line_up():
     text = to_text(pd.DataFrame({"word": ["a", "longer"], "count": ["5", "1,000"]}))
     assert text == "word    count\na           5\nlonger  1,000\n"
+
+
+@pytest.mark.long
+def test_labels_in_a_column_of_another_name_are_found(here, capsys):
+    """And not derived from the human captions beside them."""
+    table = pd.read_csv("attributes.csv").rename(columns={"gender": "who is it"})
+    table["who is it"] = " " + table["who is it"].str.upper()
+    table.to_csv("people.csv", index=False)
+    command = ["score", "strong.json", "people.csv", "human.json", "--attribute", "gender", "--metric", "ratio"]
+    assert cli.main(command) == 0
+    printed = capsys.readouterr()
+    assert "labels: gender from the column who is it of people.csv" in printed.err and "derived" not in printed.err
+    assert pd.read_csv(io.StringIO(printed.out))["value"].tolist() == [pytest.approx(40 / 35)]
