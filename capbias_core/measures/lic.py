@@ -14,7 +14,6 @@ from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outco
 from capbias_core.measures.cost import Size, held_out_cost, per_image
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
 from capbias_core.measures.lic_baseline import (
-    COPY,
     LEAST_HUMAN,
     Excess,
     Sides,
@@ -295,9 +294,9 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
         )
         if own.copied:
             yield (
-                f"{own.copied:.0%} of the captions share {COPY:.0%} or more of their words with a human caption of the "
-                "same image. They tell what that one tells, so the baseline leaves it out and rests on the other human "
-                "captions."
+                f"{own.copied:.0%} of the captions were written from a human caption of the same image, as far as "
+                "their words tell: half are in both, and far fewer in any other. They tell what that one tells, so "
+                "the baseline rests on the other human captions."
             )
         if own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."

@@ -138,20 +138,24 @@ def side(captions: list[str]) -> CaptionList:
     return CaptionList(every, captions, every)
 
 
-@pytest.mark.parametrize(("copies", "copied"), [(60, 1.0), (30, 0.5), (29, 0.0)])
-def test_a_human_caption_that_a_caption_was_written_from_is_left_out(copies, copied):
-    """Ten of eleven words are in both. Where half of the captions are such, only what the others say counts."""
+@pytest.mark.parametrize(
+    ("changed", "copies", "copied"), [(0, 60, 1.0), (3, 60, 1.0), (0, 30, 0.5), (0, 29, 0.0), (5, 60, 0.0)]
+)
+def test_the_human_caption_that_captions_were_written_from_is_left_out(changed, copies, copied):
+    """With three of ten words changed 7 of 13 words are in both, with five 5 of 15; of captions drawn alike 1 in 11."""
     rng = np.random.default_rng(0)
-    words = np.array([f"w{number}" for number in range(40)])
+    words = np.array([f"w{number}" for number in range(60)])
     first, second, third = ([" ".join(rng.choice(words, 10, replace=False)) for _ in range(60)] for _ in range(3))
-    model = [*(f"{caption} new" for caption in first[:copies]), *third[copies:]]
+    new = "".join(f" new{number}" for number in range(changed))
+    model = [caption.split(" ", changed)[-1] + new for caption in first[:copies]] + third[copies:]
     lists, plain = retold_lists([side(model)], [side(second), side(first)])
-    assert plain.copied == copied
-    people = [own if copied and place < copies else f"{own} {first[place]}" for place, own in enumerate(second)]
-    assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(told(model, people))
-    assert plain.retold == pytest.approx(told(lists[0].masked, people))
-    alone = [own.rpartition(" ")[0] for own in model]  # of one human caption nothing is left out
-    assert retold_lists([side(alone)], [side(first)])[1].copied == 0
+    assert plain.copied == pytest.approx(copied, abs=0.03)
+    if copies == 60:
+        people = second if copied else [f"{one} {other}" for one, other in zip(second, first, strict=True)]
+        assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(told(model, people))
+        assert plain.retold == pytest.approx(told(lists[0].masked, people))
+    assert plain.copied == 0 or copied
+    assert retold_lists([side(model)], [side(first)])[1].copied == 0, "one human caption alone is not left out"
 
 
 @pytest.mark.long
