@@ -266,6 +266,21 @@ def test_a_format_is_recognised_and_read(followed):
         "print(detect(path).format, *table.frame['image_id'], *(each.line for each in table.problems))"
     )
     assert house.python("-c", code).split() == ["captions_text", "1001", "1002", "4"]
+    assert house.python("-c", OTHERS).split() == ["parquet", "xlsx", "csv"]
+
+
+# Files that are no text are still those of their own readers.
+OTHERS = """
+from pathlib import Path
+import pandas as pd
+from capbias_core.load import detect
+
+frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
+frame.to_parquet("other.parquet")
+frame.to_excel("other.xlsx", index=False)
+frame.to_csv("other.csv", index=False)
+print(*(detect(Path(name)).format for name in ("other.parquet", "other.xlsx", "other.csv")))
+"""
 
 
 @pytest.mark.long
