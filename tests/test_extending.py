@@ -206,6 +206,11 @@ def test_a_measure_gives_rows_and_heeds_its_flag(followed):
         rows = house.rows(*command).set_index("model")
         assert rows.loc["amplifier", "value"] == pytest.approx(100 * (words >= least).mean(), abs=0.01)
         assert rows.loc["amplifier", "n"] == len(words)
+    (test,) = sections()["When it works"].code
+    path = house.folder / PLACE.match(test)["file"]
+    path.parent.mkdir(parents=True)
+    path.write_text(test, encoding="utf-8")
+    assert "1 passed" in house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(path))
 
 
 @pytest.mark.long
