@@ -6,6 +6,7 @@
     capbias.compare({"sat": "sat.json", "updn": "updn.json"}, labels="attributes.csv", attribute="gender")
     capbias.metrics.lic(probabilities, labels)
 
+An input that cannot be scored raises `capbias.CapbiasError`: what was got, what was expected, and what to do.
 These names are imported when they are first used, so that `import capbias_core` itself is quick.
 """
 
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from capbias_core import metrics
     from capbias_core.api import compare, score
+    from capbias_core.errors import CapbiasError
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "metrics", "score"]
+__all__ = ["CapbiasError", "__version__", "compare", "metrics", "score"]
 
 
 def __getattr__(name: str):
     if name in ("compare", "score"):
         return getattr(import_module("capbias_core.api"), name)
+    if name == "CapbiasError":
+        return import_module("capbias_core.errors").CapbiasError
     if name == "metrics":
         return import_module("capbias_core.metrics")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

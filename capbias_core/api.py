@@ -95,6 +95,10 @@ def _value(row: dict[str, Any]) -> Value:
     return Value(**named, interval=bounds, over=row["interval"], verdict=row["verdict"], spread=spread, row=row)
 
 
+def _no_words() -> pd.DataFrame:
+    return pd.DataFrame()
+
+
 @dataclass(frozen=True)
 class Report:
     """Scores of captions.
@@ -104,9 +108,9 @@ class Report:
     what the numbers rest on. sentence: the answer in words; about: the captioner that it speaks of. ranking: the
     captioners in pairs by `ranked_by`, a metric and its direction; None for a single captioner.
 
-    `report["LIC"]` is one number. With several captioners name one too: `report["LIC", "sat"]` or
-    `report["sat"]["LIC"]`. Further parts of the key choose among encoders, directions, groups and objects, such as
-    `report["DBAC", "A->T"]`.
+    `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
+    captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among
+    encoders, directions, groups and objects, such as `report["DBAC", "A->T"]`.
     """
 
     table: pd.DataFrame
@@ -118,7 +122,7 @@ class Report:
     about: str = ""
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
-    compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    compute_words: Callable[[], pd.DataFrame] = field(default=_no_words, repr=False)
 
     @cached_property
     def words(self) -> pd.DataFrame:
@@ -148,6 +152,8 @@ class Report:
         return pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "differ"])
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Any:
+        """A `Value`, or, where the key names no metric, a `Report` of the rows that it names. Raises CapbiasError for a
+        key that is in no row, and for a metric that has several values."""
         parts = key if isinstance(key, tuple) else (key,)
         rows = self.table
         for part in parts:
@@ -266,13 +272,12 @@ def score(
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
-    beside. metrics: groups such as lic, or
-    names such as LIC_M. attacker: one, or several. words: compute `report.words` now, not when it is asked for.
-    rank_by: the metric by which captioners are ranked, or a metric and its direction. objects: of the images.
-    photographs: a folder, named by image id. people: outlines or boxes on them. vectors, delta: of contextual
-    alignment. values: the labels of a column to compare. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`. sets: what several captions of an image in a file are:
-    samples of one set, a set `each`, or a set per `prompt`.
+    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. words: compute
+    `report.words` now, not when it is asked for. rank_by: the metric by which captioners are ranked, or a metric and
+    its direction. objects: of the images. photographs: a folder, named by image id. people: outlines or boxes on them.
+    vectors, delta: of contextual alignment. values: the labels of a column to compare. per_object: also a row for each
+    object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what several captions of
+    an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -357,6 +362,8 @@ def _comparison(report: Report) -> Comparison:
 
 
 def _several(given: str | os.PathLike | Iterable) -> tuple:
+    if not isinstance(given, str | os.PathLike | Iterable):
+        raise CapbiasError(f"{given!r} as one name or several", "a name, or a list of names", "Pass one of these.")
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
@@ -379,12 +386,18 @@ def _in_python() -> Iterator[None]:
 
 
 def as_argument(text: str) -> str:
-    """A text for a terminal as one for Python.
+    """A text for a terminal as one for Python. What stands in backticks is a command and stays.
 
     >>> as_argument("human captions are needed (--references)")
     'human captions are needed (references=)'
+    >>> as_argument("--seeds 0; run `hf download NAME --local-dir FOLDER`")
+    'seeds=0; run `hf download NAME --local-dir FOLDER`'
     """
-    return re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_") + "=", text)
+    return re.sub(
+        r"`[^`]*`|--([a-z][a-z-]*)(?: (?=[\d'\"]))?",
+        lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0],
+        text,
+    )
 
 
 # how it is measured; the command line comes here too

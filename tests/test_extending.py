@@ -206,6 +206,11 @@ def test_a_measure_gives_rows_and_heeds_its_flag(followed):
         rows = house.rows(*command).set_index("model")
         assert rows.loc["amplifier", "value"] == pytest.approx(100 * (words >= least).mean(), abs=0.01)
         assert rows.loc["amplifier", "n"] == len(words)
+    (test,) = sections()["When it works"].code
+    path = house.folder / PLACE.match(test)["file"]
+    path.parent.mkdir(parents=True)
+    path.write_text(test, encoding="utf-8")
+    assert "1 passed" in house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(path))
 
 
 @pytest.mark.long
@@ -266,6 +271,21 @@ def test_a_format_is_recognised_and_read(followed):
         "print(detect(path).format, *table.frame['image_id'], *(each.line for each in table.problems))"
     )
     assert house.python("-c", code).split() == ["captions_text", "1001", "1002", "4"]
+    assert house.python("-c", OTHERS).split() == ["parquet", "xlsx", "csv"]
+
+
+# Files that are no text are still those of their own readers.
+OTHERS = """
+from pathlib import Path
+import pandas as pd
+from capbias_core.load import detect
+
+frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
+frame.to_parquet("other.parquet")
+frame.to_excel("other.xlsx", index=False)
+frame.to_csv("other.csv", index=False)
+print(*(detect(Path(name)).format for name in ("other.parquet", "other.xlsx", "other.csv")))
+"""
 
 
 @pytest.mark.long

@@ -10,6 +10,9 @@ from pathlib import Path
 from capbias_core.load.files import head_text
 from capbias_core.load.rows import Choose, Rows
 
+# `Head.text` raises for a file that is no text, so whoever reads it comes after the formats that are none.
+AFTER_BINARY = 2.5
+
 
 @dataclass(frozen=True)
 class Head:
@@ -36,7 +39,8 @@ class Reader:
     title: as shown. recognises: whether a file is of this format, by its content; the ending only settles what the
     content leaves open. It raises CapbiasError for a file that can be of no other format and is broken. columns: the
     names in a file. read: the chosen columns of a file, row by row. place: readers are asked in this order, smaller
-    first; those that come with capbias have 1 to 11, and any text that looks like a table is CSV in the end. holds:
+    first; those that come with capbias have 0.5 to 11, and any text that looks like a table is CSV in the end. Without
+    one a reader is asked after Parquet, Excel and pickles, which are no text, and before every other text. holds:
     `references` if its captions are always people's. by_rows: whether an image is only known by its row in the file
     (`row 0`), so that its human captions must tell which one it is (joining.py).
     """
@@ -46,6 +50,6 @@ class Reader:
     recognises: Callable[[Head], bool]
     columns: Callable[[Path], tuple[str, ...]]
     read: Callable[[Path, Choose], Rows]
-    place: float = 0
+    place: float = AFTER_BINARY
     holds: str = ""
     by_rows: bool = False

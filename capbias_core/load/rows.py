@@ -179,8 +179,8 @@ def choose_captions(names: tuple[str, ...], file: str, given: dict[str, str | No
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids and one of captions",
-            "Choose the columns by name: in the two boxes on the Data page, or in a terminal with --image-id-column "
-            "and --caption-column.",
+            "Choose the columns by name: in the two boxes on the Data page, or with --image-id-column and "
+            "--caption-column.",
         )
     prompt = None if human else column_beside(names, USUAL_PROMPTS)
     return (image_id, caption, prompt) if prompt and prompt not in (image_id, caption) else (image_id, caption)
@@ -194,6 +194,6 @@ def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> t
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids (such as image_id) and one or more columns of labels",
-            "Choose the column of image ids: in the box on the Data page, or in a terminal with --image-id-column.",
+            "Choose the column of image ids: in the box on the Data page, or with --image-id-column.",
         )
     return image_id, *labels

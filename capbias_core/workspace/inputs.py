@@ -60,6 +60,7 @@ Tell = Callable[[str], None]
 SHOWN_DROPPED = 10
 CONSTANT, CONTEXTUAL = "constant", "contextual"
 ALIGNMENTS = (CONSTANT, CONTEXTUAL)
+UNNAMED = "captions"  # the captioner of a table or list that came without a name
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def captioners(given: object) -> dict[str, Source]:
         return {checked_name(str(name)): own for name, own in given.items()}
     if isinstance(given, Sequence) and not isinstance(given, str) and all(map(_is_path, given)):
         return by_stem(given)
-    return by_stem([given]) if isinstance(given, str | os.PathLike) else {"captions": given}
+    return by_stem([given]) if isinstance(given, str | os.PathLike) else {UNNAMED: given}
 
 
 def _is_path(given: object) -> bool:
@@ -228,8 +229,7 @@ class _Files:
     def __init__(self, folder: Path, given: Inputs, tell: Tell):
         self._folder, self.given = folder, given
         self.captions = {
-            name: self._file(own, name if _is_path(own) else f"the captions of {name}")
-            for name, own in given.captions.items()
+            name: self._file(own, name if _is_path(own) else _told(name)) for name, own in given.captions.items()
         }
         self.labels, self.references, self.objects, self.people = (
             None if (own := getattr(given, role)) is None else self._file(own, f"the {role}")
@@ -282,6 +282,11 @@ def checked_path(given: str | os.PathLike) -> Path:
     if "://" in text:
         raise CapbiasError(f"{text}, a URL", "a file on this machine", "Download it, and name the file.")
     return Path(text)
+
+
+def _told(name: str) -> str:
+    """What a message calls a table of captions; one without a captioner's name is just that."""
+    return "the captions" if name == UNNAMED else f"the captions of {name}"
 
 
 def _as_json(source: Records, name: str) -> str:
