@@ -378,6 +378,7 @@ BAD = {
     "a URL": ({"captions": "https://example.org/sat.json"}, "https://example.org/sat.json, a URL"),
     "a missing file": ({"captions": "nowhere.json"}, "nowhere.json, which does not exist"),
     "no captions": ({"captions": []}, "no captions"),
+    "an empty table": ({"captions": pd.DataFrame({"image_id": [], "caption": []})}, "Got the captions without a row"),
     "captions of another type": ({"captions": 7}, "Got the captions as int"),
     "no labels": ({"labels": None}, "without its labels, and no human captions"),
     "no attribute": ({"attribute": ""}, "no attribute"),

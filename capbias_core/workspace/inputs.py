@@ -295,6 +295,8 @@ def _as_json(source: Records, name: str) -> str:
         raise CapbiasError(
             f"{name} as {type(source).__name__}", "a path, a DataFrame or a list of dicts", "Pass one of these."
         )
+    if not len(source):
+        raise CapbiasError(f"{name} without a row", "a row for each image or more", "Pass a table or list with rows.")
     if isinstance(source, Mapping | Sequence):
         return json.dumps(source if isinstance(source, Mapping) else list(source), default=_plain)
     named = source.reset_index() if source.index.name else source
@@ -396,7 +398,7 @@ def _keep_derived(
             f"attribute {rule.name!r}, {where}, and no human captions",
             f"a column called {' or '.join(rule.columns or (rule.name,))} in a table of labels, or human captions, "
             "from which they are derived",
-            "Name a table with --labels, or human captions with --references (score).",
+            "Name a table with --labels, or human captions with --references.",
         )
     if files.labels:
         tell(f"{files.labels.name} has no column {' or '.join(rule.columns or (rule.name,))}")
@@ -419,7 +421,7 @@ def _keep_captions(
         raise CapbiasError(
             f"{path.name}, none of whose images is in the table of labels",
             f"ids of the same data set in both (here {', '.join(strange)})",
-            "Check that the files belong together, and --image-id-column.",
+            "Check that the files belong together, or name their column with --image-id-column.",
         )
     sets = ingest.caption_sets(found, name, files.given.sets if kind == "captions" else ingest.SAMPLES)
     for own, part in sets.items():
