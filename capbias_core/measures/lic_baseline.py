@@ -242,9 +242,9 @@ def _but_copied(captions: list[str], people: list[list[str]]) -> tuple[list[list
 
 
 def _nearest(caption: str, people: list[str]) -> tuple[int, bool]:
-    """Which human caption of its image is nearest to a caption, and whether it was written from that; with one alone,
-    a place beyond it and no."""
-    if len(people) < LEAST_HUMAN:
+    """Which human caption of its image is nearest to a caption, and whether it was written from that; a place beyond
+    them and no, where too few would be left without it."""
+    if len(people) <= LEAST_HUMAN:
         return len(people), False
     words = set(caption.split())
     alike = np.array([len(words & own) / max(1, len(words | own)) for own in (set(text.split()) for text in people)])

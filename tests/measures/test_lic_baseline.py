@@ -145,17 +145,22 @@ def test_the_human_caption_that_captions_were_written_from_is_left_out(changed, 
     """With three of ten words changed 7 of 13 words are in both, with five 5 of 15; of captions drawn alike 1 in 11."""
     rng = np.random.default_rng(0)
     words = np.array([f"w{number}" for number in range(60)])
-    first, second, third = ([" ".join(rng.choice(words, 10, replace=False)) for _ in range(60)] for _ in range(3))
+    first, second, third, fourth = (
+        [" ".join(rng.choice(words, 10, replace=False)) for _ in range(60)] for _ in range(4)
+    )
     new = "".join(f" new{number}" for number in range(changed))
     model = [caption.split(" ", changed)[-1] + new for caption in first[:copies]] + third[copies:]
-    lists, plain = retold_lists([side(model)], [side(second), side(first)])
+    lists, plain = retold_lists([side(model)], [side(second), side(first), side(fourth)])
     assert plain.copied == pytest.approx(copied, abs=0.03)
     if copies == 60:
-        people = second if copied else [f"{one} {other}" for one, other in zip(second, first, strict=True)]
+        kept = [second, fourth] if copied else [second, first, fourth]
+        people = [*map(" ".join, zip(*kept, strict=True))]
         assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(told(model, people))
         assert plain.retold == pytest.approx(told(lists[0].masked, people))
     assert plain.copied == 0 or copied
-    assert retold_lists([side(model)], [side(first)])[1].copied == 0, "one human caption alone is not left out"
+    assert retold_lists([side(model)], [side(second), side(first)])[1].copied == 0, (
+        "one would be left, which is too few"
+    )
 
 
 @pytest.mark.long
