@@ -125,7 +125,8 @@ def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
             shown[f"95% of difference {value}"] = _intervals_of_difference(table, place)
     if "human_captions" in table:
         shown["human captions"] = table["human_captions"]
-    return pd.DataFrame(shown)
+    first = [name for name in shown if "difference" in name]  # what the page is about is seen without a scroll
+    return pd.DataFrame({name: shown[name] for name in ("object", *first, *shown)})
 
 
 def _intervals(table: pd.DataFrame, place: int) -> list[str]:
