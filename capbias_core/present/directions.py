@@ -182,7 +182,7 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            parts[-1] += f", beyond what a constant attacker has for {shown}"
+            parts[-1] += f" (what attackers add to a constant one's is above 0 for {shown})"
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",

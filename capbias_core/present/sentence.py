@@ -134,6 +134,7 @@ def _headline(
     shown = f"{with_attacker('LIC', attacker)} {interval(lic)}"
     if "LIC_baseline" in own.index:
         shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
+    lost = "LIC_baseline" in own.index and bool(own.loc[["LIC_baseline"], "ci_high"].astype(float).lt(0).all())
     name = attribute.name
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
@@ -146,9 +147,10 @@ def _headline(
     elif provisional(lic.to_dict()):
         said = ": not decided by one attacker"
     elif lic["ci_low"] > 0:
-        said = ": more predictable than the human captions, which plainer captions alone can produce"
+        reason = "how far plainness reaches is not known here" if lost else "which plainer captions alone can produce"
+        said = f": more predictable than the human captions, {reason}"
     elif lic["ci_high"] < 0:
-        said = ": less predictable than the human captions, which more varied captions alone can produce"
+        said = ": less predictable than the human captions, which the wording of captions alone can produce"
     else:
         said = ": no difference from the human captions that these data can tell from zero"
     return f"{model}{said}: {shown}."

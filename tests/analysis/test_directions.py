@@ -134,7 +134,8 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
         rows.loc[rows["metric"] == "DBAC_added", "ci_low"] = low
         said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
         assert said.endswith(
-            f"A→T is above 0 for 2 of 5 captioners and below for 2, beyond what a constant attacker has for {beyond}"
+            "A→T is above 0 for 2 of 5 captioners and below for 2 "
+            f"(what attackers add to a constant one's is above 0 for {beyond[0]})."
         )
 
 

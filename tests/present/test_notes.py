@@ -76,6 +76,9 @@ def test_the_headline_follows_the_verdict(verdict, trained):
     said = sentence.answer(rows, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
     assert trained is False or said == SAID[verdict]
     assert trained or ("amplif" not in said and "less gender bias than" not in said)
+    lost = rows.assign(ci_high=rows["ci_high"].where(rows["metric"] != "LIC_baseline", -0.5))
+    said = sentence.answer(lost, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
+    assert ("how far plainness reaches is not known here" in said) == (verdict == "not shown")
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():
