@@ -232,9 +232,8 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[Table]:
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, GAP, 0, 0))
         left = width - sum(least[name] + GAP for name in group) + GAP
         longest = {name: max(map(len, (name, *frame[name]))) for name in group}
-        for name in sorted(
-            group, key=lambda name: longest[name] - least[name]
-        ):  # room that is left, for the most whole
+        # The room that is left goes to those that lack least, so that most columns are whole.
+        for name in sorted(group, key=lambda name: longest[name] - least[name]):
             more = min(left, longest[name] - least[name])
             longest[name], left = least[name] + more, left - more
         for name in group:

@@ -247,9 +247,9 @@ def _nearest(caption: str, people: list[str]) -> tuple[int, bool]:
     if len(people) <= LEAST_HUMAN:
         return len(people), False
     words = set(caption.split())
-    alike = np.array([len(words & own) / max(1, len(words | own)) for own in (set(text.split()) for text in people)])
-    second, first = np.partition(alike, -2)[-2:]
-    return int(alike.argmax()), bool(first >= IN_COMMON and first - second >= MORE)
+    alike = [len(words & own) / max(1, len(words | own)) for own in (set(text.split()) for text in people)]
+    *_, second, first = sorted(alike)
+    return alike.index(first), first >= IN_COMMON and first - second >= MORE
 
 
 def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: float, retold: float) -> Plainness:
