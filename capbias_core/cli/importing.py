@@ -12,10 +12,9 @@ import pandas as pd
 
 from capbias_core.attributes import known_attributes
 from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, flag
-from capbias_core.cli.inputs import SETS_FLAG, known_collection, opened, own_folder
+from capbias_core.cli.inputs import SETS_FLAG, known_collection, named_columns, opened, own_folder, unpacked_files
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.archives import unpacked
 from capbias_core.load.kinds import HUMAN, likely
 from capbias_core.load.photographs import find_pictures
 from capbias_core.prepare import with_rule
@@ -23,7 +22,7 @@ from capbias_core.present.table import to_text
 from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.inputs import checked_path, derivable, dropped_line, holds, mapped, warn
+from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, dropped_line, holds, mapped, warn
 from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
@@ -129,11 +128,13 @@ def import_files(
             return _import_photographs(flags, given[0], collection)
         return _import_vectors(flags, given[0], checked_name(flags.name or suggested_name(given[0].stem)), collection)
     with TemporaryDirectory() as folder:
-        paths = [own for number, path in enumerate(given) for own in unpacked(path, Path(folder) / str(number))]
+        paths = unpacked_files(files, Path(folder))
         if flags.name and len(paths) > 1:
             got = f"--name {flags.name} for {len(paths)} files"
             raise CapbiasError(got, "--name with one file", "Leave it out: each is named after its file.")
-        likely_kinds = {path: likely(path).kind for path in paths} if len(paths) > 1 and not flags.kind else {}
+        columns = columns_of_files(named_columns(flags), paths)
+        several = len(paths) > 1 and not flags.kind
+        likely_kinds = {path: likely(path, columns[path]).kind for path in paths} if several else {}
         if likely_kinds:
             _check_of_kind(flags, list(dict.fromkeys(likely_kinds.values())))
             paths.sort(key=lambda path: likely_kinds[path] != HUMAN)  # they may be needed to join captions to images
@@ -141,17 +142,22 @@ def import_files(
             if len(paths) > 1:
                 show(f"{own.name}:")
             name = checked_name(flags.name or suggested_name(own.stem))
-            _import_file(flags, own, name, collection, alone=not likely_kinds)
+            _import_file(flags, own, name, collection, columns[own], alone=not likely_kinds)
     return _nothing_kept() if flags.dry_run else DONE
 
 
-def _import_file(flags: ImportFlags, path: Path, name: str, collection: str, alone: bool) -> None:
-    """Report on a file and, unless it is only to be reported on, keep it. alone: every flag is said of it."""
+def _import_file(
+    flags: ImportFlags, path: Path, name: str, collection: str, columns: Mapping[str, str], alone: bool
+) -> None:
+    """Report on a file and, unless it is only to be reported on, keep it.
+
+    columns: those that were named and that it has, by role. alone: every flag is said of it.
+    """
     with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        kinds = [flags.kind] if flags.kind else _kinds_found(workspace, path, collection, flags)
+        kinds = [flags.kind] if flags.kind else _kinds_found(workspace, path, collection, columns)
         if alone:
             _check_of_kind(flags, kinds)
-        read = [_read_as(workspace, kind, path, name, collection, flags) for kind in kinds]
+        read = [_read_as(workspace, kind, path, name, collection, flags, columns) for kind in kinds]
         for own in read if not flags.dry_run else ():
             names = _keep_read(workspace, own, path, collection, flags)
             show(f"kept: {own.kind} {', '.join(names)} in the collection {collection}")
@@ -166,23 +172,27 @@ class _Read:
     attributes: list[dict]
 
 
-def _kinds_found(workspace: Workspace, path: Path, collection: str, flags: ImportFlags) -> list[str]:
+def _kinds_found(workspace: Workspace, path: Path, collection: str, columns: Mapping[str, str]) -> list[str]:
     """What a file holds by its content: one kind, or captions of a model and human ones, which are kept first."""
-    offers = offers_of(workspace, path, collection, columns=_columns(flags))
+    offers = offers_of(workspace, path, collection, columns=dict(columns))
     for own in offers:
         if own.error:
             raise own.error
     return [own.kind for own in reversed(offers)]
 
 
-def _columns(flags: ImportFlags) -> dict[str, str | None]:
-    return {"image_id": flags.image_id_column or None, "caption": flags.caption_column or None}
-
-
-def _read_as(workspace: Workspace, kind: str, path: Path, name: str, collection: str, flags: ImportFlags) -> _Read:
+def _read_as(
+    workspace: Workspace,
+    kind: str,
+    path: Path,
+    name: str,
+    collection: str,
+    flags: ImportFlags,
+    columns: Mapping[str, str],
+) -> _Read:
     """Read a file as a kind, and report on it."""
     overrides = _overrides(flags.map or ())
-    offered = ingest.preview_import(workspace, path, kind, collection, _columns(flags))
+    offered = ingest.preview_import(workspace, path, kind, collection, dict(columns))
     sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
     show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
     warn([replace(offered.report, notes=())], say)  # the report shows the notes

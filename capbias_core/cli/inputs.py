@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, flag
@@ -24,6 +24,7 @@ from capbias_core.workspace.inputs import (
     Kept,
     captioners,
     checked_path,
+    columns_of_files,
     derivable,
     keep_inputs,
     temporary_workspace,
@@ -38,9 +39,11 @@ __all__ = [
     "chosen_runs",
     "inputs",
     "known_collection",
+    "named_columns",
     "opened",
     "own_folder",
     "sorted_files",
+    "unpacked_files",
 ]
 
 # The collection of files that are read into a workspace of their own.
@@ -58,7 +61,7 @@ class InputFlags:
     labels: Annotated[
         str | None,
         flag(
-            "a table of labels, a row an image (gender, age: or --references)",
+            "a table of labels, a row an image (gender, age: or --references); with --collection, its name",
             "FILE",
             INPUTS,
             name=("--labels", "--attributes"),
@@ -84,14 +87,13 @@ def inputs(flags: InputFlags, tell=say, **more: Any) -> Iterator[tuple[Workspace
     more: further fields of Inputs. tell: gets what is to be said of them.
     """
     check_form(flags, **more)
-    columns = {"image_id": flags.image_id_column, "caption": flags.caption_column}
     given = Inputs(
         captions=dict.fromkeys(flags.captions or (), "") if flags.collection else captioners(flags.captions or []),
         attribute=flags.attribute,
         labels=flags.labels,
         attribute_column=flags.attribute_column,
         values=tuple(flags.values or ()),
-        columns={role: name for role, name in columns.items() if name},
+        columns=named_columns(flags),
         own_attributes=own_folder(flags.workspace, of_files=not flags.collection),
         names=bool(flags.collection),
         **more,
@@ -102,6 +104,50 @@ def inputs(flags: InputFlags, tell=say, **more: Any) -> Iterator[tuple[Workspace
     else:
         with temporary_workspace() as workspace, ticking() as tick:
             yield workspace, keep_inputs(workspace, FILES, given, tell, tick)
+
+
+class Columns(Protocol):
+    """Flags that name columns."""
+
+    image_id_column: str
+    caption_column: str
+
+
+def named_columns(flags: Columns) -> dict[str, str]:
+    """The columns that were named, by role."""
+    named = {"image_id": flags.image_id_column, "caption": flags.caption_column}
+    return {role: name for role, name in named.items() if name}
+
+
+def unpacked_files(files: Sequence[str], folder: Path, tell=say) -> list[Path]:
+    """Files, with those of archives, written into an empty folder, in their place.
+
+    What lies in an archive and is in no format that is known, such as a readme, is left out and said. Raises
+    CapbiasError for an archive with nothing else in it.
+    """
+    found = []
+    for number, file in enumerate(files):
+        path = checked_path(file)
+        inside = unpacked(path, folder / str(number))
+        if inside == [path]:
+            found.append(path)
+            continue
+        errors = {own: error for own in inside if (error := _unknown(own))}
+        if len(errors) == len(inside):
+            raise errors[inside[0]]
+        found += [own for own in inside if own not in errors]
+        if errors:
+            tell(f"{path.name}: left out {', '.join(own.name for own in errors)}, in no format that is known")
+    return found
+
+
+def _unknown(path: Path) -> CapbiasError | None:
+    """Why no reader knows a file; None if one does."""
+    try:
+        reader_of(path)
+    except CapbiasError as error:
+        return error
+    return None
 
 
 def sorted_files(
@@ -118,18 +164,18 @@ def sorted_files(
         raise CapbiasError(got, "files, or a collection with names in it", "Import the files first, or leave one out.")
     found: dict[str, list[str]] = {kind: [] for kind in TITLES}
     read: dict[str, Table] = {}
-    for number, file in enumerate(files):
-        for path in unpacked(checked_path(file), folder / str(number)):
-            own = likely(path)
-            kind = own.kind
-            if kind == LABELS and flags.caption_column and flags.caption_column in reader_of(path).columns(path):
-                kind = GENERATED
-            elif kind == GENERATED and not own.references:
-                table = read_captions(path)
-                kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
-                read |= {str(path): table} if kind == GENERATED else {}
-            found[kind].append(str(path))
-            tell(f"{path.name}: {TITLES[kind]} ({own.title})")
+    paths = unpacked_files(files, folder, tell)
+    others = [Path(file) for file in (*(flags.captions or ()), flags.labels, given.get("references")) if file]
+    named = columns_of_files(named_columns(flags), [*paths, *others]) if paths else {}
+    for path in paths:
+        own = likely(path, named[path])
+        kind = own.kind
+        if kind == GENERATED and not own.references:
+            table = read_captions(path, named[path])
+            kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
+            read |= {str(path): table} if kind == GENERATED else {}
+        found[kind].append(str(path))
+        tell(f"{path.name}: {TITLES[kind]} ({own.title})")
     captions = [*(flags.captions or ()), *found[GENERATED]]
     if files and not captions:
         taken = "; ".join(f"{Path(path).name} is {TITLES[kind]}" for kind, own in found.items() for path in own)
@@ -176,11 +222,11 @@ def check_form(flags: InputFlags, **more: Any) -> None:
     """Raises CapbiasError if flags of files and of a collection are mixed, or neither says where labels are."""
     folder = own_folder(flags.workspace, of_files=not flags.collection)
     derived = not flags.labels and not flags.collection and derivable(flags.attribute, folder)
-    if bool(flags.labels) == bool(flags.collection) and not derived:
+    if not (flags.labels or flags.collection or derived):
         raise CapbiasError(
-            "both --labels and --collection" if flags.labels else "neither --labels nor --collection",
+            "neither --labels nor --collection",
             "--labels with files, or --collection with names in a workspace",
-            "Leave one out." if flags.labels else "Name a table of labels, or a collection.",
+            "Name a table of labels, or a collection.",
         )
     if derived and flags.attribute_column:
         got = f"--attribute-column {flags.attribute_column} without --labels"

@@ -251,6 +251,10 @@ def _next_command(flags: InputFlags, report: Report) -> str:
     model = report.about
     files = {Path(file).stem: file for file in flags.captions or ()}
     parts = ["capbias", "explain", "--captions", model if flags.collection else files.get(model, model)]
-    parts += ["--collection", flags.collection] if flags.collection else ["--labels", flags.labels]
+    parts += ["--collection", flags.collection] if flags.collection else []
+    parts += ["--labels", flags.labels] if flags.labels else []
     parts += ["--attribute", flags.attribute]
+    for name in ("attribute_column", "image_id_column", "caption_column", "workspace"):
+        parts += [f"--{name.replace('_', '-')}", own] if (own := getattr(flags, name)) else []
+    parts += ["--values", *flags.values] if flags.values else []
     return shlex.join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -32,8 +32,10 @@ class Likely:
     by_rows: bool = False
 
 
-def likely(path: Path) -> Likely:
+def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
     """What a file is by its content and name. Raises CapbiasError for one in no format that is known.
+
+    named: role ("image_id", "caption") -> the column that the user says holds it, of files that have it.
 
     A file without a column of captions is a table of labels, unless it holds objects or boxes alone. Captions are a
     model's, unless they are in COCO's format of human captions or the name says so; how many an image has is known
@@ -46,7 +48,7 @@ def likely(path: Path) -> Likely:
     if reader.holds:
         return Likely(reader.holds, reader.title)
     columns = reader.columns(path)
-    kind = _kind_of_table(path, columns)
+    kind = _kind_of_table(path, columns, {role: name for role, name in (named or {}).items() if name in columns})
     beside = kind == GENERATED and column_beside(columns, USUAL_REFERENCES) is not None
     return Likely(kind, reader.title, beside, reader.by_rows)
 
@@ -58,9 +60,9 @@ def _has_categories(path: Path) -> bool:
         return content.find(key) >= 0
 
 
-def _kind_of_table(path: Path, columns: tuple[str, ...]) -> str:
+def _kind_of_table(path: Path, columns: tuple[str, ...], named: Mapping[str, str | None]) -> str:
     names = {name.strip().lower() for name in columns}
-    guess = guess_columns(columns)
+    guess = guess_columns(columns) | named
     if guess["caption"] is not None:
         return HUMAN if HUMAN_NAME.search(path.stem) else GENERATED
     others = names - {str(guess["image_id"]).strip().lower()}

@@ -188,6 +188,11 @@ def _looked_up(workspace: Workspace, collection: str, given: Inputs, tell: Tell)
         raise unknown_name("collection", collection, workspace.collections())
     items = workspace.items(collection=collection)
     kept = [item for item in items if item.kind == "attributes"]
+    if given.labels:
+        named = [item for item in kept if item.name == str(given.labels)]
+        if not named:
+            raise unknown_name("table of labels", str(given.labels), [item.name for item in kept])
+        kept = named
     tables = {name for item in kept for name in item.details.get("attributes", ())}
     attribute = given.attribute
     if attribute not in tables and derivable(attribute, given.own_attributes):
@@ -237,7 +242,7 @@ class _Files:
         )
         self.references = self._beside(tell) or self.references
         texts = [self.labels, self.references, *self.captions.values()]
-        self._columns = _columns(given.columns, [path for path in texts if path])
+        self._columns = columns_of_files(given.columns, [path for path in texts if path])
 
     def _file(self, source: Source, name: str) -> Path:
         if isinstance(source, str | os.PathLike):
@@ -248,7 +253,7 @@ class _Files:
 
     def _beside(self, tell: Tell) -> Path | None:
         """The first file of captions with human ones in it, rather one with image ids. What is left out is said."""
-        found = [(own.by_rows, path) for path in self.captions.values() if (own := _likely(path)) and own.references]
+        found = [(own.by_rows, path) for path in self.captions.values() if (own := self._likely(path)) and own.references]
         files = [path for _, path in sorted(found, key=lambda own: own[0])]
         if self.references:
             files.insert(0, self.references)
@@ -258,6 +263,13 @@ class _Files:
             tell(f"note: human captions are those in {files[0].name}")
         return files[0] if files else None
 
+    def _likely(self, path: Path) -> Likely | None:
+        """What a file is taken for; None for one that cannot be read, of which reading says why."""
+        try:
+            return likely(path, self.given.columns)
+        except CapbiasError:
+            return None
+
     def columns(self, path: Path) -> dict[str, str]:
         """The columns that were named and that a file has."""
         return self._columns.get(path, {})
@@ -266,14 +278,6 @@ class _Files:
         first = next(iter(self.captions.values()), None)
         found = {"captions": first, "labels": self.labels, "references": self.references, "objects": self.objects}
         return {role: path for role, path in found.items() if path}
-
-
-def _likely(path: Path) -> Likely | None:
-    """What a file is taken for; None for one that cannot be read, of which reading says why."""
-    try:
-        return likely(path)
-    except CapbiasError:
-        return None
 
 
 def checked_path(given: str | os.PathLike) -> Path:
@@ -308,8 +312,11 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _columns(given: Mapping[str, str], paths: list[Path]) -> dict[Path, dict[str, str]]:
-    """For each file the named columns that it has; the others are guessed."""
+def columns_of_files(given: Mapping[str, str], paths: Sequence[Path]) -> dict[Path, dict[str, str]]:
+    """For each file the columns, by role, that the user named and that it has; the others are guessed.
+
+    Raises CapbiasError for a column that no file has.
+    """
     found = {path: detect(path).columns if given else () for path in paths}
     for role, name in given.items():
         if not any(name in columns for columns in found.values()):
@@ -359,7 +366,7 @@ def _preview(
     workspace: Workspace, path: Path, kind: str, collection: str, files: _Files, reports: list
 ) -> ingest.ImportPreview:
     role, columns = "labels" if kind == "attributes" else kind, files.columns(path)
-    table = files.given.read.get(str(path)) if kind == "captions" and not columns else None
+    table = files.given.read.get(str(path)) if kind == "captions" else None
     try:
         found = ingest.preview_import(workspace, path, kind, collection, columns, table)
     except CapbiasError as error:

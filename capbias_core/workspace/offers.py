@@ -103,7 +103,7 @@ def _offer(
     path, own = Path(path), Likely(kind, "")
     name = suggested_name(path.stem)
     try:
-        own = likely(path)
+        own = likely(path, columns)
         read = preview_import(workspace, path, kind or own.kind, collection, columns, references=references)
         if read.kind in (GENERATED, HUMAN) and not (own.references or read.prompts):
             own = replace(own, kind=kind_of_captions(own.kind, read.frame["image_id"].to_list()))

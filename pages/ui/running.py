@@ -13,7 +13,7 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text, duration
 from capbias_core.runs.cost import expected, expected_each, time_left
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import first_request, plan
+from capbias_core.runs.plan import first_request, plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view
@@ -62,7 +62,7 @@ def first_runs(engine: Engine, collection: str) -> list[RunSpec]:
     """What a first answer of a collection still needs; nothing where it is there, under way or cannot be had."""
     request = first_request(engine.workspace, collection)
     try:
-        specs = plan(engine.workspace, request) if request else []
+        specs = useful(plan(engine.workspace, request), request)[0] if request else []
     except CapbiasError:
         return []  # such as captions and human captions of other images; Scores says it
     return to_do(engine, specs)[1]

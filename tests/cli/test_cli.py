@@ -472,7 +472,7 @@ BAD = {
     "one name twice": (["score", *SMALL, *STRONG, "again/strong.json"], "several files of captions called strong"),
     "other images": (["score", *SMALL, "--captions", "elsewhere.json"], "none of whose images is in the table"),
     "neither files nor names": (["score", "--attribute", "race", *STRONG], "neither --labels nor --collection"),
-    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "both --labels and --collection"),
+    "files and names": (["score", *SMALL, *STRONG, "--collection", "x"], "collection 'x'"),
     "files and a workspace": (["score", *SMALL, *STRONG, "--workspace", "x"], "--workspace with files"),
     "no captions": (["score", *SMALL], "no captions"),
     "unknown collection": (["score", "--collection", "x", "--attribute", "gender"], "collection 'x'"),
