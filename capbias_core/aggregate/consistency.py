@@ -1,8 +1,8 @@
 """How far a metric's answer depends on who judges: the encoder, another judge, people; and on how people were masked.
 
 All functions are pure: a results table in (columns as `RESULT_COLUMNS`), rows of the same table out, for any metric.
-In the rows that come out, `metric` is cv, conflict_score, ranking_consistency, human_alignment, mask_correlation or
-mask_difference; `condition` is the metric that was judged, and after a semicolon its own condition
+In the rows that come out, `metric` is cv, conflict_score, clear_conflict_score, ranking_consistency, human_alignment,
+mask_correlation or mask_difference; `condition` is the metric that was judged, and after a semicolon its own condition
 (`LIC; masked_object`); `encoder` names the judges, n counts them (cv) or the captioners (others), and `method` says
 what was done or why the value is blank. paper and table are those of the rows that were judged.
 

@@ -37,6 +37,8 @@ GROUP = ("paper", "table", "attribute", "model", "metric", "direction", "conditi
 
 
 HUMAN = "human_guess"
+# Conflicts that are more than noise.
+CLEAR = "clear_conflict_score"
 # What the spread of a CV is: that of one encoder against itself.
 FLOOR = "noise floor"
 
@@ -100,14 +102,17 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
     found = []
     for key, group in _with_judges(frame).groupby(list(JUDGED), sort=False):
         where = dict(zip(JUDGED, key, strict=True)) | {"model": ""}
-        scores = {name: _by_model(part) for name, part in group.groupby("encoder", sort=False)}
+        scores = dict(iter(group.groupby("encoder", sort=False)))
         repeated = _repeated(group, ["model", "encoder"])
         for first, second in combinations(scores, 2):
             found += _pair(where, first, second, scores[first], scores[second], repeated)
     return _table(found)
 
 
-def _pair(where: dict, first: str, second: str, a: pd.Series, b: pd.Series, repeated: str) -> list[dict]:
+def _pair(
+    where: dict, first: str, second: str, by_first: pd.DataFrame, by_second: pd.DataFrame, repeated: str
+) -> list[dict]:
+    a, b = _by_model(by_first), _by_model(by_second)
     shared = [model for model in a.index.unique() if model in b.index]
     conflict = ranking = math.nan
     unsigned = repeated or _no_captioner(shared, 1)
@@ -121,10 +126,25 @@ def _pair(where: dict, first: str, second: str, a: pd.Series, b: pd.Series, repe
         unranked = "" if math.isfinite(ranking) else "one judge gives every captioner the same score"
     judges, number = [first, second], len(shared)
     differing = f"% of {number} captioners that only one of the two judges puts above 0"
+    sides = None if unsigned else _different_sides(by_first, by_second, shared)
+    by_intervals = f"% of {number} captioners whose intervals by the two judges lie on different sides of 0"
+    clear = [] if sides is None else [_row(where, CLEAR, sides, judges, number, by_intervals, 100.0)]
     return [
         _row(where, "conflict_score", conflict, judges, number, unsigned or differing, 100.0),
+        *clear,
         _row(where, "ranking_consistency", ranking, judges, number, unranked or f"Pearson over {number} captioners"),
     ]
+
+
+def _different_sides(first: pd.DataFrame, second: pd.DataFrame, shared: list[str]) -> float | None:
+    """The share (0 to 100) of captioners whose intervals lie on different sides of 0; None where one has none."""
+    sides = []
+    for group in (first, second):
+        own = group.set_index("model").loc[shared, ["ci_low", "ci_high"]].astype(float)
+        if own.isna().any(axis=None):
+            return None
+        sides.append((own["ci_low"] > 0).to_numpy() * 1 - (own["ci_high"] < 0).to_numpy() * 1)
+    return 100.0 * float((sides[0] * sides[1] < 0).mean())
 
 
 def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:

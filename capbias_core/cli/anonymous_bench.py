@@ -12,10 +12,10 @@ from capbias_core.analysis.consistency import alignment
 from capbias_core.attributes import get_attribute
 from capbias_core.cli.flags import INPUTS, OutputFlag, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import opened, own_folder
-from capbias_core.cli.terminal import DONE, checked_output, say, write_output
+from capbias_core.cli.rows import write_rows
+from capbias_core.cli.terminal import DONE, checked_output, say
 from capbias_core.load import read_captions
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.present.table import to_csv
 from capbias_core.workspace.inputs import by_stem, checked_path
 
 app = command(
@@ -57,7 +57,7 @@ def anonymous_bench(
         people = read_human_scores(Path(human))
         parts += [alignment(table, people) for table in (scores, *measured)]
     say("note: human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people.")
-    write_output(to_csv(pd.concat([part for part in parts if len(part)], ignore_index=True)), path)
+    write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)
     return DONE
 
 

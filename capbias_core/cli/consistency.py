@@ -7,10 +7,10 @@ from typing import Annotated
 
 from capbias_core.analysis.consistency import consistency as consistency_rows
 from capbias_core.cli.flags import INPUTS, OutputFlag, command, flag
-from capbias_core.cli.terminal import DONE, checked_output, say, write_output
+from capbias_core.cli.rows import write_rows
+from capbias_core.cli.terminal import DONE, checked_output, on_terminal, say
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores, read_results
-from capbias_core.present.table import to_csv
 from capbias_core.types import counted
 
 app = command(
@@ -21,12 +21,13 @@ app = command(
 
 One row per number, in the columns that `score` writes. The column metric is one of:
 
-  cv                   sample standard deviation / |mean| of a captioner's values across encoders
-  conflict_score       % of captioners that one of two encoders puts above 0 and the other does not
-  ranking_consistency  Pearson between two encoders over captioners
-  human_alignment      Pearson with the human score over captioners
-  mask_correlation     of metrics that see the photographs: Pearson over captioners between two ways of masking them
-  mask_difference      of one captioner: the second way of masking minus the first
+  cv                    sample standard deviation / |mean| of a captioner's values across encoders
+  conflict_score        % of captioners that one of two encoders puts above 0 and the other does not
+  clear_conflict_score  % of captioners whose intervals by two encoders lie on different sides of 0
+  ranking_consistency   Pearson between two encoders over captioners
+  human_alignment       Pearson with the human score over captioners
+  mask_correlation      of metrics that see the photographs: Pearson over captioners between two ways of masking them
+  mask_difference       of one captioner: the second way of masking minus the first
 
 The column condition is the metric that was judged, such as LIC, and after a semicolon the condition under which it
 was measured; encoder names the judges; paper and table are those of the judged rows; n counts encoders (cv) or
@@ -58,6 +59,7 @@ def consistency(
         )
     blank = int(rows["value"].isna().sum())
     if blank:
-        say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; the column method says why")
-    write_output(to_csv(rows), path)
+        where = "the column method says why" if path or not on_terminal() else "the CSV says why"
+        say(f"note: {counted(blank, 'value')} of {len(rows):,} left blank; {where}")
+    write_rows(rows, path, defined=True)
     return DONE

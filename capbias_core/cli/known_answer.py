@@ -6,8 +6,8 @@ from typing import Annotated
 
 from capbias_core.analysis.known_answer import known_answers
 from capbias_core.cli.flags import WHAT, OutputFlag, Positive, SeedsFlag, command, drawn, flag
-from capbias_core.cli.terminal import DONE, checked_output, say, write_output
-from capbias_core.present.table import to_csv
+from capbias_core.cli.rows import write_rows
+from capbias_core.cli.terminal import DONE, checked_output, say
 
 app = command(
     "known-answer",
@@ -31,5 +31,5 @@ def known_answer(
     """Measure caption sets whose answer is known: which metrics see a bias that is in the language alone."""
     path = checked_output(output)
     rows = known_answers(times, drawn(seeds), lambda share, name: say(f"{name} ({share:.0%} done)"))
-    write_output(to_csv(rows), path)
+    write_rows(rows, path)
     return DONE

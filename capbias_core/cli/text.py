@@ -12,11 +12,11 @@ from capbias_core.analysis.texts import text_results
 from capbias_core.api import left_out_lines, ordered
 from capbias_core.attributes import get_attribute
 from capbias_core.cli.flags import INPUTS, WHAT, Flags, OutputFlag, command, flag, given, measure_choices
-from capbias_core.cli.terminal import DONE, checked_output, say, write_output
+from capbias_core.cli.rows import write_rows
+from capbias_core.cli.terminal import DONE, checked_output, say
 from capbias_core.errors import CapbiasError
 from capbias_core.load.texts import read_texts
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
-from capbias_core.present.table import to_csv
 
 OF_TEXTS = [measure for measure in MEASURES.values() if measure.of_texts]
 ASKED = [group.name for measure in OF_TEXTS for group in measure.groups]
@@ -76,7 +76,7 @@ def text(
     rows = ordered(found.rows, [name], wanted)
     if per_object:
         rows = pd.concat([rows, ordered(found.by_object, [name], wanted)])
-    write_output(to_csv(rows), path)
+    write_rows(rows, path)
     return DONE
 
 

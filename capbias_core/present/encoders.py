@@ -13,6 +13,7 @@ from html import escape
 import pandas as pd
 
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
+from capbias_core.analysis.consistency import CLEAR
 from capbias_core.analysis.encoders import Series
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
@@ -403,21 +404,25 @@ def ranks_note(rows: pd.DataFrame, values: int = 2) -> str:
 
 
 def judges_table(agreement: pd.DataFrame) -> pd.DataFrame:
-    """Pairs of encoders: conflict score and ranking consistency as text, and why one is blank."""
+    """Pairs of encoders as text: conflict score, that of their intervals, ranking consistency; or why one is blank."""
     table: dict[str, dict[str, str]] = {}
     for row in agreement.to_dict("records"):
         cells = table.setdefault(row["encoder"], {"captioners": f"{row['n']}"})
         cells[row["metric"]] = _judged(row)
     frame = pd.DataFrame([{"encoders": pair.replace(", ", " and ")} | cells for pair, cells in table.items()])
     return frame.rename(
-        columns={"conflict_score": "conflict score ↓", "ranking_consistency": "ranking consistency ↑ (Pearson)"}
+        columns={
+            "conflict_score": "conflict score ↓",
+            CLEAR: "of their intervals ↓",
+            "ranking_consistency": "ranking consistency ↑ (Pearson)",
+        }
     )
 
 
 def _judged(row: dict) -> str:
     if pd.isna(row["value"]):
         return row["method"]
-    return f"{number(row['value'])}%" if row["metric"] == "conflict_score" else number(row["value"], 3)
+    return f"{number(row['value'])}%" if row["scale"] == 100 else number(row["value"], 3)
 
 
 def alignment_table(alignment: pd.DataFrame) -> pd.DataFrame:

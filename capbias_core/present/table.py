@@ -135,6 +135,27 @@ def value_text(row: dict) -> str:
     return f"{value} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
 
 
+# Columns of results that stand beside a number, where some row has something in them.
+BESIDE = ("group", "object", "attribute", "condition", "encoder")
+
+
+def row_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """A line a number, for a reader: whose it is, what it is of, the number with its interval, and how it was had.
+
+    frame: rows in RESULT_COLUMNS. Columns that are empty throughout are left out.
+    """
+    rows = frame.to_dict("records")
+    columns: dict[str, list[str]] = {
+        "captioner": [str(row["model"]) for row in rows],
+        "metric": [measure(row["metric"], row["direction"]) for row in rows],
+        **{name: [str(row[name]) for row in rows] for name in BESIDE},
+        "value": [value_text(row) for row in rows],
+        "n": [f"{row['n']:,.0f}" if row["n"] else "" for row in rows],
+        "method": [str(row["method"]) for row in rows],
+    }
+    return pd.DataFrame({name: own for name, own in columns.items() if any(own)})
+
+
 def decimals(metric: str, scale: float) -> int:
     """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
     own = METRICS[metric].digits if metric in METRICS else None

@@ -253,7 +253,9 @@ class _Files:
 
     def _beside(self, tell: Tell) -> Path | None:
         """The first file of captions with human ones in it, rather one with image ids. What is left out is said."""
-        found = [(own.by_rows, path) for path in self.captions.values() if (own := self._likely(path)) and own.references]
+        found = [
+            (own.by_rows, path) for path in self.captions.values() if (own := self._likely(path)) and own.references
+        ]
         files = [path for _, path in sorted(found, key=lambda own: own[0])]
         if self.references:
             files.insert(0, self.references)

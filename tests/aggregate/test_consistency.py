@@ -171,6 +171,34 @@ def test_one_row_a_number_in_the_columns_of_the_results_table():
     assert list(rows["metric"]) == ["cv", *["conflict_score", "ranking_consistency"] * 3], "three pairs of encoders"
 
 
+def test_a_conflict_of_intervals_needs_one_above_0_and_one_below():
+    """Three captioners change sign from x to y: of a both intervals are clear, of b one contains 0, of c one is 0."""
+    ends = {
+        ("a", "x"): (1.0, 3.0),
+        ("a", "y"): (-3.0, -1.0),
+        ("b", "x"): (1.0, 3.0),
+        ("b", "y"): (-3.0, 1.0),
+        ("c", "x"): (0.0, 3.0),
+        ("c", "y"): (-3.0, -1.0),
+        ("d", "x"): (1.0, 3.0),
+        ("d", "y"): (1.0, 3.0),
+    }
+    frame = results(*((model, by, sum(own) / 2) for (model, by), own in ends.items()))
+    with_ends = frame.assign(ci_low=[own[0] for own in ends.values()], ci_high=[own[1] for own in ends.values()])
+    rows = agreement(with_ends).set_index("metric")
+    assert rows.loc["conflict_score", "value"] == 75.0 and rows.loc["clear_conflict_score", "value"] == 25.0
+    assert "clear_conflict_score" not in set(agreement(frame)["metric"]), "nothing to say without intervals"
+
+
+def test_a_terminal_gets_columns_and_a_file_gets_csv(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("capbias_core.cli.rows.on_terminal", lambda: True)
+    assert cli.main(["consistency"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split()[:3] == ["captioner", "metric", "attribute"] and "blank:" not in "".join(shown)
+    assert cli.main(["consistency", "--output", str(tmp_path / "rows.csv")]) == 0
+    assert tuple(pd.read_csv(tmp_path / "rows.csv").columns[: len(RESULT_COLUMNS)]) == RESULT_COLUMNS
+
+
 def test_groups_never_mix_conditions_directions_or_attributes():
     frame = pd.concat(
         [
