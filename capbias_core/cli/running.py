@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from rich.console import Console
@@ -24,9 +24,15 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 BETWEEN_LINES = 60.0
 
 
-def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
+def run_all(
+    workspace: Workspace,
+    specs: Sequence[RunSpec],
+    collection: str,
+    stopped: Callable[[KeyboardInterrupt], None] | None = None,
+) -> list[RunRow]:
     """Run what is not finished yet, and wait for all. If it is stopped, the runs that were started here are cancelled.
 
+    stopped: gets what stopped it; the runs are then returned as they are. Without it a stop is raised.
     Runs of another process are waited for, and started here if that process dies. Afterwards nothing of this process
     uses the workspace, so that its folder may go.
     """
@@ -46,11 +52,15 @@ def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> 
             todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
             if not todo:
                 return rows
-    except BaseException:
+    except BaseException as error:
         for run_id in started:
             with suppress(WorkspaceError):
                 engine.cancel(run_id)
-        raise
+        if stopped is None or not isinstance(error, KeyboardInterrupt):
+            raise
+        stopped(error)
+        found = engine.workspace.runs_of([spec.run_id for spec in specs])
+        return [found[spec.run_id] for spec in specs if spec.run_id in found]
     finally:
         engine.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -54,7 +55,7 @@ app = command(
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
 named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the
-others' are written, with exit code 1.""",
+others' are written, with exit code 1; after Ctrl-C those that had finished.""",
 )
 
 
@@ -140,12 +141,13 @@ def score(
     path, written = checked_output(output), _format(format, output)
     more = {name: own for name, own in chosen.items() if name in OF_INPUTS}
     more |= {own.name: getattr(further, own.name) for own in fields(further)}
-    said = Said(held=on_terminal())
+    said, stops = Said(held=on_terminal()), list[KeyboardInterrupt]()
+    compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
         with TemporaryDirectory() as folder:  # what is in archives
             flags, more = sorted_files(files, flags, more, Path(folder), said.tell)
             with inputs(flags, said.tell, **more) as (workspace, kept):
-                report = measured(workspace, kept, asked, run_all, said.tell)
+                report = measured(workspace, kept, asked, compute, said.tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             said.tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
@@ -156,6 +158,8 @@ def score(
         write_output(FORMATS[written](report), path)
     if path and not answered and report.sentence:
         say(report.sentence)
+    if stops:
+        raise stops[0]
     if answered and (further_command := _next_command(flags, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE

@@ -73,12 +73,16 @@ def execute(folder: str, run_id: str, token: str) -> None:
     _remove_checkpoints(workspace)
 
 
+# Runs that did not end by themselves: who asks for them again goes on from what was trained.
+GOES_ON = ("died", "cancelled")
+
+
 def _remove_checkpoints(workspace: Workspace) -> None:
-    """Those of runs that ended or that nobody can ask for again; a run that died goes on from its own."""
+    """Those of runs that are over or that nobody can ask for again."""
     with suppress(WorkspaceError):
         for folder in workspace.checkpoints.glob("*"):
             run = workspace.run(folder.name)
-            if run is None or run.status not in (*ACTIVE, "died") or not is_current(run.spec):
+            if run is None or run.status not in (*ACTIVE, *GOES_ON) or not is_current(run.spec):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,5 +1,6 @@
 """The command line: what it prints, where it writes, how it ends; numbers against METRICS.md on the real captions."""
 
+import _thread
 import io
 import json
 import math
@@ -31,6 +32,7 @@ from capbias_core.present.sentence import told_apart
 from capbias_core.present.table import pair_table, scores_table, to_csv, to_json, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
+from capbias_core.runs import engine as engine_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace.spec import RunSpec
@@ -671,6 +673,27 @@ def test_ctrl_c_cancels_and_cleans_up(tmp_path):
     assert running.returncode == 130, said
     assert said.splitlines()[-1] == "cancelled" and "Traceback" not in said
     assert not out.exists() and list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(small, tmp_path, monkeypatch, capsys):
+    """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
+    original = engine_module.run_one
+
+    def stopped(workspace, spec, progress):
+        if spec.model == "weak":
+            _thread.interrupt_main()
+        while spec.model == "weak":
+            progress(0.5, "until it is cancelled")
+            time.sleep(0.05)
+        return original(workspace, spec, progress)
+
+    monkeypatch.setattr(engine_module, "run_one", stopped)
+    out = tmp_path / "out.csv"
+    both = ["--captions", str(small / "strong.json"), str(small / "weak.json")]
+    labels = ["--labels", str(small / "attributes.csv"), "--attribute", "gender"]
+    assert cli.main(["score", *both, *labels, "--metric", "ratio", "--output", str(out)]) == 130
+    assert set(pd.read_csv(out)["model"]) == {"strong"}
+    assert "cancelled" in capsys.readouterr().err
 
 
 # a workspace: import, list, score, explain, export

@@ -217,6 +217,22 @@ def test_a_cancelled_run_can_be_repeated(engine, request_, gate):
     assert engine.wait([run_id])[0].status == "finished" and rows_of(engine, run_id) == (1, 1)
 
 
+def test_what_a_cancelled_run_has_trained_stays_until_the_run_is_finished(tmp_path, engine, request_, gate):
+    (run_id,) = submit(engine, request_)
+    until(lambda: engine.workspace.run(run_id).progress)
+    trained = engine.workspace.checkpoints / run_id / "a.pt"
+    trained.parent.mkdir(parents=True)
+    trained.write_bytes(b"weights")
+    engine.cancel(run_id)
+    gate.opened.set()
+    other = replace(request_, seeds=request_.seeds + 1)
+    assert {row.status for row in engine.wait(submit(engine, other))} == {"finished"}, "ends, which clears what is over"
+    assert status(engine, run_id) == "cancelled" and trained.exists()
+    assert submit(engine, request_) == [run_id]
+    assert engine.wait([run_id])[0].status == "finished"
+    until(lambda: not trained.exists())
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [
