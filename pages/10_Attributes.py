@@ -17,7 +17,7 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
 from capbias_core.workspace.people import may_change
 from pages.ui import cached, view
-from pages.ui.base import draw, errors, note, page, plain, show_error
+from pages.ui.base import attribute_names, draw, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
 
 NEW = "a new one"
@@ -68,7 +68,9 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
         del st.session_state["attribute_kept"]
 
     left, right = st.columns([1, 2], vertical_alignment="bottom")
-    name = view.selectbox(left, "Start from", [*files, NEW], key="pick", missing="the attribute")
+    held = attribute_names(engine.workspace.items("attributes", view.query().get("collection")))
+    own = next((name for name in held if name in files), None)
+    name = view.selectbox(left, "Start from", [*files, NEW], key="pick", default=own, missing="the attribute")
     chosen = files.get(name)
     with right:
         if chosen and chosen.fault:

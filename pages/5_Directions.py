@@ -5,10 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.directions import directions, measures_in
+from capbias_core.analysis.directions import WAY, directions, measures_in, ways_measured
 from capbias_core.analysis.known_answer import kept_answers
 from capbias_core.analysis.published import measured_rows
-from capbias_core.present.directions import basis, directions_answer, directions_table, explained, of_tasks, plane
+from capbias_core.present.directions import (
+    basis,
+    directions_answer,
+    directions_table,
+    explained,
+    measured_otherwise,
+    of_tasks,
+    plane,
+    way_text,
+)
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
 from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.engine import Engine
@@ -68,9 +77,12 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         _measure(engine, collection, sets, tables, attribute)
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
-    frame = _one_way(directions(rows, name))
+    every_way = directions(rows, name)
+    frame = _one_way(every_way)
     text = directions_answer(frame, rows, name, attribute)
     answer_box(engine, collection, text.headline, text.support)
+    if otherwise := measured_otherwise(every_way, frame):
+        note(otherwise)
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds.")
@@ -80,18 +92,12 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     """The captioners measured alike: one attacker, variant and number of seeds, chosen where there are several."""
-    ways = list(frame.groupby(["encoder", "variant", "seeds"], sort=False).groups)
+    ways = ways_measured(frame)
     if len(ways) > 1:
-        chosen = view.selectbox(
-            st.sidebar,
-            "Measured with",
-            ways,
-            key="way",
-            format_func=lambda way: ", ".join(str(part).replace("_", " ") for part in way if part),
-        )
+        chosen = view.selectbox(st.sidebar, "Measured with", ways, key="way", format_func=way_text)
     else:
         chosen = ways[0]
-    return frame[(frame[["encoder", "variant", "seeds"]] == list(chosen)).all(axis=1)]
+    return frame[(frame[list(WAY)] == list(chosen)).all(axis=1)]
 
 
 def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: list[Item], attribute: str) -> None:

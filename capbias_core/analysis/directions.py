@@ -13,7 +13,9 @@ MEASURES = {
     **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in NAMES},
     "DBA": {A_TO_T: ("DBA_O", ""), T_TO_A: ("DBA_G", "")},
 }
-ALIKE = ("model", "attribute", "encoder", "variant", "seeds")
+# What captioners that are compared have in common.
+WAY = ("encoder", "variant", "seeds")
+ALIKE = ("model", "attribute", *WAY)
 NUMBERS = ("value", "ci_low", "ci_high")
 # Metrics and directions that stand beside a pair.
 BESIDE = (("LIC", ""), ("BA", ""))
@@ -42,6 +44,12 @@ def _quadrant(row: dict) -> str:
         return UNDECIDED
     across, up = (low > 0 for low, _ in ends)
     return {(True, True): BOTH, (True, False): FIRST, (False, True): SECOND, (False, False): NEITHER}[across, up]
+
+
+def ways_measured(frame: pd.DataFrame) -> list[tuple]:
+    """How captioners were measured, as values of WAY: first what most captioners share, then most seeds."""
+    groups = frame.groupby(list(WAY), sort=False)["model"].nunique()
+    return sorted(groups.index, key=lambda way: (-groups[way], -way[-1]))
 
 
 def measures_in(rows: pd.DataFrame) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, beside
+from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, WAY, beside
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
@@ -193,6 +194,25 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
 
 def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:
     return beside(rows, row["model"], row["attribute"], row["encoder"], name)
+
+
+def way_text(way: Sequence) -> str:
+    """How captioners were measured, in a few words. way: values of WAY."""
+    *parts, seeds = way
+    named = [str(part).replace("_", " ") for part in parts if part]
+    return ", ".join([*named, counted(int(seeds), "seed")] if seeds else named) or "all images"
+
+
+def measured_otherwise(frame: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """Which captioners were measured, but otherwise than those that are shown, and how; '' if none was.
+
+    frame: as `directions` gives it. shown: those rows of it that are measured alike.
+    """
+    rest = frame[~frame["model"].isin(shown["model"])]
+    found = [
+        f"{', '.join(own['model'])} ({way_text(way)})" for way, own in rest.groupby(list(WAY), sort=False) if len(own)
+    ]
+    return f"Not here, since measured otherwise (choose it at the left): {'; '.join(found)}." if found else ""
 
 
 def basis(frame: pd.DataFrame) -> str:

@@ -50,10 +50,24 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
     """The newest of some tables of labels, oldest first, that has an attribute; one of them has.
 
-    Labels that people gave go before labels that were derived from captions.
+    Labels that people gave go before labels that were derived from captions. Of one file's columns by several
+    annotators, which are a table each, it is the first.
     """
-    having = [own for own in tables if attribute in own.details.get("attributes", {})]
-    return ([own for own in having if "derived" not in own.details] or having)[-1]
+    having = tables_with(tables, attribute)
+    given = [own for own in having if "derived" not in own.details] or having
+    return next(own for own in given if own.hash == given[-1].hash)
+
+
+def tables_with(tables: Iterable[Item], attribute: str) -> list[Item]:
+    """The tables of labels that have an attribute."""
+    return [own for own in tables if attribute in own.details.get("attributes", {})]
+
+
+def table_of(tables: Iterable[Item], attribute: str, where: Mapping) -> Item | None:
+    """The table that a run read, of those that have its attribute; None where it is gone. where: RunSpec.labels."""
+    having = tables_with(tables, attribute)
+    alike = [own for own in having if own.hash == where["table"]]
+    return next((own for own in alike if own.details["attributes"][attribute]["column"] == where["column"]), None)
 
 
 def find_attribute(

@@ -31,6 +31,8 @@ from capbias_core.runs.plan import plan, words_request
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.labels import table_of, tables_with
+from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.base import (
@@ -82,7 +84,8 @@ def answer_page() -> None:
     if not found:
         _no_answer(engine, collection)
         return
-    ways = {_describe(own): own for own in reversed(found)}  # of two described alike the better one
+    tables = workspace.items("attributes", collection)
+    ways = {_describe(own, tables): own for own in reversed(found)}  # of two described alike the better one
     shown = list(ways)[::-1]
     said = view.selectbox(
         st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True
@@ -111,10 +114,28 @@ def _no_answer(engine: Engine, collection: str) -> None:
     _loaded(engine, collection)
 
 
-def _describe(comparison: Comparison) -> str:
+def _describe(comparison: Comparison, tables: list[Item]) -> str:
+    """How captioners were measured; whose labels, where several tables have the attribute."""
     seeds = counted(comparison.seeds, "seed")
     alignment = f", {comparison.alignment}" if comparison.alignment not in ("", CONSTANT) else ""
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}"
+    labels = f", {table.name}" if (table := _labels_among(comparison, tables)) else ""
+    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}{labels}"
+
+
+def _labels_among(comparison: Comparison, tables: list[Item]) -> Item | None:
+    """The table of labels that was read, where several have the attribute."""
+    name = comparison.attribute.name
+    several = len(tables_with(tables, name)) > 1
+    return table_of(tables, name, comparison.runs[0].spec.labels) if several else None
+
+
+def _labels_note(comparison: Comparison, tables: list[Item]) -> str:
+    """Whose labels an answer rests on, where several tables have the attribute; else ''."""
+    read, name = _labels_among(comparison, tables), comparison.attribute.name
+    if read is None:
+        return ""
+    others = ", ".join(own.name for own in tables_with(tables, name) if own.name != read.name)
+    return f"Labels of {name}: those of {read.name}. Also here, and not read for this answer: {others}."
 
 
 def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
@@ -127,6 +148,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     entry = attacker_entry(chosen.attacker)
     text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))
     answer_box(engine, collection, text.headline, text.support)
+    if whose := _labels_note(chosen, workspace.items("attributes", collection)):
+        note(whose)
     if collection == DEMO:
         note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
     said = cached.once(workspace, "sensitivity", lambda: sensitivity_alike(workspace, found, chosen))

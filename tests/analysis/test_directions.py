@@ -7,9 +7,26 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.directions import BOTH, FIRST, NEITHER, SECOND, UNDECIDED, directions, measures_in
-from capbias_core.present.directions import ADVICE, basis, directions_answer, directions_table, explained, plane
-from capbias_core.types import RESULT_COLUMNS
+from capbias_core.analysis.directions import (
+    BOTH,
+    FIRST,
+    NEITHER,
+    SECOND,
+    UNDECIDED,
+    directions,
+    measures_in,
+    ways_measured,
+)
+from capbias_core.present.directions import (
+    ADVICE,
+    basis,
+    directions_answer,
+    directions_table,
+    explained,
+    measured_otherwise,
+    plane,
+)
+from capbias_core.types import A_TO_T, RESULT_COLUMNS, T_TO_A
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -189,3 +206,14 @@ def test_the_page_opens_and_measures(tmp_path, monkeypatch):
     assert [run.status for run in engine.workspace.runs()] == ["finished"] * 4
     shown = page.dataframe[0].value
     assert set(shown["captioner"]) == {"amplifier", "plain"}
+
+
+def test_the_way_that_most_captioners_share_comes_first_and_others_are_named():
+    """Three captioners by 5 seeds and one by 10: the three are shown, and the fourth is said with its way."""
+    kept = {"encoder": "ngram", "variant": "", A_TO_T: 1.0, T_TO_A: 1.0}
+    models = [("a", 5), ("b", 5), ("c", 5), ("d", 10)]
+    frame = pd.DataFrame([{"model": name, "seeds": seeds, **kept} for name, seeds in models])
+    assert ways_measured(frame) == [("ngram", "", 5), ("ngram", "", 10)]
+    shown = frame[frame["seeds"] == 5]
+    assert measured_otherwise(frame, shown).endswith("d (ngram, 10 seeds).")
+    assert measured_otherwise(shown, shown) == ""

@@ -12,6 +12,7 @@ from capbias_core import cli
 from capbias_core.analysis.claims import AGREE, CLAIMS, DISAGREE, OPEN, summary, verdicts
 from capbias_core.analysis.printed import UNNAMED, as_measured, no_counterpart
 from capbias_core.analysis.published import PAPERS, beside_measured, measured_rows, of_originals
+from capbias_core.api import run_here
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.published import HOLDS, beside_sentence, beside_table, cell_style, claim_block
@@ -20,7 +21,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.labels import suggested_details, table_with
 from capbias_core.workspace.store import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -503,6 +504,27 @@ def test_most_seeds_count_and_merged_masks_do_not(home):
 
 
 @pytest.mark.long
+def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_path):
+    """The second annotator's labels are the other way round: with both equally sure, the first one's rows stand."""
+    workspace = Workspace(tmp_path)
+    rows = [{"image_id": str(n), "a": ("Male", "Female")[n % 2], "b": ("Female", "Male")[n % 2]} for n in range(40)]
+    frame = pd.DataFrame(rows)
+    mapped = [suggested_details("gender", frame, column) for column in ("a", "b")]
+    first, second = ingest.keep_columns(workspace, frame, "labels", "c", "labels.csv", mapped)
+    assert table_with(workspace.items("attributes", "c"), "gender").name == first.name
+    captions = [{"image_id": str(n), "caption": f"a {('man', 'woman')[n % 2]}"} for n in range(40)]
+    (tmp_path / "x.json").write_text(pd.DataFrame(captions).to_json(orient="records"))
+    ingest.keep_captions(
+        workspace, ingest.preview_import(workspace, tmp_path / "x.json", "captions", "c"), "x", "c", "x"
+    )
+    for table in (first, second):
+        run_here(workspace, plan(workspace, Request("c", ("x",), table.name, "gender", ("error",))), "c")
+    errors = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}
+    assert {own: float(rows["value"].iloc[0]) for own, rows in errors.items()} == {"a": 0.0, "b": 100.0}
+    shown = measured_rows(workspace, "c")
+    assert list(shown[shown["metric"] == "error"]["value"]) == [0.0]
+
+
 def test_measured_rows_say_whose_captions_and_what_was_masked(tmp_path):
     workspace = Workspace(tmp_path / "home")
     frame = pd.DataFrame({"image_id": list("abcd"), "caption_index": 0, "caption": ["a man"] * 3 + ["a woman"]})
