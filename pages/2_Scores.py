@@ -28,12 +28,13 @@ from capbias_core.present.sentence import (
     GREY_BAND,
     baselines,
     best_text,
+    decimals,
     intervals_over,
     named_notes,
     told_apart,
     variants_warning,
 )
-from capbias_core.present.table import decimals, first_columns, pair_table, scores_table, to_csv
+from capbias_core.present.table import first_columns, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted

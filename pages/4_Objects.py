@@ -26,8 +26,8 @@ from capbias_core.present.objects import (
     score_of,
     short_names,
 )
-from capbias_core.present.sentence import duration
-from capbias_core.present.table import decimals, value_text
+from capbias_core.present.sentence import decimals, duration
+from capbias_core.present.table import value_text
 from capbias_core.runs.cost import rough_seconds
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan

@@ -61,7 +61,7 @@ class InputFlags:
     labels: Annotated[
         str | None,
         flag(
-            "a table of labels, a row an image (gender, age: or --references); with --collection, its name",
+            "a table of labels, or a name (gender, age: or --references)",
             "FILE",
             INPUTS,
             name=("--labels", "--attributes"),

@@ -25,17 +25,8 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_termi
 from capbias_core.errors import unknown_name
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
-from capbias_core.present.sentence import told_apart
-from capbias_core.present.table import (
-    BEHIND,
-    decimals,
-    first_columns,
-    pair_table,
-    scores_table,
-    to_csv,
-    to_json,
-    to_text,
-)
+from capbias_core.present.sentence import decimals, told_apart
+from capbias_core.present.table import BEHIND, first_columns, pair_table, scores_table, to_csv, to_json, to_text
 from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
@@ -54,8 +45,8 @@ app = command(
   capbias score --collection "my captions" --captions sat --attribute gender --metric lic
 
 With several attackers each has rows of its own; one that cannot be had is left out, with the reason. A captioner is
-named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails, the
-others' are written, with exit code 1; after Ctrl-C those that had finished.""",
+named after its file. LIC, its parts, error and caption quality are x100, ratio is plain. If a run fails,
+or after Ctrl-C, the others' are written.""",
 )
 
 

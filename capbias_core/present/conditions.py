@@ -14,8 +14,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.present.figures import MARGINS
-from capbias_core.present.sentence import Answer, interval_over, number
-from capbias_core.present.table import decimals
+from capbias_core.present.sentence import Answer, decimals, interval_over, number
 from capbias_core.types import CONDITIONS, counted
 from capbias_core.workspace.conditions import ORIGINAL
 

@@ -13,8 +13,8 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.labels import Box, name_places, name_points
-from capbias_core.present.sentence import Answer, measure, number
-from capbias_core.present.table import decimals, value_text
+from capbias_core.present.sentence import Answer, decimals, measure, number
+from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
 # What the DBAC paper (section 2) advises to add to the training images.

@@ -14,7 +14,6 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.sentence import better_text, interval, interval_over, number
-from capbias_core.present.table import decimals
 from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
@@ -110,7 +109,7 @@ def _interval_row(
     bands: dict[str, float],
 ) -> str:
     name = escape(row["model"])
-    shown = interval(row, decimals(row["metric"], row["scale"]))
+    shown = interval(row)
     told = " · ".join(filter(None, (letters.get(row["model"], ""), row.get("verdict", ""))))
     spread = f"; ±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
     said = _said(f"{row['metric']} {row['value']:.2f} [{low:.2f}, {high:.2f}] {interval_over(row)}{spread}")

@@ -44,8 +44,18 @@ def signed(value: float, decimals: int) -> str:
     return ("+" if round(value, decimals) > 0 else "") + number(value, decimals)
 
 
-def interval(row: pd.Series, digits: int = 1) -> str:
-    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so."""
+def decimals(metric: str, scale: float) -> int:
+    """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
+    own = METRICS[metric].digits if metric in METRICS else None
+    return own or (2 if scale != 100 else 1)
+
+
+def interval(row: pd.Series, digits: int | None = None) -> str:
+    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so.
+
+    digits: as many as `decimals` says unless given.
+    """
+    digits = decimals(row["metric"], row["scale"]) if digits is None else digits
     if pd.isna(row["ci_low"]):
         return f"{number(row['value'], digits)}{seeds_agree(row)}"
     return f"{number(row['value'], digits)} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
@@ -90,7 +100,7 @@ def answer(
     basis = f"{counted(seeds, 'seed')}, {each} {training:,} training and {test:,} test images; {attacker.title}."
     guessed, alone = _guessed(own, attribute), f"guessing alone is right for {round(100 / len(attribute.values))}"
     if "LIC" not in own.index:
-        shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'])}"
+        shown = f"{with_attacker('LIC_M', attacker)} {interval(own.loc['LIC_M'], 1)}"
         return Answer(
             f"{model}: {shown}, chance {number(attribute.chance)}.",
             f"{guessed}; {alone}. LIC_M by itself says nothing about amplification: LIC compares it with human "
@@ -131,9 +141,11 @@ def _headline(
 ) -> str:
     """The verdict of LIC, and the numbers that it follows from. own: rows by metric."""
     lic = own.loc["LIC"]
-    shown = f"{with_attacker('LIC', attacker)} {interval(lic)}"
+    shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}"
     if "LIC_baseline" in own.index:
         shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
+    if "LIC_excess" in own.index:
+        shown += f", excess {interval(own.loc['LIC_excess'], 1)}"
     lost = "LIC_baseline" in own.index and bool(own.loc[["LIC_baseline"], "ci_high"].astype(float).lt(0).all())
     name = attribute.name
     if lic["verdict"] == AMPLIFIES:

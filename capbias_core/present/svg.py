@@ -16,7 +16,6 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.rows import Scale, intervals_in_order, scale_of
 from capbias_core.present.sentence import better_text, interval, interval_over
-from capbias_core.present.table import decimals
 from capbias_core.types import Attribute
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 26, 34
@@ -108,9 +107,7 @@ def part_svg(svg: bytes, name: str) -> str:
 def _tail(row: pd.Series, letters: dict[str, str]) -> str:
     """`8.7 [6.9, 10.4] · a · amplifies`"""
     told = letters.get(row["model"], "") if len(letters) > 1 else ""
-    return " · ".join(
-        filter(None, (interval(row, decimals(row["metric"], row["scale"])), told, row.get("verdict", "")))
-    )
+    return " · ".join(filter(None, (interval(row), told, row.get("verdict", ""))))
 
 
 def _ticks(scale: Scale, place, bottom: float) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.present.sentence import measure, number, seeds_agree, signed
+from capbias_core.present.sentence import decimals, measure, number, seeds_agree, signed
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -154,12 +154,6 @@ def row_table(frame: pd.DataFrame) -> pd.DataFrame:
         "method": [str(row["method"]) for row in rows],
     }
     return pd.DataFrame({name: own for name, own in columns.items() if any(own)})
-
-
-def decimals(metric: str, scale: float) -> int:
-    """How many of a score are shown: one where it is x100; two of BA and DBA, whose values are small, and of others."""
-    own = METRICS[metric].digits if metric in METRICS else None
-    return own or (2 if scale != 100 else 1)
 
 
 def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
