@@ -10,7 +10,7 @@ import streamlit as st
 
 from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
-from capbias_core.analysis.cells import by_captioner
+from capbias_core.analysis.cells import by_captioner, cells_left_out
 from capbias_core.analysis.encoders import sensitivity_alike
 from capbias_core.analysis.read import attribute_of_run, comparisons
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
@@ -18,7 +18,7 @@ from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.prepare.treebank import default_tokenizer
-from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table
+from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.encoders import encoder_note, encoders_warning
 from capbias_core.present.figures import chart_series, interval_chart
 from capbias_core.present.gaps import GAPS, READING, gap_table, of_gaps, of_groups
@@ -272,6 +272,8 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
         if crossed := {model: own for model, (_, own) in found.items() if own is not None}:
             draw_table(beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
             note(BEYOND)
+        elif left_out := max(map(cells_left_out, runs.values()), default=0):
+            note(no_beyond(left_out))
 
 
 def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:

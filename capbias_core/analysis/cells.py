@@ -43,10 +43,13 @@ def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
 
 
 def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
-    """What naming the cell takes beyond naming each attribute; None where the attribute is not a crossed one."""
-    names, values = parts_of(run.spec.attribute["name"]), run.spec.attribute["values"]
-    pairs = [tuple(value.split(WITHIN)) for value in values]
-    if names is None or any(len(pair) != 2 for pair in pairs):
+    """What naming the cell takes beyond naming each attribute.
+
+    None where the attribute is not a crossed one, and where cells are left out: guesses that tell nothing then name a
+    part more often than independent ones would, and the cell seems to be told less than both.
+    """
+    names, pairs = parts_of(run.spec.attribute["name"]), _pairs(run.spec.attribute["values"])
+    if names is None or not pairs or cells_left_out(run):
         return None
     evidence = _model(workspace, run)
     parts = tuple(
@@ -59,6 +62,20 @@ def beyond_parts(workspace: Workspace, run: RunRow) -> Beyond | None:
     if right.refits is not None and len(beyond) > 1:
         interval = refit_interval(beyond, right.refits.test_over_train, OF_LEVEL, (-SCALE, SCALE))
     return Beyond(right, parts, float(beyond.mean()), interval)
+
+
+def cells_left_out(run: RunRow) -> int:
+    """How many combinations of two crossed attributes are no cell of a run; 0 for an attribute that is not crossed."""
+    pairs = _pairs(run.spec.attribute["values"])
+    if parts_of(run.spec.attribute["name"]) is None or not pairs:
+        return 0
+    return len({one for one, _ in pairs}) * len({other for _, other in pairs}) - len(pairs)
+
+
+def _pairs(values: Iterable[str]) -> list[tuple[str, str]]:
+    """Each cell as the values that it is of; [] where one is not of two."""
+    found = [tuple(value.split(WITHIN)) for value in values]
+    return [(own[0], own[1]) for own in found] if all(len(own) == 2 for own in found) else []
 
 
 def _model(workspace: Workspace, run: RunRow) -> HeldOut:

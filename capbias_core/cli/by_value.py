@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capbias_core.analysis.cells import beyond_parts, by_value, runs_by_value
+from capbias_core.analysis.cells import beyond_parts, by_value, cells_left_out, runs_by_value
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.cli.flags import INPUTS, WorkspaceFlag, command, flag
 from capbias_core.cli.inputs import known_collection, opened
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError
-from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table
+from capbias_core.present.cells import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.present.table import to_text
 
 app = command(
@@ -42,4 +42,6 @@ def print_by_value(
         if crossed:
             show("\n" + to_text(beyond_table(crossed)).rstrip("\n"))
             say(f"note: {BEYOND}")
+        elif left_out := max(map(cells_left_out, runs.values())):
+            say(f"note: {no_beyond(left_out)}")
     return DONE

@@ -9,6 +9,7 @@ import pandas as pd
 from capbias_core.aggregate import Estimate
 from capbias_core.analysis.cells import Beyond
 from capbias_core.present.table import value_text
+from capbias_core.types import counted
 
 BY_VALUE = (
     "LIC_M on the captions of the images with each label: how surely an attacker names that label, from captions whose "
@@ -20,6 +21,15 @@ BEYOND = (
     "attribute. Beyond: right minus the product of both, which two independent guesses would give; above 0, captions "
     "tell the combination beyond telling each attribute."
 )
+
+
+def no_beyond(left_out: int) -> str:
+    """Why what crossing adds is not shown where cells are left out."""
+    return (
+        "Whether captions tell the combination beyond telling each attribute is not shown: too few images, and so "
+        f"{counted(left_out, 'cell')} left out. Guesses that tell nothing would then seem to name the cells less than "
+        "both parts."
+    )
 
 
 def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:

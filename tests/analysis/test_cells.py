@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.cells import beyond_parts, by_value, runs_by_value
+from capbias_core.analysis.cells import beyond_parts, by_value, cells_left_out, runs_by_value
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.cross import LEAST, crossed, parts_of
 from capbias_core.workspace.crossing import cross, keep_crossed
 from capbias_core.workspace.store import Workspace, bytes_frame
 
-SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 130, "Male, b": 40}
+SIZES = {"Female, a": 120, "Female, b": 110, "Male, a": 170, "Male, b": 40}
 
 
 def test_names_and_words_of_a_crossed_attribute():
@@ -36,7 +36,7 @@ def workspace(tmp_path_factory):
     ids = [str(number) for number in range(len(cells))]
     labels = pd.DataFrame(
         {"image_id": ids, "gender": [cell[:-3] for cell in cells], "group": [cell[-1] for cell in cells]}
-    )
+    ).assign(half=["left", "right"] * (len(cells) // 2))
     said = [
         "a woman on a pink sofa"
         if cell == "Female, a"
@@ -55,6 +55,7 @@ def workspace(tmp_path_factory):
         "--attribute",
         "gender",
         "group=group",
+        "half=half",
         *place,
     ]
     assert cli.main(asked) == 0
@@ -84,18 +85,42 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys):
         own = frame["label"] == label
         assert found[value].value == pytest.approx(100 * (guesses.max(axis=1) * right)[own].mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
-    beyond = beyond_parts(workspace, run)
-    assert beyond is not None and dict(beyond.parts).keys() == {"gender", "group"}
-    # Of three cells, in the order Female a, Female b, Male a.
-    female = guesses[:, :2].sum(axis=1) > guesses[:, 2]
-    alike = guesses[:, [0, 2]].sum(axis=1) > guesses[:, 1]
-    parts = [100 * (female == (frame["label"] < 2)), 100 * (alike == (frame["label"] != 1))]
-    means = [pd.Series(own).groupby(frame["seed"]).mean() for own in (100 * right, *parts)]
-    assert beyond.beyond == pytest.approx((means[0] - means[1] * means[2] / 100).mean())
     capsys.readouterr()
     assert cli.main(["by-value", *place]) == 0
     assert "Female, a" in capsys.readouterr().out
     assert cli.main(["by-value", *place[:-1], "age"]) == 2
+
+
+def test_what_is_beyond_both_attributes(workspace, capsys):
+    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "half"))
+    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x half"]
+    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+    (run,) = runs_by_value(workspace, "c", "gender x half", "ngram").values()
+    frame = bytes_frame(workspace.array(run.run_id, "model"))
+    guesses = frame[[column for column in frame if column.startswith("p")]].to_numpy()
+    right = guesses.argmax(axis=1) == frame["label"]
+    beyond = beyond_parts(workspace, run)
+    assert beyond is not None and dict(beyond.parts).keys() == {"gender", "half"} and cells_left_out(run) == 0
+    # In the order Female left, Female right, Male left, Male right.
+    female = guesses[:, :2].sum(axis=1) > guesses[:, 2:].sum(axis=1)
+    left = guesses[:, [0, 2]].sum(axis=1) > guesses[:, [1, 3]].sum(axis=1)
+    parts = [100 * (female == (frame["label"] < 2)), 100 * (left == (frame["label"] % 2 == 0))]
+    means = [pd.Series(own).groupby(frame["seed"]).mean() for own in (100 * right, *parts)]
+    assert beyond.beyond == pytest.approx((means[0] - means[1] * means[2] / 100).mean())
+    low, high = beyond.interval
+    assert low is not None and high is not None and low < 0 < high, "halves are drawn without regard to captions"
+
+
+def test_beyond_is_not_shown_where_a_cell_is_left_out(workspace, capsys):
+    """Guesses that tell nothing name one of three cells in 33%, each part in 67%: 11 points less than the product."""
+    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
+    place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender x group"]
+    assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
+    (run,) = runs_by_value(workspace, "c", "gender x group", "ngram").values()
+    assert beyond_parts(workspace, run) is None and cells_left_out(run) == 1
+    capsys.readouterr()
+    assert cli.main(["by-value", *place]) == 0
+    assert "and so 1 cell left out" in capsys.readouterr().err
 
 
 def test_captions_name_no_cell(workspace, capsys):
