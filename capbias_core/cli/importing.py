@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,6 +138,7 @@ def import_files(
         likely_kinds = {path: likely(path, columns[path]).kind for path in paths} if several else {}
         if likely_kinds:
             _check_of_kind(flags, list(dict.fromkeys(likely_kinds.values())))
+            _check_names(likely_kinds)
             paths.sort(key=lambda path: likely_kinds[path] != HUMAN)  # they may be needed to join captions to images
         for own in paths:
             if len(paths) > 1:
@@ -144,6 +146,20 @@ def import_files(
             name = checked_name(flags.name or suggested_name(own.stem))
             _import_file(flags, own, name, collection, columns[own], alone=not likely_kinds)
     return _nothing_kept() if flags.dry_run else DONE
+
+
+def _check_names(kinds: Mapping[Path, str]) -> None:
+    """Raises CapbiasError for two files of one kind that would have one name, so that the last would be all there is.
+
+    kinds: file -> what it holds.
+    """
+    counts = Counter((kind, suggested_name(path.stem)) for path, kind in kinds.items())
+    if twice := [name for (_, name), count in counts.items() if count > 1]:
+        raise CapbiasError(
+            f"several files that would be called {', '.join(twice)}",
+            "a name each",
+            "Import them one by one, each with --name.",
+        )
 
 
 def _import_file(
@@ -159,8 +175,12 @@ def _import_file(
             _check_of_kind(flags, kinds)
         read = [_read_as(workspace, kind, path, name, collection, flags, columns) for kind in kinds]
         for own in read if not flags.dry_run else ():
-            names = _keep_read(workspace, own, path, collection, flags)
-            show(f"kept: {own.kind} {', '.join(names)} in the collection {collection}")
+            before = {item.name: item.hash for item in workspace.items(own.kind, collection)}
+            kept = _keep_read(workspace, own, path, collection, flags)
+            replaced = [item.name for item in kept if before.get(item.name, item.hash) != item.hash]
+            show(f"kept: {own.kind} {', '.join(item.name for item in kept)} in the collection {collection}")
+            if replaced:
+                show(f"in place of other {own.kind} called {', '.join(replaced)}, whose results are gone")
 
 
 @dataclass(frozen=True)
@@ -203,8 +223,8 @@ def _read_as(
     return _Read(kind, sets, attributes)
 
 
-def _keep_read(workspace: Workspace, read: _Read, path: Path, collection: str, flags: ImportFlags) -> list[str]:
-    """The names of what is kept."""
+def _keep_read(workspace: Workspace, read: _Read, path: Path, collection: str, flags: ImportFlags) -> list[Item]:
+    """What is kept of a file that was read."""
     kept: list[Item] = []
     for name, offered in read.sets.items():
         if read.kind == "attributes":
@@ -218,7 +238,7 @@ def _keep_read(workspace: Workspace, read: _Read, path: Path, collection: str, f
             written = {"captioner": flags.captioner, "condition": flags.condition}
             kept.append(ingest.keep_captions(workspace, offered, name, collection, path.name, trained, **written))
             _say_condition(kept[-1])
-    return [item.name for item in kept]
+    return kept
 
 
 def _check(flags: ImportFlags) -> None:

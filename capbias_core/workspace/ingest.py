@@ -27,7 +27,7 @@ from capbias_core.types import PRECEDENCE, Attribute, Derivation, Table
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, content_hash
 from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
@@ -173,11 +173,17 @@ def keep_captions(
 def keep_attributes(
     workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
 ) -> Item:
-    """Keep an attribute table with its mapped attributes: {name: mapping_details(...)}."""
+    """Keep an attribute table with its mapped attributes: {name: mapping_details(...)}.
+
+    Those of the same table that were kept before, under the same name, stay.
+    """
     if not attributes:
         raise CapbiasError(
             "an attribute table none of whose columns is mapped", "at least one mapped attribute", "Map a column."
         )
+    for item in workspace.items("attributes", collection):
+        if item.name == name and item.hash == content_hash(frame):
+            attributes = item.details["attributes"] | attributes
     return workspace.keep("attributes", name, frame, collection, source, {"attributes": attributes})
 
 

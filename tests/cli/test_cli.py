@@ -1098,3 +1098,83 @@ def test_labels_in_a_column_of_another_name_are_found(here, capsys):
     printed = capsys.readouterr()
     assert "labels: gender from the column who is it of people.csv" in printed.err and "derived" not in printed.err
     assert pd.read_csv(io.StringIO(printed.out))["value"].tolist() == [pytest.approx(40 / 35)]
+
+
+# files as people have them
+
+
+def messy(folder: Path, name: str, share: float = 0.95) -> Path:
+    """Captions in columns of names that nobody guesses."""
+    rows = [{"pic": own["image_id"], "said": own["caption"]} for own in captions(1, share)]
+    path = folder / f"{name}.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+NAMED_COLUMNS = ["--image-id-column", "pic", "--caption-column", "said"]
+
+
+def test_named_columns_count_where_files_are_sorted_by_themselves(here, capsys, monkeypatch):
+    monkeypatch.setattr("capbias_core.cli.score.on_terminal", lambda: True)
+    asked = ["score", str(messy(here, "mine")), "attributes.csv", "--attribute", "gender", "--metric", "error"]
+    assert cli.main([*asked, *NAMED_COLUMNS]) == 0
+    said = capsys.readouterr()
+    assert "mine.csv: captions of a model (CSV)" in said.err
+    shown = next(line for line in said.out.splitlines() if line.startswith("Next: capbias explain"))
+    assert shown.endswith("--image-id-column pic --caption-column said")
+    assert cli.main([*asked, "--caption-column", "sayd"]) == 2
+    assert "--caption-column sayd, which no file has" in capsys.readouterr().err
+
+
+def test_import_takes_named_columns_from_the_files_that_have_them(here, capsys):
+    files = [str(messy(here, "mine")), "attributes.csv", "strong.json"]
+    assert in_workspace(here / "home", "import", *files, *NAMED_COLUMNS) == 0
+    kept = {(item.kind, item.name) for item in Workspace(here / "home").items()}
+    assert kept == {("captions", "mine"), ("attributes", "attributes"), ("captions", "strong")}
+
+
+def test_a_readme_in_an_archive_is_left_out_and_said(here, capsys):
+    with zipfile.ZipFile(here / "all.zip", "w") as archive:
+        archive.write("strong.json")
+        archive.writestr("readme.txt", "Captions of our model.\nSee the paper.\n")
+    assert score(str(here / "all.zip"), "--metric", "error") == 0
+    assert "all.zip: left out readme.txt, in no format that is known" in capsys.readouterr().err
+    with zipfile.ZipFile(here / "none.zip", "w") as archive:
+        archive.writestr("readme.txt", "Captions of our model.\nSee the paper.\n")
+    assert score(str(here / "none.zip"), "--metric", "error") == 2
+    assert "readme.txt, text in no format that is known" in capsys.readouterr().err
+
+
+def test_a_table_of_labels_is_chosen_by_its_name(here, capsys):
+    """In the second table, which is the newest, the labels are the other way round."""
+    labels = pd.read_csv("attributes.csv", keep_default_na=False)
+    turned = labels["gender"].map({"Female": "Male", "Male": "Female"}).fillna("")
+    labels.assign(gender=turned).to_csv(here / "turned.csv", index=False)
+    assert in_workspace(here / "home", "import", "strong.json", "attributes.csv", str(here / "turned.csv")) == 0
+    errors = []
+    for more in ([], ["--labels", "attributes"], ["--labels", "turned"]):
+        capsys.readouterr()
+        asked = ["--collection", "my captions", "--attribute", "gender", "--metric", "error", *more]
+        assert in_workspace(here / "home", "score", *asked) == 0
+        errors.append(float(scored(capsys.readouterr().out)["value"].iloc[0]))
+    assert errors[0] == errors[2] > 50 > errors[1]
+    asked = ["--collection", "my captions", "--attribute", "gender", "--labels", "turnd"]
+    assert in_workspace(here / "home", "score", *asked) == 2
+    assert "Did you mean turned" in capsys.readouterr().err
+
+
+def test_a_table_keeps_the_attributes_that_it_had(here, capsys):
+    for attribute in ("gender", "height=height"):
+        asked = ["import", "attributes.csv", "--kind", "attributes", "--attribute", attribute]
+        assert in_workspace(here / "home", *asked) == 0
+    (item,) = Workspace(here / "home").items("attributes")
+    assert list(item.details["attributes"]) == ["gender", "height"]
+
+
+def test_what_an_import_replaces_is_said_and_two_files_of_one_name_are_refused(here, capsys):
+    assert in_workspace(here / "home", "import", "strong.json") == 0
+    assert "in place of" not in capsys.readouterr().out
+    assert in_workspace(here / "home", "import", "weak.json", "--name", "strong") == 0
+    assert "in place of other captions called strong" in capsys.readouterr().out
+    assert in_workspace(here / "home", "import", "weak.json", "strong.json", "again/strong.json") == 2
+    assert "several files that would be called strong" in capsys.readouterr().err

@@ -64,6 +64,15 @@ def test_ids_of_another_data_set_are_said():
     assert dict(report.lines())["Unknown image ids"] == "3 (10, 11, 12)"
 
 
+@pytest.mark.parametrize(("alike", "said"), [(19, False), (20, True)])
+def test_one_caption_in_many_rows_is_said_with_its_words(alike, said):
+    """A twentieth of 400 captions; below it a caption may well be frequent."""
+    rows = [(str(n), "unanswerable" if n < alike else f"word{n} here") for n in range(400)]
+    report = report_captions(captions(rows), "a.csv")
+    expected = "20 captions (5%) are the same, as refusals and faults are: “unanswerable”."
+    assert (expected in report.warnings) == said and len(report.warnings) == said
+
+
 def test_many_unknown_ids_are_cut():
     report = report_captions(captions([(str(number), "x y") for number in range(1000)]), "a.csv", known_ids={"0"})
     assert dict(report.lines())["Unknown image ids"] == "999 (1, 2, 3, 4, 5, …)"
