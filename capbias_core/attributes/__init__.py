@@ -251,6 +251,19 @@ def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:
     return Attribute(name=name, title=name, values=values, columns=(name,), note=note)
 
 
+# Labels by which annotators say that they cannot tell.
+UNTOLD = ("", "?", "-", "n/a", "na", "nan", "null", "not sure", "unsure", "unclear", "undecided", "unknown")
+
+
+def values_among(labels: Iterable[str]) -> tuple[str, ...]:
+    """The labels of a column that say something, in their order: the values of an attribute of its own.
+
+    >>> values_among(["indoor", "outdoor", "Unsure", ""])
+    ('indoor', 'outdoor')
+    """
+    return tuple(sorted({label for label in labels if label.strip().lower() not in UNTOLD}))
+
+
 def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
     """Raw label -> value of the attribute, or None (dropped) where no value or alias fits."""
     known = {value.lower(): value for value in attribute.values} | attribute.aliases

@@ -47,6 +47,7 @@ class Plainness:
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
     human captions of an image. copied: share of captions that were written from a human caption of their image, where
     that is half or more, else 0; told, retold and the retelling then rest on the human captions but the nearest.
+    length: words a caption, 0 of runs of before November 2026.
     """
 
     told: float
@@ -59,6 +60,8 @@ class Plainness:
     human_repeated: float
     unknown: float
     copied: float = 0.0
+    length: float = 0.0
+    human_length: float = 0.0
 
     @property
     def share(self) -> float:
@@ -264,11 +267,17 @@ def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: floa
         *(_mean(_type_token, side) for side in (texts, people)),
         *(_mean(_repeated, side) for side in (texts, people)),
         unknown=sum(word not in known for word in words) / max(1, len(words)),
+        length=_mean(_length, texts),
+        human_length=_mean(_length, people),
     )
 
 
 def _mean(of, side: list[list[str]]) -> float:
     return float(np.mean([of(own) for own in side]))
+
+
+def _length(captions: list[str]) -> float:
+    return sum(len(caption.split()) for caption in captions) / max(1, len(captions))
 
 
 def _type_token(captions: list[str]) -> float:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import column_by_labels, known_attributes, plain_attribute, read_attribute, suggest_mapping
+from capbias_core.attributes import (
+    column_by_labels,
+    known_attributes,
+    plain_attribute,
+    read_attribute,
+    suggest_mapping,
+    values_among,
+)
 from capbias_core.errors import CapbiasError
 from capbias_core.types import Attribute
 from capbias_core.workspace.spec import attribute_from
@@ -94,14 +101,14 @@ def find_attribute(
             "Rename the column, or name it with --attribute-column.",
         )
     if column:
-        return plain_attribute(name, tuple(sorted(label for label in raw[column] if label))), column
+        return plain_attribute(name, values_among(raw[column])), column
     if name not in columns:
         raise CapbiasError(
             f"attribute {name!r}",
             f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})",
             "Check the spelling.",
         )
-    return plain_attribute(name, tuple(sorted(label for label in raw[name] if label))), name
+    return plain_attribute(name, values_among(raw[name])), name
 
 
 def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | None]) -> dict:

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.photo_inspector import keep_uploaded
-from capbias_core.attributes import plain_attribute, suggest_mapping
+from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
 from capbias_core.load import detect
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely
@@ -344,7 +344,7 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[
 
 def _own_values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
     labels = sorted(label for label in counts.index if label)
-    return tuple(st.multiselect(plain(f"Values of {column}"), labels, labels, key=f"values_{key}"))
+    return tuple(st.multiselect(plain(f"Values of {column}"), labels, list(values_among(labels)), key=f"values_{key}"))
 
 
 def _labels(column: str, counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str | None]:

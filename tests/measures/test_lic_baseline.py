@@ -11,11 +11,12 @@ from capbias_core.aggregate import Estimate, Refits
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.aggregate.verdict import verdict
 from capbias_core.measures.held_out import estimates_of
-from capbias_core.measures.lic import METRICS
+from capbias_core.measures.lic import METRICS, _of_plainness
 from capbias_core.measures.lic_baseline import (
     Excess,
     Plainness,
     Sides,
+    _plainness,
     _told_alike,
     baseline_estimates,
     fits,
@@ -161,6 +162,22 @@ def test_the_human_caption_that_captions_were_written_from_is_left_out(changed, 
     assert retold_lists([side(model)], [side(second), side(first)])[1].copied == 0, (
         "one would be left, which is too few"
     )
+
+
+@pytest.mark.parametrize(("words", "said"), [(9, False), (10, True)])
+def test_captions_longer_than_peoples_are_said_to_be(words, said):
+    """People write six words; from half as many again it is remarked, with both lengths."""
+    model = replace(PLAIN, length=float(words), human_length=6.0)
+    notes = list(_of_plainness(Sides(held_out(0.9), held_out(0.5), held_out(0.7), model)))
+    assert any(f"The captions have {words} words, the human ones 6" in note for note in notes) == said
+    assert not any("words, the human ones" in note for note in _of_plainness(Sides(held_out(0.9), plainness=PLAIN)))
+
+
+def test_words_a_caption_are_counted_on_both_sides():
+    own = CaptionList(np.arange(2), ["a dog in a park", "a cat"], np.arange(2))
+    people = [CaptionList(np.arange(2), ["a dog", "a big cat here now"], np.arange(2))] * 2
+    plain = _plainness([own], people, 0.1, 0.1)
+    assert (plain.length, plain.human_length) == (3.5, 3.5)
 
 
 @pytest.mark.long
