@@ -64,6 +64,9 @@ from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
 
 NO_REFERENCES = "none"
+# Ends the names of columns on a part of the images; at first they are behind those on all, so that what was asked for
+# is in view in a window of 1280 pixels.
+ON_FEWER = " (with references)"
 MOST_BUTTONS = 8
 SEEDS = 10
 
@@ -279,7 +282,7 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
 def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
     """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
     names = [name for name in table if name.partition(" ")[0] in METRICS]
-    first = first_columns(names)
+    first = [name for name in first_columns(names) if name.removesuffix(ON_FEWER) not in set(names) - {name}]
     chosen = view.multiselect(
         st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
     )
@@ -303,8 +306,11 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
         "read that captioner's captions."
         + (f" Columns left out: {', '.join(left_out)}; choose them at the left." if left_out else "")
     )
-    if any("(with references)" in column for column in table):
-        note("With references: on the images that have human captions, which are a part of all labelled images.")
+    if any(name.endswith(ON_FEWER) for name in names):
+        note(
+            "With references: on the images that have human captions, which are a part of all labelled images. LIC is "
+            "that LIC_M minus LIC_D; the column at the left shows it."
+        )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])
         view.go("pages/3_Captions.py", captioner=model)
