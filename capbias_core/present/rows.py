@@ -6,6 +6,7 @@ Every text is escaped. Colours suit both themes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
+from capbias_core.present.overview import Line
 from capbias_core.present.sentence import better_text, interval, interval_over, number
 from capbias_core.types import Attribute, counted
 
@@ -170,6 +172,16 @@ def collection_rows(table: pd.DataFrame, shown: str) -> str:
         cells.append(f'<span><a href="?{urlencode({"collection": name})}" target="_self">{text}</a></span>')
         cells += [f'<span class="cb-wrap">{escape(str(value))}</span>' for value in row.values()]
     return _grid("max-content minmax(6rem, 2fr) 1fr 1fr max-content", cells)
+
+
+def overview_rows(lines: Sequence[Line], view: dict[str, str]) -> str:
+    """HTML: a row a question, a link to the page that shows more, and what is known. view: the query of the links."""
+    cells = []
+    for line in lines:
+        link = f"{line.page}?{urlencode(view)}"
+        cells.append(f'<span><a href="{escape(link)}" target="_self">{escape(line.question)}</a></span>')
+        cells.append(f'<span class="cb-wrap">{escape(line.said)}</span>')
+    return _grid("minmax(8rem, max-content) 1fr", cells)
 
 
 class Scale:

@@ -7,14 +7,16 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.encoders import sensitivity_alike
+from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
+from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
 from capbias_core.present.headline import first_to_answer
-from capbias_core.present.rows import STYLE, collection_rows, interval_rows, word_rows
+from capbias_core.present.overview import Line, overview
+from capbias_core.present.rows import STYLE, collection_rows, interval_rows, overview_rows, word_rows
 from capbias_core.present.sentence import (
     GREY_BAND,
     answer,
@@ -174,6 +176,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
         _words(engine, collection, chosen, model)
+    _overview(engine, collection, chosen, model, said)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -187,6 +190,20 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
             if line not in of_all:
                 note(line)
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
+
+
+def _overview(engine: Engine, collection: str, chosen: Comparison, model: str, said: Sensitivity | None) -> None:
+    """What else is known of the captioner that the answer is about."""
+    name = chosen.attribute.name
+
+    def work() -> list[Line]:
+        rows = measured_rows(engine.workspace, collection)
+        own = rows[(rows["model"] == model) & (rows["attribute"] == name)]
+        return overview(own, chosen.attribute, chosen.attacker, said)
+
+    st.header(f"More about {plain(model)}")
+    shown = view.query(collection=collection, attribute=name, captioner=model)
+    st.html(overview_rows(cached.once(engine.workspace, "overview", work), shown))
 
 
 def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:

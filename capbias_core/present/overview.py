@@ -1,0 +1,75 @@
+"""What else is known of the captioner that an answer is about: a line a question, and the page that shows more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from capbias_core.analysis.directions import CONSTANT, WAY, beside, directions, ways_measured
+from capbias_core.analysis.encoders import Sensitivity
+from capbias_core.present.encoders import encoder_note
+from capbias_core.present.sentence import interval, measure, number
+from capbias_core.types import A_TO_T, T_TO_A, Attribute
+
+WAYS = (A_TO_T, T_TO_A)
+NOT_YET = "Not measured yet."
+OBJECTS = "Which objects its captions bring together with one {name} more often, or less, than people do."
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question that a researcher asks next, what is known, and the name of the page that shows it."""
+
+    question: str
+    said: str
+    page: str
+
+
+def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
+    """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
+    (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
+    name = attribute.name
+    model = rows["model"].iloc[0] if len(rows) else ""
+    lines = (
+        [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores")]
+        if attribute.words
+        else []
+    )
+    lines.append(Line("In which direction?", _direction(rows, attribute), "Directions"))
+    others = f"Only {attacker} was run."
+    if own is not None:
+        said = encoder_note(own, model)
+        others = f"{said[0].upper()}{said[1:]} ({', '.join(own.encoders)})." if model in own.signs else others
+    lines.append(Line("Would another attacker say so?", others, "Encoders"))
+    lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Objects"))
+    return lines
+
+
+def _named(rows: pd.DataFrame, attribute: Attribute) -> str:
+    """Error and, of two values, ratio."""
+    error, ratio = (rows[rows["metric"] == metric] for metric in ("error", "ratio"))
+    if error.empty:
+        return NOT_YET
+    said = f"In {interval(error.iloc[0])} of 100 captions the only {attribute.name} named is not the labelled one"
+    if ratio.empty:
+        return f"{said}."
+    first, second = attribute.values
+    return f"{said}; {interval(ratio.iloc[0])} captions name {second} alone for each that names {first} alone (ratio)."
+
+
+def _direction(rows: pd.DataFrame, attribute: Attribute) -> str:
+    """DBAC both ways, by what most seeds measured."""
+    found = directions(rows, "DBAC")
+    if found.empty:
+        return NOT_YET
+    own = found.set_index(list(WAY), drop=False).loc[[ways_measured(found)[0]]].iloc[0]
+    shown = {way: f"{number(own[way])} [{number(own[f'{way}_low'])}, {number(own[f'{way}_high'])}]" for way in WAYS}
+    constant = beside(rows, own["model"], attribute.name, own["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
+    alone = f", of which an attacker that reads nothing has {number(constant['value'])}" if constant else ""
+    masked = f"{attribute.name} words masked" if attribute.words else "captions as they are"
+    return (
+        f"{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how often "
+        f"they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell of the "
+        f"objects): {shown[T_TO_A]}."
+    )
