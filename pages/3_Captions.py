@@ -20,6 +20,7 @@ from capbias_core.analysis.caption_filters import (
     sort_orders,
 )
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
@@ -229,7 +230,7 @@ def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name:
     key = f"captions_{name}_{against}_{number}_{len(chosen)}"
     select_row(key, _row_of_image(part))
     draw_table(
-        shown,
+        shown.style.format({"difference": partial(signed, decimals=2)} if "difference" in shown else {}),
         height=min(HEIGHT, FOUR_LINES * (len(part) + 1)),
         row_height=FOUR_LINES,
         selection_mode="single-row",
@@ -240,9 +241,7 @@ def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name:
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
             "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=_ends(attribute)),
             "difference": st.column_config.NumberColumn(
-                width=DIFFERENCE_WIDTH,
-                format="%+.2f",
-                help=f"Probability of the labelled value, {name} minus {against}.",
+                width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
             ),
         },
     )

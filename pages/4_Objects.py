@@ -26,7 +26,7 @@ from capbias_core.present.objects import (
     score_of,
     short_names,
 )
-from capbias_core.present.sentence import decimals, duration
+from capbias_core.present.sentence import decimals, duration, signed
 from capbias_core.present.table import value_text
 from capbias_core.runs.cost import rough_seconds
 from capbias_core.runs.engine import Engine
@@ -143,9 +143,9 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
     numbers = {
         name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }
-    numbers |= {name: st.column_config.NumberColumn(format="%+.0f") for name in shown if name.startswith("difference")}
+    differences = [name for name in shown.select_dtypes("number") if name.startswith("difference")]
     event = draw_table(
-        shown,
+        shown.style.format(partial(signed, decimals=0), subset=differences, na_rep=""),
         height=360,
         on_select="rerun",
         selection_mode="single-row",

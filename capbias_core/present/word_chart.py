@@ -49,11 +49,15 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, human: str,
         x=rows["mean"],
         orientation="h",
         name=escape(name),
+        showlegend=False,
         marker={"color": [ORANGE_MARK if two and value < 0 else BLUE_MARK for value in rows["mean"]]},
         customdata=rows["word"],
         hovertext=[f"{signed(row.mean, 3)} in {row.count:,} captions" for row in rows.itertuples(index=False)],
         hoverinfo="text",
     )
+    # Its bars have two colours; the legend tells them from the hatched ones.
+    key = {"symbol": "square", "size": 11, "color": GREY}
+    figure.add_scatter(x=[None], y=[None], mode="markers", marker=key, name=escape(name), hoverinfo="skip")
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
     ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
     figure.update_layout(

@@ -142,6 +142,8 @@ def _row(own: Offer, number: int) -> Offer | None:
         show_error(own.error)
         _columns(own)
         return None
+    if place_of(own.path) in st.session_state.get(COLUMNS, {}):
+        _columns(own)  # another may be chosen
     with errors():
         return replace(own, name=checked_name(name or own.name))
     return None

@@ -53,7 +53,8 @@ def test_the_sentence_says_which_words_come_from_where(beside):
 
 def test_the_chart_has_both_bars_of_a_word_and_marks_function_words(beside):
     figure = word_chart(beside, GENDER, "sat", "people", {"to"})
-    people, sat = figure.data
+    people, sat, key = figure.data
+    assert key.name == "sat" and not sat.showlegend, "bars of two colours have a key of neither"
     assert list(sat.customdata) == list(people.customdata) == ["dress", "kite", "sofa", "to", "tie"]
     assert list(sat.x) == [-1.0, -0.6, -0.2, 0.4, 0.8] and list(people.x)[3:] == [-0.4, 0.4]
     assert list(figure.layout.yaxis.ticktext) == ["dress", "kite", "sofa", "to (function word)", "tie"]

@@ -130,24 +130,28 @@ def test_a_file_alone_whose_columns_are_not_known_can_be_mended(window, tmp_path
         window.get_by_role("button", name="Keep", exact=True).click()
         window.get_by_text("Kept odd in the collection my captions.").wait_for()
     (item,) = Workspace(tmp_path / "home").items("attributes")
-    assert item.details["attributes"]["who"]["attribute"]["values"] == ["Female", "Male"]
+    assert item.details["attributes"]["gender"]["column"] == "who", "found by its labels"
 
 
 @pytest.mark.slow
 def test_the_column_of_captions_can_be_chosen_where_it_is_not_known(window, tmp_path):
-    """As --caption-column does: a file with such a column holds captions, not labels."""
+    """As --caption-column does: a file with such a column holds captions, not labels. A wrong choice is mended."""
     said = ("a dog on a couch", "two men play ball", "a cat sleeps on a mat", "a bus in the rain", "she rides a bike")
-    rows = "".join(f"{number},{text} {number}\n" for number, text in enumerate(said * 2))
-    (tmp_path / "odd.csv").write_text("number,uttered\n" + rows)
+    rows = "".join(f"{number},{text} {number},where {number} was\n" for number, text in enumerate(said * 2))
+    (tmp_path / "odd.csv").write_text("number,uttered,place\n" + rows)
     with server(tmp_path / "home") as (address, _):
         open_page(window, f"{address}/Data")
         drop(window, tmp_path / "odd.csv")
-        choose(window, "Column of captions", "uttered")
+        choose(window, "Column of captions", "place")
         choose(window, "Column of image ids", "number")
         window.get_by_text("CSV: 10 rows, 10 images, 0 problems").wait_for()
+        choose(window, "Column of captions", "uttered")
+        window.get_by_role("button", name="Keep", exact=True).wait_for()
         window.get_by_role("button", name="Keep", exact=True).click()
         window.get_by_text("Kept odd in the collection my captions.").wait_for()
-    assert [item.name for item in Workspace(tmp_path / "home").items("captions")] == ["odd"]
+    workspace = Workspace(tmp_path / "home")
+    (item,) = workspace.items("captions")
+    assert item.name == "odd" and workspace.frame(item.hash)["caption"][0] == "a dog on a couch 0"
 
 
 def test_a_file_that_takes_too_long_ends_nothing_but_its_own_reading(window, files, tmp_path, monkeypatch):
