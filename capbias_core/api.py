@@ -565,12 +565,27 @@ def _sentence(
     """The captioner that answers first by this encoder (present/headline.py) and its answer; else its first number."""
     found = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
     if found:
-        return found.captioner, f"{found.headline} {found.support}"
+        return found.captioner, f"{found.headline} {found.support}{_by_others(frame, found.captioner, encoder)}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
     alike = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
     added = table[alike & (table["metric"] == f"{row['metric']}_added")]
     beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
     return row["model"], f"{_value(row.to_dict())}{beyond}."
+
+
+def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
+    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], not shown.`"""
+    metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
+    own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
+    rows = own.drop_duplicates("encoder").to_dict("records")
+    said = (
+        f" By {row['encoder']}: {', '.join(filter(None, (f'{metric} {_shown(row)}', row['verdict'])))}." for row in rows
+    )
+    return "".join(said)
+
+
+def _shown(row: dict[str, Any]) -> str:
+    return interval(pd.Series(row))
 
 
 def leading(names: Sequence[str]) -> str:
