@@ -2,7 +2,8 @@
 
 FOLDER holds annotations/captions.json (five human captions an image) and annotations/attributes.csv. Captioners are
 made from the second human caption of each image, so what they amplify beyond people is what is planted here and nothing
-else, and are scored beside all five as any file of captions is.
+else, and are scored beside all five as any file of captions is. --captions: files of models in place of the human
+caption, as they are and with a fifth of the words wrong.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
+from capbias_core.load import read_captions
 from capbias_core.prepare.text import tokenize
 
 WRITTEN_FROM = 1  # place of the human caption
 COMMON = 300  # words that the plain captioner has
 PHRASE, OBJECT = " with a red dot", " next to a laptop"
+WRONG = "a fifth of the words wrong"
+HEAD = (
+    f"{'images':>6}  {'planted':<15} {'LIC':<19} {'baseline':>8} {'excess':<19} {'verdict':<10} {'error':>5}  captioner"
+)
 GENDER = get_attribute("gender")
 OTHER = {"man": "woman", "woman": "man", "men": "women", "women": "men", "boy": "girl", "girl": "boy"}
 
@@ -52,7 +59,7 @@ class Captioners:
                 "more",
                 lambda own, label: self._often(self._plain(own), OBJECT, 0.3 if label == first else 0.08),
             ),
-            "a fifth of the words wrong": ("less", lambda own, _: self._wrong(own, self.every)),
+            WRONG: ("less", lambda own, _: self._wrong(own, self.every)),
             "a fifth wrong, with words of the label": ("more", lambda own, label: self._wrong(own, self.told[label])),
             "the named gender swapped in 15%": ("nothing in LIC", lambda own, _: self._swapped(own)),
             "person for every man": ("more", lambda own, _: ["person" if word in MEN else word for word in own]),
@@ -90,30 +97,39 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of annotations/")
     parser.add_argument("--images", type=int, nargs="+", default=[3000, 8423], help="(default: 3000 8423)")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--captions", type=Path, nargs="+", default=[], help="files of captions of models")
     options = parser.parse_args()
     labels, people = read(options.data)
-    print(
-        f"{'images':>6}  {'planted':<15} {'LIC':<19} {'baseline':>8} {'excess':<19} {'verdict':<10} {'error':>5}  "
-        "captioner"
-    )
+    print(HEAD)
     for number in options.images:
         images = random.Random(0).sample(sorted(people), min(number, len(people)))
-        words = {image: tokenize(people[image][WRITTEN_FROM]) for image in images}
-        made = Captioners(words, labels)
         human = [{"image_id": image, "caption": text} for image in images for text in people[image]]
         table = [{"image_id": image, "gender": labels[image]} for image in images]
-        for name, (planted, _) in made.known.items():
-            own = {"c": made.captions(name)}
-            report = capbias.score(
-                own, table, "gender", references=human, metrics=("lic", "error"), seeds=options.seeds
-            )
-            lic, base, excess, error = (report[metric] for metric in ("LIC", "LIC_baseline", "LIC_excess", "error"))
-            shown = [f"{own.value:.1f} [{own.interval[0]:.1f}, {own.interval[1]:.1f}]" for own in (lic, excess)]
-            print(
-                f"{len(images):>6}  {planted:<15} {shown[0]:<19} {base.value:>8.1f} {shown[1]:<19} {lic.verdict:<10} "
-                f"{error.value:>5.1f}  {name}",
-                flush=True,
-            )
+        score = partial(shown, table=table, human=human, seeds=options.seeds)
+        if not options.captions:
+            made = Captioners({image: tokenize(people[image][WRITTEN_FROM]) for image in images}, labels)
+            for name, (planted, _) in made.known.items():
+                score(made.captions(name), planted, name)
+        for file in options.captions:
+            found = read_captions(file).frame.drop_duplicates("image_id").set_index("image_id")["caption"]
+            made = Captioners({image: tokenize(found[image]) for image in images if image in found.index}, labels)
+            score(made.captions("human"), "", file.stem)
+            score(made.captions(WRONG), "less", f"{file.stem}, {WRONG}")
+
+
+def shown(captions: list[dict], planted: str, name: str, table: list[dict], human: list[dict], seeds: int) -> None:
+    """Score a captioner, and print its line."""
+    report = capbias.score({"c": captions}, table, "gender", human, ("lic", "error"), seeds=seeds)
+    lic, base, excess, error = (report[metric] for metric in ("LIC", "LIC_baseline", "LIC_excess", "error"))
+    both = []
+    for own in (lic, excess):
+        low, high = own.interval or (own.value, own.value)
+        both.append(f"{own.value:.1f} [{low:.1f}, {high:.1f}]")
+    print(
+        f"{len(table):>6}  {planted:<15} {both[0]:<19} {base.value:>8.1f} {both[1]:<19} {lic.verdict:<10} "
+        f"{error.value:>5.1f}  {name}",
+        flush=True,
+    )
 
 
 def read(folder: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
