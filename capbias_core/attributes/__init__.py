@@ -270,19 +270,18 @@ def suggest_mapping(attribute: Attribute, raw_values) -> dict[str, str | None]:
     return {raw: known.get(str(raw).strip().lower()) for raw in raw_values}
 
 
-def column_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> str | None:
-    """The one column that holds labels of the attribute, whatever it is called: each value, and few other labels.
+def columns_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> list[str]:
+    """The columns that hold labels of the attribute, whatever they are called: each value, and few other labels.
 
-    columns: column -> its different labels. None where no column or several do, and for an attribute without words:
-    `light` and `dark` are not only labels of people.
+    columns: column -> its different labels. Several columns are labels by several annotators. None of an attribute
+    without words: `light` and `dark` are not only labels of people.
     """
 
     def holds(labels: Iterable) -> bool:
         meant = list(suggest_mapping(attribute, set(labels)).values())
         return set(attribute.values) <= set(meant) and meant.count(None) <= OTHERS
 
-    found = [column for column, labels in columns.items() if attribute.words and holds(labels)]
-    return found[0] if len(found) == 1 else None
+    return [column for column, labels in columns.items() if attribute.words and holds(labels)]
 
 
 def holds_labels(attribute: Attribute, column: str, labels) -> bool:

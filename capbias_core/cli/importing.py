@@ -24,7 +24,7 @@ from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, dropped_line, holds, mapped, warn
-from capbias_core.workspace.offers import offers_of
+from capbias_core.workspace.offers import guessed_columns, offers_of
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Item, Workspace, checked_name, suggested_name
@@ -344,11 +344,14 @@ def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mappi
 
 
 def _columns_present(frame: pd.DataFrame) -> list[str]:
-    """Shipped attributes for which the table has a column, by its name or else by its labels."""
+    """Shipped attributes for which the table has a column, by its name or else by its labels, as NAME or NAME=COLUMN.
+
+    Several columns with labels of one attribute are by several annotators.
+    """
     lower, known = {column.lower() for column in frame.columns}, known_attributes().values()
     found = [attribute for attribute in known if lower & {*attribute.columns, attribute.name}]
     names = [attribute.name for attribute in found if holds(frame, attribute)] or [item.name for item in found]
-    names = names or [attribute.name for attribute in known if holds(frame, attribute)]
+    names = names or [f"{own.name}={column}" for column, own in guessed_columns(known, frame).items()]
     if not names:
         raise CapbiasError(
             f"the columns {', '.join(frame.columns)}",

@@ -16,7 +16,7 @@ MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 USUAL_NAMES = {
     "image_id": """
         image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
-        image img cocoid coco_id file path id question_id
+        image img cocoid coco_id photo photo_id photograph picture picture_id file path id question_id
     """,
     "caption": """
         caption pred prediction predicted_caption generated_caption generated_text model_output text sentence generated

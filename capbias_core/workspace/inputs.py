@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from capbias_core.attributes import (
-    column_by_labels,
+    columns_by_labels,
     get_attribute,
     holds_labels,
     known_attributes,
@@ -47,7 +47,7 @@ from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.labels import find_attribute, mapping_details, table_with
 from capbias_core.workspace.objects import OBJECTS
 from capbias_core.workspace.person_regions import BOXES, SEGMENTS
-from capbias_core.workspace.spec import ModelReference
+from capbias_core.workspace.spec import ModelReference, attribute_from
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 
@@ -389,7 +389,9 @@ def _keep_labels(
         raise misplaced("labels", path, given, files.by_role()) or error from None
     name = _name_of(path, "labels")
     ingest.keep_attributes(workspace, table.frame, name, collection, table.report.file, {attribute: details})
-    tell(f"labels: {attribute} from the column {details['column']} of {path.name}")
+    others = "" if given.attribute_column else ", ".join(_also_holding(table.frame, details))
+    too = f"; {others} holds it too, and is not read (choose with --attribute-column)" if others else ""
+    tell(f"labels: {attribute} from the column {details['column']} of {path.name}{too}")
     for line in [*compared_lines(table.frame, details, given.own_attributes), dropped_line(table.frame, details)]:
         tell(line)
     return name, attribute
@@ -669,7 +671,15 @@ def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
     """Whether a table has a column with labels of the attribute."""
     labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
     named = any(holds_labels(attribute, column, own) for column, own in labels.items())
-    return named or column_by_labels(attribute, labels) is not None
+    return named or bool(columns_by_labels(attribute, labels))
+
+
+def _also_holding(frame: pd.DataFrame, details: dict) -> list[str]:
+    """Columns beside the one that is read which hold labels of the same attribute, as by another annotator."""
+    labels = {
+        column: frame[column].unique() for column in frame.columns if column not in ("image_id", details["column"])
+    }
+    return columns_by_labels(attribute_from(details["attribute"]), labels)
 
 
 def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.attributes import (
-    column_by_labels,
+    columns_by_labels,
     known_attributes,
     plain_attribute,
     read_attribute,
@@ -93,8 +93,8 @@ def find_attribute(
         for candidate in (*attribute.columns, attribute.name):
             if candidate.lower() in by_lower:
                 return attribute, by_lower[candidate.lower()]
-        if by_labels := column_by_labels(attribute, raw):
-            return attribute, by_labels
+        if by_labels := columns_by_labels(attribute, raw):
+            return attribute, by_labels[0]
         raise CapbiasError(
             f"an attribute table with the columns {', '.join(columns)}",
             f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",

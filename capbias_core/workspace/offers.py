@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import column_by_labels, holds_labels
+from capbias_core.attributes import columns_by_labels, holds_labels
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
@@ -153,9 +153,7 @@ def guessed_columns(known: Collection[Attribute], frame: pd.DataFrame) -> dict[s
     labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
     named = {column: _named(known, column, own) for column, own in labels.items()}
     found = {column: attribute for column, attribute in named.items() if attribute}
-    return found or {
-        column: attribute for attribute in known for column in [column_by_labels(attribute, labels)] if column
-    }
+    return found or {column: attribute for attribute in known for column in columns_by_labels(attribute, labels)}
 
 
 def _named(known: Iterable[Attribute], column: str, labels: Iterable[str]) -> Attribute | None:

@@ -1178,3 +1178,24 @@ def test_what_an_import_replaces_is_said_and_two_files_of_one_name_are_refused(h
     assert "in place of other captions called strong" in capsys.readouterr().out
     assert in_workspace(here / "home", "import", "weak.json", "strong.json", "again/strong.json") == 2
     assert "several files that would be called strong" in capsys.readouterr().err
+
+
+def test_two_annotators_columns_of_any_name_are_a_table_each_and_score_reads_the_first(here, capsys):
+    """The second annotator says the opposite, so that it is seen whose labels were read."""
+    table = pd.read_csv("attributes.csv", keep_default_na=False).rename(columns={"gender": "perceived"})
+    table["second rater"] = table["perceived"].map({"Female": "m", "Male": "f"}).fillna("?")
+    table.rename(columns={"image_id": "Photo"}).to_csv(here / "raters.csv", index=False)
+    asked = ["score", "strong.json", str(here / "raters.csv"), "--attribute", "gender", "--metric", "error"]
+    assert cli.main(asked) == 0
+    said = capsys.readouterr()
+    assert "the column perceived of raters.csv; second rater holds it too, and is not read" in said.err
+    assert float(scored(said.out)["value"].iloc[0]) < 50
+    assert in_workspace(here / "home", "import", "strong.json", str(here / "raters.csv")) == 0
+    tables = [item.name for item in Workspace(here / "home").items("attributes")]
+    assert tables == ["raters perceived", "raters second rater"]
+    capsys.readouterr()
+    asked = ["--collection", "my captions", "--attribute", "gender", "--metric", "error"]
+    assert in_workspace(here / "home", "score", *asked) == 0
+    said = capsys.readouterr()
+    assert "labels of gender: raters perceived; also here, and not read: raters second rater" in said.err
+    assert float(scored(said.out)["value"].iloc[0]) < 50
