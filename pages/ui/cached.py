@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -101,10 +102,10 @@ def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def function_words(folder: str, run_id: str) -> set[str]:
-    """The function words of the corpus table of one run."""
-    found = words(folder, run_id)["word"]
-    return set(Workspace(folder).derived(f"function words {run_id}", lambda: sorted(tasks.function_words(found))))
+def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
+    """The function words among some words."""
+    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return set(Workspace(folder).derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
