@@ -119,8 +119,7 @@ def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
 def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
     """What replacing a word does over the captions of one run."""
     own = scores(folder, run_id)
-    written = captions(folder, own.run.spec.captions)["caption"]
-    by_row = pd.Series(written.iloc[own.table["kept_at"]].to_numpy(), index=own.table.index)
+    by_row = caption_filters.written_captions(own.table, captions(folder, own.run.spec.captions))
     return edits.edit_effect(own, by_row, attackers(folder, run_id, 0), word, replacement)
 
 
