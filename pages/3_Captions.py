@@ -18,6 +18,7 @@ from capbias_core.analysis.caption_filters import (
     caption_rows,
     select_rows,
     sort_orders,
+    written_captions,
 )
 from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
 from capbias_core.present.sentence import signed
@@ -112,9 +113,7 @@ def _human(engine: Engine, collection: str) -> set[str]:
 
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _rows(folder: str, run_id: str, other_id: str) -> pd.DataFrame:
-    own = cached.scores(folder, run_id)
-    written = cached.captions(folder, own.run.spec.captions)
-    return caption_rows(own, written, cached.scores(folder, other_id) if other_id else None)
+    return caption_rows(cached.scores(folder, run_id), cached.scores(folder, other_id) if other_id else None)
 
 
 def _filtered(engine: Engine, run: RunRow, other_id: str, attribute: Attribute, against: str) -> pd.DataFrame:
@@ -145,14 +144,15 @@ def _selected(
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
     images, and for none where a column holds no value."""
     images = (cached.images_with(folder, labels, column, value) if value else set()) if column else None
-    attribute = cached.scores(folder, run_id).attribute
-    return select_rows(_rows(folder, run_id, other_id), attribute, order, replace(filters, images=images))
+    own = cached.scores(folder, run_id)
+    written = cached.captions(folder, own.run.spec.captions)
+    return select_rows(_rows(folder, run_id, other_id), written, own.attribute, order, replace(filters, images=images))
 
 
 def _labels(engine: Engine, run: RunRow) -> tuple[str, str]:
     """A column of the table of labels, and the value that images have there; '' for all images."""
     digest = run.spec.labels["table"]
-    columns = [column for column in cached.captions(engine.folder, digest) if column != "image_id"]
+    columns = [column for column in engine.workspace.columns(digest) if column != "image_id"]
     column = view.selectbox(st.sidebar, "Column of the labels", [EVERYONE, *columns], key="column")
     if column == EVERYONE:
         return "", ""
@@ -174,7 +174,7 @@ def _read(
     """The table and, beside it, the image of the selected row; what else is known of that image below both."""
     left, right = st.container(key="stacks").columns(2, gap="medium")
     with left:
-        part = _table(chosen, rows, own.attribute, name, against)
+        part = _table(engine, chosen, rows, own, name, against)
     with right:
         image = st.session_state["image"].strip()
         if not image:
@@ -206,7 +206,9 @@ def _place(own: CaptionScores, image: str, part: pd.DataFrame) -> int | None:
     return by_index[chosen]
 
 
-def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name: str, against: str) -> pd.DataFrame:
+def _table(
+    engine: Engine, chosen: pd.DataFrame, rows: pd.DataFrame, own: CaptionScores, name: str, against: str
+) -> pd.DataFrame:
     """A page of the chosen among the rows, which is returned."""
     pages = -(-len(chosen) // PAGE)
     left, right = st.columns([2, 1], vertical_alignment="bottom")
@@ -217,8 +219,8 @@ def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name:
     part = rows.loc[chosen.index[(number - 1) * PAGE : number * PAGE]]
     shown = pd.DataFrame(
         {
-            "caption": part["caption"],
-            "toward": [signed_bar(value) for value in lean(part, attribute)],
+            "caption": written_captions(part, cached.captions(engine.folder, own.run.spec.captions)),
+            "toward": [signed_bar(value) for value in lean(part, own.attribute)],
             "bias score": [f"{score:.2f} {to}" for score, to in zip(part["score"], part["predicted"], strict=True)],
             "difference": part["difference"].round(2),
             "labelled": part["labelled"],
@@ -239,7 +241,7 @@ def _table(chosen: pd.DataFrame, rows: pd.DataFrame, attribute: Attribute, name:
         on_select=partial(_pick, key, part),
         column_config={
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
-            "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=_ends(attribute)),
+            "toward": st.column_config.ImageColumn(width=WIDTH + 16, help=_ends(own.attribute)),
             "difference": st.column_config.NumberColumn(
                 width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
             ),

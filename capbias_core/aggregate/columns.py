@@ -65,8 +65,10 @@ def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
 
 def _rows_of(column: csc_array) -> tuple[csr_array, np.ndarray]:
     """The different rows of the images that count for one column and, last, a row for the other images."""
-    rows = np.unique(column.indices)
-    patterns, counts = different_rows(csr_array(column)[rows])
+    rows, row = np.unique(column.indices, return_inverse=True)
+    place = np.repeat(np.arange(column.shape[1]), np.diff(column.indptr))
+    own = csr_array((column.data, (row, place)), shape=(len(rows), column.shape[1]))
+    patterns, counts = different_rows(own)
     nothing = csr_array((1, column.shape[1]), dtype=column.dtype)
     return csr_array(vstack([patterns, nothing])), np.append(counts, column.shape[0] - len(rows))
 

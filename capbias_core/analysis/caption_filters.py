@@ -44,23 +44,22 @@ class Filters:
     images: Collection[str] | None = None
 
 
-def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores | None = None) -> pd.DataFrame:
+def caption_rows(own: CaptionScores, other: CaptionScores | None = None) -> pd.DataFrame:
     """One row a scored caption of a set, in the order of own.table.
 
-    written: the set as kept. Columns: image_id, caption_index, labelled and
-    predicted (values of the attribute), score (probability of the predicted value), p0.. ; caption (as written);
-    masked; share (probability of the labelled value); other (its mean over the other set's captions of the same image;
-    missing where that set has none); difference (share - other).
+    Columns: image_id, caption_index, kept_at (row of the caption in the set as kept), labelled and predicted (values of
+    the attribute), score (probability of the predicted value), p0.. ; masked; share (probability of the labelled
+    value); other (its mean over the other set's captions of the same image; missing where that set has none);
+    difference (share - other).
     """
     values, table = pd.Series(own.attribute.values, dtype="str").array, own.table
     shares = table[[f"p{value}" for value in range(len(values))]]
-    rows = table[["image_id", "caption_index", "masked"]].assign(
+    rows = table[["image_id", "caption_index", "kept_at", "masked"]].assign(
         labelled=values.take(table["label"].to_numpy()),
         predicted=values.take(table["predicted"].to_numpy()),
         score=table["confidence"],
     )
     rows[shares.columns] = shares
-    rows["caption"] = written["caption"].array.take(table["kept_at"].to_numpy())
     rows["share"], rows["other"] = _labelled_share(own), np.nan
     if other is not None:
         image, images = pd.factorize(other.table["image_id"])
@@ -70,12 +69,17 @@ def caption_rows(own: CaptionScores, written: pd.DataFrame, other: CaptionScores
     return rows
 
 
-def _names_wrong(rows: pd.DataFrame, attribute: Attribute) -> np.ndarray:
+def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
+    """The captions of some rows as written. rows: with kept_at. written: the set as kept."""
+    return pd.Series(written["caption"].array.take(rows["kept_at"].to_numpy()), rows.index, name="caption")
+
+
+def _names_wrong(rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute) -> np.ndarray:
     """Rows whose caption names one value alone, and not the labelled one; as the metric error."""
     if not attribute.words:
         return np.zeros(len(rows), dtype=bool)
     labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"]
-    evidence = naming(rows, labels, attribute)
+    evidence = naming(rows.assign(caption=written_captions(rows, written)), labels, attribute)
     return wrong_names(evidence.names, evidence.label)
 
 
@@ -106,9 +110,12 @@ def _texts(table: pd.DataFrame, column: str) -> pd.Series:
     return table[column].fillna("").astype(str)
 
 
-def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: Filters) -> pd.DataFrame:
+def select_rows(
+    rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute, order: str, filters: Filters
+) -> pd.DataFrame:
     """Which rows of `caption_rows` pass the filters, sorted; difference sorts by size, either way.
 
+    written: the set as kept.
     Returns image_id and caption_index alone, with the index of `rows`: captions are many, and a page shows few.
     Raises CapbiasError for a regular expression that cannot be read.
     """
@@ -118,9 +125,9 @@ def select_rows(rows: pd.DataFrame, attribute: Attribute, order: str, filters: F
     if filters.word:
         kept &= _with_word(rows["masked"], filters.word.lower().strip())
     if filters.query.strip():
-        kept &= _found(rows, filters.query.strip(), filters.pattern)
+        kept &= _found(rows, written, filters.query.strip(), filters.pattern)
     if filters.kind:
-        kept &= _of_kind(rows, filters.kind, attribute)
+        kept &= _of_kind(rows, written, filters.kind, attribute)
     if filters.images is not None:
         kept &= rows["image_id"].isin(filters.images).to_numpy()
     named = rows[["image_id", "caption_index"]]
@@ -139,25 +146,25 @@ def _with_word(masked: pd.Series, word: str) -> np.ndarray:
     return found
 
 
-def _found(rows: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
+def _found(rows: pd.DataFrame, written: pd.DataFrame, query: str, pattern: bool) -> np.ndarray:
     """Rows whose caption has a text or an expression, whatever its case, and those of an image with that id."""
     if not pattern:
-        found = rows["caption"].str.contains(query, case=False, regex=False)
+        found = written["caption"].str.contains(query, case=False, regex=False)
     else:
         try:
-            found = pc.match_substring_regex(pa.array(rows["caption"], pa.string()), query, ignore_case=True)
+            found = pc.match_substring_regex(pa.array(written["caption"], pa.string()), query, ignore_case=True)
         except pa.ArrowInvalid as error:
             raise CapbiasError(
                 f"the regular expression {query!r}: {str(error).partition(': ')[2].splitlines()[0]}",
                 "an expression of RE2, such as (man|boy).*tie; it knows no lookaround and no backreference",
                 "Change it, or switch the regular expression off.",
             ) from None
-    return np.asarray(found, dtype=bool) | (rows["image_id"] == query).to_numpy()
+    return np.asarray(found, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
 
 
-def _of_kind(rows: pd.DataFrame, kind: str, attribute: Attribute) -> np.ndarray:
+def _of_kind(rows: pd.DataFrame, written: pd.DataFrame, kind: str, attribute: Attribute) -> np.ndarray:
     if kind == WRONG:
-        return _names_wrong(rows, attribute)
+        return _names_wrong(rows, written, attribute)
     sure, not_sure = ("share", "other") if kind == OWN else ("other", "share")
     return ((rows[sure] >= GIVES_AWAY) & (rows[not_sure] <= 1 / len(attribute.values))).to_numpy()
 

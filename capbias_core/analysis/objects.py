@@ -20,7 +20,7 @@ from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, silent
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, images_in
+from capbias_core.workspace.store import Item, RunRow, Workspace
 
 # The measures whose results the page shows beside the counts.
 SCORED = (object_distance.MEASURE.name, gender_score.MEASURE.name)
@@ -67,8 +67,8 @@ def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Rat
 
     def compute() -> dict:
         jobs = [job_of(workspace, own, silent) for own in (spec, of_references(spec, human))]
-        both = images_in(jobs[0].frame) & images_in(jobs[1].frame)
-        own, theirs = (counts(replace(job, frame=of_images(job.frame, both))) for job in jobs)
+        frames = [of_images(job.frame, other.frame["image_id"]) for job, other in (jobs, jobs[::-1])]
+        own, theirs = (counts(replace(job, frame=frame)) for job, frame in zip(jobs, frames, strict=True))
         errors = paired_errors(own[0], theirs[0], len(attribute_from(spec.attribute).values))
         return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
 
@@ -83,11 +83,10 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     To first order (the delta method): what an image adds to each share is known, images are independent, and both sides
     of an image go together. Columns: object, error0, error1, ..
     """
-    images = {image: row for row, image in enumerate(dict.fromkeys((*own.images, *other.images)))}
+    row, images = pd.factorize(np.array([*own.images, *other.images], dtype=object))
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
-    for side in (own, other):
-        rows = [images[image] for image in side.images]
+    for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
         place = csr_array((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(images), len(rows)))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
         counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])

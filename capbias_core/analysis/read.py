@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.measures.base import from_npy
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
@@ -120,7 +120,7 @@ def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
     table = bytes_frame(workspace.array(run.run_id, "scores"))
     shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
     table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
-    words = np.load(io.BytesIO(workspace.array(run.run_id, "words")))["values"]
+    words = from_npy(workspace.array(run.run_id, "words"))
     offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
     return CaptionScores(run, attribute, table, words, offsets)
 

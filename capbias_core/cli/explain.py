@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated
 
-from capbias_core.analysis.caption_filters import caption_rows
+from capbias_core.analysis.caption_filters import written_captions
 from capbias_core.analysis.edits import edit_effect, scored_image, scored_text, strongest_words
 from capbias_core.analysis.encoder_view import encoder_view, plan_encoder_view
 from capbias_core.analysis.read import caption_scores, stored_attackers, words_table
@@ -183,7 +183,7 @@ def _check_image(image: str | None, workspace: Workspace, spec: RunSpec) -> None
 def _attended(question: Question, image: str, workspace: Workspace, run: RunRow) -> tuple[dict, str]:
     """How an attacker that trained on other images reads the captions of one: words and attention."""
     found = encoder_view(workspace, run)
-    written = caption_rows(found.scores, workspace.frame(run.spec.captions))["caption"]
+    written = written_captions(found.scores.table, workspace.frame(run.spec.captions))
     captions = scored_image(found.scores, written, image)
     head = {"captioner": run.spec.model, "attribute": found.scores.attribute.name, "attacker": run.spec.attacker}
     shown = [attention_text(own, question.layer, question.head) for own in found.attention]
@@ -201,7 +201,7 @@ def _explained(
     if question.text is not None:
         found = scored_text(scores, stored_attackers(workspace, run), question.text)
         return head | found, caption_text(found)
-    written = caption_rows(scores, workspace.frame(run.spec.captions))["caption"]
+    written = written_captions(scores.table, workspace.frame(run.spec.captions))
     if image is not None:
         captions = scored_image(scores, written, image)
         return head | {"captions": captions}, "\n".join(map(caption_text, captions))

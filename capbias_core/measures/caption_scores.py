@@ -8,7 +8,7 @@ import pandas as pd
 from capbias_core.aggregate.word_table import corpus_table
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
-from capbias_core.measures.base import Job, Measure, Outcome, npz, plain_npz
+from capbias_core.measures.base import Job, Measure, Outcome, npy, npz
 from capbias_core.measures.cost import Size, attacker_seconds, per_image
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
@@ -48,7 +48,7 @@ def scores_arrays(table: pd.DataFrame, words: list[np.ndarray], images: list[str
     image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
     kept = table.drop(columns="image").assign(image_id=image_id)
     values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
-    return {"scores": frame_bytes(kept), "words": plain_npz(values=values)}
+    return {"scores": frame_bytes(kept), "words": npy(values)}
 
 
 def scored_rows(

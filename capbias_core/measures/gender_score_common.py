@@ -80,7 +80,8 @@ class Gendered:
         kept = np.flatnonzero(which)
         places, image = np.unique(self.image[kept], return_inverse=True)
         own = {name: getattr(self, name)[kept] for name in ("captions", "named", "value", "confidence")}
-        return replace(self, images=tuple(self.images[place] for place in places), image=image, **own)
+        images = tuple(np.array(self.images, dtype=object)[places])
+        return replace(self, images=images, image=image, **own)
 
     def with_objects(self) -> Gendered:
         """Only the captions that have an object. Raises CapbiasError where there is none."""

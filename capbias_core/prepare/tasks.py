@@ -46,7 +46,7 @@ class Encoded:
     @cached_property
     def caption(self) -> np.ndarray:
         """(len(codes),): which caption each token is of."""
-        return np.repeat(np.arange(self.n), np.diff(self.start))
+        return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.start))
 
     def of(self, places: np.ndarray) -> Encoded:
         """These captions alone, in this order: the same as `encode` gives of them."""
@@ -65,7 +65,7 @@ class Encoded:
 
     def with_any(self, groups: Sequence[Sequence[str]]) -> csr_array:
         """(n, len(groups)) booleans: the caption has one of the words of the group."""
-        column = np.full(len(self.vocabulary), -1, dtype=np.int32)
+        column = np.full(len(self.vocabulary), -1, dtype=_smallest(len(groups)))
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
         found = column[self.codes]
@@ -116,6 +116,11 @@ def _counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_ar
     matrix = csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(n, width))
     matrix.sum_duplicates()
     return matrix
+
+
+def _smallest(number: int) -> np.dtype:
+    """The smallest kind of whole number that has -1 and so many places; there is one for every token."""
+    return np.min_scalar_type(-1 - number)
 
 
 def _once(counts: csr_array) -> csr_array:
@@ -257,7 +262,8 @@ def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ..
     A word counts for the longest phrase that it is in. Names of one object side by side, such as `laptop computer`,
     count once.
     """
-    owner = np.full(len(encoded.codes), -1, dtype=np.int32)  # of each token the object that it names
+    kind = _smallest(len(names))
+    owner = np.full(len(encoded.codes), -1, dtype=kind)  # of each token the object that it names
     starts, columns = [], []
     phrases = [(phrase, place) for place, own in enumerate(names.values()) for phrase in own]
     known = [own for own in phrases if all(word in encoded.vocabulary for word in own[0])]
@@ -270,11 +276,12 @@ def object_mentions(encoded: Encoded, names: dict[str, tuple[tuple[str, ...], ..
             owner[start + step] = place
         starts.append(start)
         columns.append(np.full(len(start), place))
-    alone = np.full(len(encoded.vocabulary), -1, dtype=np.int32)
+    alone = np.full(len(encoded.vocabulary), -1, dtype=kind)
     for (word,), place in reversed(single):  # the first object that has a word as its name has it
         alone[encoded.vocabulary[word]] = place
     column = alone[encoded.codes]
-    start = np.flatnonzero((column >= 0) & (owner < 0))
+    start = np.flatnonzero(column >= 0)
+    start = start[owner[start] < 0]
     owner[start] = column[start]
     start, column = np.concatenate([*starts, start]), np.concatenate([*columns, column[start]])
     before = np.maximum(start - 1, 0)

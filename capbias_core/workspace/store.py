@@ -125,8 +125,8 @@ def images_in(frame: pd.DataFrame) -> set[str]:
 
 
 def bytes_frame(data: bytes) -> pd.DataFrame:
-    """The frame in Parquet bytes."""
-    return pd.read_parquet(io.BytesIO(data))
+    """The frame in Parquet bytes; columns of one kind are not copied beside each other."""
+    return pd.read_parquet(io.BytesIO(data), to_pandas_kwargs={"split_blocks": True})
 
 
 def default_folder() -> Path:
@@ -236,13 +236,9 @@ class Workspace:
         with self.usable():
             if reading := self._reading():
                 return reading.once(query, values)
-        return self._large(query, *values)
-
-    def _large(self, query: str, *values) -> list[sqlite3.Row]:
-        """`_all` of what is too large to be held as long as `one_reading` lasts."""
-        with self.usable(), to_read(self.database) as db:
-            db.row_factory = sqlite3.Row
-            return db.execute(query, values).fetchall()
+            with to_read(self.database) as db:
+                db.row_factory = sqlite3.Row
+                return db.execute(query, values).fetchall()
 
     def _change(self, query: str, *values) -> int:
         with self._writing() as db:
@@ -621,11 +617,14 @@ class Workspace:
         return [(row["at"], row["message"]) for row in rows]
 
     def array(self, run_id: str, name: str) -> bytes:
-        """An array that a finished run left."""
-        rows = self._large("SELECT data FROM arrays WHERE run_id=? AND name=?", run_id, name)
-        if not rows:
-            raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
-        return rows[0]["data"]
+        """An array that a finished run left; it may be too large to be held as long as `one_reading` lasts."""
+        with self.usable(), to_read(self.database) as db:
+            db.execute("BEGIN")  # the place of the array is that of its bytes
+            place = db.execute("SELECT rowid FROM arrays WHERE run_id=? AND name=?", (run_id, name)).fetchone()
+            if not place:
+                raise CapbiasError(f"no {name} of run {run_id}", "a finished run", "Run it again.")
+            with db.blobopen("arrays", "data", *place, readonly=True) as blob:  # a query would copy it twice
+                return blob.read()
 
     def derived(self, key: str, compute: Callable[[], object]):
         """What follows from finished runs and takes a while (a ranking): computed once, kept as JSON under a key

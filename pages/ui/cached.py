@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -101,10 +102,10 @@ def top_words(folder: str, run_id: str, number: int) -> pd.DataFrame:
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
-def function_words(folder: str, run_id: str) -> set[str]:
-    """The function words of the corpus table of one run."""
-    found = words(folder, run_id)["word"]
-    return set(Workspace(folder).derived(f"function words {run_id}", lambda: sorted(tasks.function_words(found))))
+def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
+    """The function words among some words."""
+    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return set(Workspace(folder).derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -118,8 +119,7 @@ def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
 def edit_effect(folder: str, run_id: str, word: str, replacement: str) -> dict:
     """What replacing a word does over the captions of one run."""
     own = scores(folder, run_id)
-    written = captions(folder, own.run.spec.captions)["caption"]
-    by_row = pd.Series(written.iloc[own.table["kept_at"]].to_numpy(), index=own.table.index)
+    by_row = caption_filters.written_captions(own.table, captions(folder, own.run.spec.captions))
     return edits.edit_effect(own, by_row, attackers(folder, run_id, 0), word, replacement)
 
 

@@ -51,7 +51,7 @@ def revealing_words(engine: Engine, run: RunRow, own: CaptionScores, name: str, 
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
         if kind == TABLE:
             human_table = cached.words(engine.folder, human_id) if human else None
-            functional = cached.function_words(engine.folder, run.run_id)
+            functional = cached.function_words(engine.folder, tuple(table["word"]))
             _table(run, attribute, table, human_table, functional, name, smallest, word)
         else:
             _chart(figure, f"word_chart_{run.run_id}_{len(top)}", name, human_name)
@@ -70,7 +70,7 @@ def _strongest(
     top = top_words(table[table["word"] != attribute.mask_token], smallest, WORDS // len(attribute.values))
     if human:
         top = beside_human(top, cached.words(folder, human_id), smallest)
-    return top, word_chart(top, attribute, name, human, cached.function_words(folder, run_id))
+    return top, word_chart(top, attribute, name, human, cached.function_words(folder, tuple(top["word"])))
 
 
 def _chart(figure: Any, key: str, name: str, human: str) -> None:

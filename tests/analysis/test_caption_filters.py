@@ -24,6 +24,7 @@ from capbias_core.errors import CapbiasError
 
 GENDER = get_attribute("gender")
 WRITTEN = ["a man in a tie", "a woman and a man", "a girl rides", "Two People riding", "a boy. (x)"]
+KEPT = pd.DataFrame({"caption": WRITTEN[::-1]})  # as scored, the other way round
 
 
 def scores(second: list[float], labels: list[int], images: list[str]) -> CaptionScores:
@@ -32,7 +33,7 @@ def scores(second: list[float], labels: list[int], images: list[str]) -> Caption
         {
             "image_id": images,
             "caption_index": 0,
-            "kept_at": range(len(images)),
+            "kept_at": range(len(images))[::-1],
             "label": labels,
             "masked": ["x"] * len(images),
             "p0": [1 - share for share in second],
@@ -49,11 +50,11 @@ def rows() -> pd.DataFrame:
     """Labelled Female, Male, Male, Male, Female. Of the other set image 3 has two captions and image 5 none."""
     own = scores([0.2, 0.9, 0.7, 0.5, 0.1], [0, 1, 1, 1, 0], ["1", "2", "3", "4", "5"])
     other = scores([0.8, 0.6, 0.3, 0.7, 0.8], [0, 1, 1, 1, 1], ["1", "2", "3", "3", "4"])
-    return caption_rows(own, pd.DataFrame({"caption": WRITTEN}), other)
+    return caption_rows(own, other)
 
 
 def listed(rows: pd.DataFrame, **filters) -> list[str]:
-    return list(select_rows(rows, GENDER, IMAGE, Filters(**filters))["image_id"])
+    return list(select_rows(rows, KEPT, GENDER, IMAGE, Filters(**filters))["image_id"])
 
 
 def test_one_gives_the_label_away_and_the_other_does_not(rows):

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import from_npy, npy, npz
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.workspace import store
 from capbias_core.workspace.spec import RunSpec
@@ -52,6 +53,19 @@ def result(value: float = 40.0, model: str = "m") -> Result:
 @pytest.fixture
 def workspace(tmp_path) -> Workspace:
     return Workspace(tmp_path / "home")
+
+
+def test_numbers_that_a_run_left_are_read_as_they_were(workspace):
+    values = np.random.default_rng(0).normal(size=(20_000, 3))  # over many pages of the file
+    own = spec()
+    assert workspace.enqueue(own, "c", "t") and workspace.claim("r1", "t")
+    left = {"new": npy(values), "earlier": npz(values=values), "none": npy(np.zeros((0, 1)))}
+    workspace.finish("r1", "t", [], left, ())
+    for name in ("new", "earlier"):
+        assert np.array_equal(from_npy(workspace.array("r1", name)), values)
+    assert from_npy(workspace.array("r1", "none")).shape == (0, 1)
+    with pytest.raises(CapbiasError, match="no words of run r1"):
+        workspace.array("r1", "words")
 
 
 def finished(workspace: Workspace, run_id: str = "r1", token: str = "t", own: RunSpec | None = None) -> None:
