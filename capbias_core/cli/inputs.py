@@ -109,8 +109,11 @@ def inputs(flags: InputFlags, tell=say, **more: Any) -> Iterator[tuple[Workspace
 class Columns(Protocol):
     """Flags that name columns."""
 
-    image_id_column: str
-    caption_column: str
+    @property
+    def image_id_column(self) -> str: ...
+
+    @property
+    def caption_column(self) -> str: ...
 
 
 def named_columns(flags: Columns) -> dict[str, str]:
@@ -171,7 +174,7 @@ def sorted_files(
         own = likely(path, named[path])
         kind = own.kind
         if kind == GENERATED and not own.references:
-            table = read_captions(path, named[path])
+            table = read_captions(path, dict(named[path]))
             kind = kind if table.prompts else kind_of_captions(kind, table.frame["image_id"].to_list())
             read |= {str(path): table} if kind == GENERATED else {}
         found[kind].append(str(path))

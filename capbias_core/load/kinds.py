@@ -62,7 +62,7 @@ def _has_categories(path: Path) -> bool:
 
 def _kind_of_table(path: Path, columns: tuple[str, ...], named: Mapping[str, str | None]) -> str:
     names = {name.strip().lower() for name in columns}
-    guess = guess_columns(columns) | named
+    guess = {**guess_columns(columns), **named}
     if guess["caption"] is not None:
         return HUMAN if HUMAN_NAME.search(path.stem) else GENERATED
     others = names - {str(guess["image_id"]).strip().lower()}
