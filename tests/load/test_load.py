@@ -218,13 +218,13 @@ def test_other_column_names_are_guessed(tmp_path):
 
 
 def test_columns_are_chosen_by_name_where_no_guess_fits(tmp_path):
-    path = written(tmp_path, "a.csv", [{"photo": 785, "words": "a man", "caption": "not this"}])
+    path = written(tmp_path, "a.csv", [{"pic": 785, "words": "a man", "caption": "not this"}])
     assert detect(path).guess == {"image_id": None, "caption": "caption"}
-    assert pairs(read_captions(path, {"image_id": "photo"})) == [("785", "not this")]
-    assert pairs(read_captions(path, {"image_id": "photo", "caption": "words"})) == [("785", "a man")]
+    assert pairs(read_captions(path, {"image_id": "pic"})) == [("785", "not this")]
+    assert pairs(read_captions(path, {"image_id": "pic", "caption": "words"})) == [("785", "a man")]
     with pytest.raises(CapbiasError) as error:
         read_captions(path)
-    assert error.value.got == "a.csv with the columns photo, words, caption"
+    assert error.value.got == "a.csv with the columns pic, words, caption"
     assert error.value.expected == "a column of image ids and one of captions"
     assert "--image-id-column and --caption-column" in error.value.remedy
     with pytest.raises(CapbiasError, match="a column called picture"):
@@ -471,10 +471,10 @@ def test_pandas_index_of_a_parquet_file_is_no_label(tmp_path):
 
 
 def test_labels_without_image_ids_or_labels(tmp_path):
-    path = written(tmp_path, "a.csv", [{"photo": 1, "gender": "Male"}])
-    with pytest.raises(CapbiasError, match="a.csv with the columns photo, gender.*--image-id-column"):
+    path = written(tmp_path, "a.csv", [{"pic": 1, "gender": "Male"}])
+    with pytest.raises(CapbiasError, match="a.csv with the columns pic, gender.*--image-id-column"):
         read_attributes(path)
-    assert read_attributes(path, id_column="photo").frame.values.tolist() == [["1", "Male"]]
+    assert read_attributes(path, id_column="pic").frame.values.tolist() == [["1", "Male"]]
     with pytest.raises(CapbiasError, match="a column called picture"):
         read_attributes(path, id_column="picture")
     with pytest.raises(CapbiasError, match="one or more columns of labels"):
