@@ -66,9 +66,10 @@ def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Rat
     """
 
     def compute() -> dict:
-        jobs = [job_of(workspace, own, silent) for own in (spec, of_references(spec, human))]
-        frames = [of_images(job.frame, other.frame["image_id"]) for job, other in (jobs, jobs[::-1])]
-        own, theirs = (counts(replace(job, frame=frame)) for job, frame in zip(jobs, frames, strict=True))
+        job = job_of(workspace, spec, silent)
+        beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
+        own = counts(replace(job, frame=of_images(job.frame, beside["image_id"])))
+        theirs = counts(replace(job, spec=of_references(spec, human), frame=beside))
         errors = paired_errors(own[0], theirs[0], len(attribute_from(spec.attribute).values))
         return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
 
