@@ -88,7 +88,7 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
     for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
-        place = csr_array((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(images), len(rows)))
+        place = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(images), len(rows)))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
         counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object
