@@ -66,9 +66,10 @@ def beside_people(workspace: Workspace, spec: RunSpec, human: Item) -> tuple[Rat
     """
 
     def compute() -> dict:
-        jobs = [job_of(workspace, own, silent) for own in (spec, of_references(spec, human))]
-        frames = [of_images(job.frame, other.frame["image_id"]) for job, other in (jobs, jobs[::-1])]
-        own, theirs = (counts(replace(job, frame=frame)) for job, frame in zip(jobs, frames, strict=True))
+        job = job_of(workspace, spec, silent)
+        beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
+        own = counts(replace(job, frame=of_images(job.frame, beside["image_id"])))
+        theirs = counts(replace(job, spec=of_references(spec, human), frame=beside))
         errors = paired_errors(own[0], theirs[0], len(attribute_from(spec.attribute).values))
         return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
 
@@ -87,7 +88,7 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
     for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
-        place = csr_array((np.ones(len(rows)), (rows, range(len(rows)))), shape=(len(images), len(rows)))
+        place = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(images), len(rows)))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
         counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object

@@ -54,7 +54,8 @@ def run(job: Job) -> Outcome:
 
 def counts(job: Job) -> tuple[Sums, Label, tuple[str, ...]]:
     """The counts by image, what its rows share, and a note."""
-    named = gendered(job.frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
+    frame = job.frame.assign(caption=0)  # tokens are counted, and no text is copied
+    named = gendered(frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
     data = named.with_objects()
     sums = cooccurrence(data, job.attribute)
     return sums, Label.of(job, method(data)), (note(data, len(named.captions)),)
