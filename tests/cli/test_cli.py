@@ -1,6 +1,5 @@
 """The command line: what it prints, where it writes, how it ends; numbers against METRICS.md on the real captions."""
 
-import _thread
 import io
 import json
 import math
@@ -675,20 +674,23 @@ def test_ctrl_c_cancels_and_cleans_up(tmp_path):
     assert not out.exists() and list((tmp_path / "temporary").iterdir()) == []
 
 
-@pytest.mark.slow  # on a busy machine the interrupt may be lost
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(small, tmp_path, monkeypatch, capsys):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
-    original = engine_module.run_one
+    run_one, shown = engine_module.run_one, running.Shown.__call__
 
-    def stopped(workspace, spec, progress):
-        if spec.model == "weak":
-            _thread.interrupt_main()
+    def never_over(workspace, spec, progress):
         while spec.model == "weak":
             progress(0.5, "until it is cancelled")
             time.sleep(0.05)
-        return original(workspace, spec, progress)
+        return run_one(workspace, spec, progress)
 
-    monkeypatch.setattr(engine_module, "run_one", stopped)
+    def ctrl_c(self, rows):
+        if any(row.status == "finished" for row in rows):
+            raise KeyboardInterrupt
+        shown(self, rows)
+
+    monkeypatch.setattr(engine_module, "run_one", never_over)
+    monkeypatch.setattr(running.Shown, "__call__", ctrl_c)
     out = tmp_path / "out.csv"
     both = ["--captions", str(small / "strong.json"), str(small / "weak.json")]
     labels = ["--labels", str(small / "attributes.csv"), "--attribute", "gender"]
