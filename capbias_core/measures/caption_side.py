@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.evidence import Cooccurrence
@@ -118,10 +119,17 @@ def cooccurrence(
 ) -> Cooccurrence:
     """Counts of the human side and the model's, image by image.
 
-    read: a side to (n, K) values, (n, L) tasks, and which of its captions count.
+    read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises CapbiasError where none does:
+    a difference to nothing would be shown as 0.
     """
     counts = []
-    for side in sides:
+    for side, whose in zip(sides, ("human captions", "captions of the model"), strict=True):
         values, task, kept = read(side)
+        if not len(side.image[kept]):
+            raise CapbiasError(
+                f"{whose}, none of which names exactly one value of {side.attribute.name}",
+                "captions that name one",
+                "Choose another metric.",
+            )
         counts.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
     return Cooccurrence(tuple(sides[0].images), sides[0].k, tuple(tasks), *counts)

@@ -127,10 +127,6 @@ def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, st
         return side.values, combined[sides.index(side)], side.only_one & known[side.image]
 
     found = cooccurrence(sides, names, read)
-    if not found.human[:, 0].sum() or not found.model[:, 0].sum():
-        raise CapbiasError(
-            "captions of one side, none of which names one value", "captions that name values", "Check the captions."
-        )
     return found, _note(names, _least(sides))
 
 

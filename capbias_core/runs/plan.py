@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
+from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
-from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
+from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.registry import (
     DEFAULT_GROUPS,
     MEASURES,
@@ -93,7 +94,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
     references for a part of them there are two: LIC_M on all images, and everything on the images with references. A
     set of other images than the references gets what needs none. Raises CapbiasError for choices that no measure has,
-    or that are not allowed.
+    or that are not allowed. A run whose device is left open is the one that finished on a device by its name.
     """
     if not request.captions:
         raise CapbiasError("no caption set", "at least one", "Choose the captioners to score.")
@@ -126,13 +127,35 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     if of_captions and references:
         human = {**common, "model": references.name, "captions": references.hash}
         specs.append(spec_of(scores, of_captions, human))
-    return specs
+    return _where_finished(workspace, specs)
 
 
 def spec_of(measure: Measure, options: Options, own: dict) -> RunSpec:
     """A run of a measure. own: the other fields of RunSpec."""
     changed = {"alignment": None} if measure.aligned and not own.get("references") else {}  # nothing to align
     return RunSpec(measure.name, measure.version, options=options.effective().with_(**changed).to_dict(), **own)
+
+
+def _where_finished(workspace: Workspace, specs: list[RunSpec]) -> list[RunSpec]:
+    """The same runs; in place of one whose device is left open, one that has finished on a device that was named."""
+    named = {
+        spec.run_id: [replace(spec, options={**spec.options, "device": device}) for device in DEVICES if device != AUTO]
+        for spec in specs
+        if _device_is_open(spec)
+    }
+    known = workspace.runs_of([*named, *(own.run_id for others in named.values() for own in others)])
+
+    def finished(spec: RunSpec) -> bool:
+        return spec.run_id in known and known[spec.run_id].status == "finished"
+
+    return [next((own for own in (spec, *named.get(spec.run_id, ())) if finished(own)), spec) for spec in specs]
+
+
+def _device_is_open(spec: RunSpec) -> bool:
+    """Whether a run computes with networks, on whatever device there is."""
+    if not issubclass(MEASURES[spec.measure].options, OnDevice) or spec.options.keys() & {"device", "deterministic"}:
+        return False
+    return not (spec.attacker and attacker_entry(spec.attacker).in_process)
 
 
 def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:

@@ -239,6 +239,17 @@ def test_captions_without_words_or_objects_are_refused():
         evidence_of(*plain, labels, GENDER, None)
 
 
+def test_a_captioner_that_names_no_value_has_dba_o_only():
+    """A difference to captions none of which counts is no 0."""
+    human, model, labels = sides()
+    model["caption"] = model["caption"].str.replace("woman|man", "person", regex=True)
+    objects = labels.map({"Female": "cake", "Male": "tie"})
+    found, notes = evidence_of(human, model, labels, GENDER, objects)
+    assert list(found) == ["DBA_O"]
+    left = [note for note in notes if "captions of the model, none of which names exactly one value of gender" in note]
+    assert [note.split()[0] for note in left] == ["BA", "DBA_G"]
+
+
 def test_a_value_without_words_does_not_keep_ba_away():
     human, model, labels = sides()
     other = replace(GENDER, values=("Female", "Male", "Other"), words={**GENDER.words, "Other": ()})

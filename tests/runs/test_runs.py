@@ -654,6 +654,20 @@ def test_a_plan_has_a_run_for_each_set_measure_and_coverage(workspace):
     assert [spec.measure for spec in plan(workspace, replace(request, metrics=("sc",)))] == ["lic"] * 2
 
 
+def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace):
+    labels = labels_of(30, 30)
+    asked = replace(fill(workspace, labels, {"a": plainly(labels)}), attacker="rnn", seeds=1)
+    ((open_,), (named,)) = (plan(workspace, replace(asked, options=own)) for own in ({}, {"device": "cpu"}))
+    assert plan(workspace, asked) == [open_] != [named]
+    workspace.enqueue(named, "c", "t")
+    assert workspace.claim(named.run_id, "t") and plan(workspace, asked) == [open_]
+    workspace.finish(named.run_id, "t", [], {}, [])
+    assert plan(workspace, asked) == [named]
+    workspace.enqueue(open_, "c", "t")
+    assert workspace.claim(open_.run_id, "t") and workspace.finish(open_.run_id, "t", [], {}, [])
+    assert plan(workspace, asked) == [open_]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
