@@ -11,14 +11,7 @@ from capbias_core.analysis.alignment import constant_alignment
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import sweep_of
 from capbias_core.load.published import published_results
-from capbias_core.present.alignment import (
-    COMPARED,
-    constant_sentence,
-    grey_printed,
-    side_by_side,
-    sweep_chart,
-    sweep_sentence,
-)
+from capbias_core.present.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.present.sentence import duration
 from capbias_core.runs.cost import expected
 from capbias_core.runs.engine import Engine
@@ -192,7 +185,7 @@ def _sweeps(engine: Engine, request: Request) -> None:
 
 
 def _both(engine: Engine, collection: str, request: Request) -> None:
-    """Metrics of the human captions under both alignments, printed values in grey."""
+    """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
     measured, printed = measured_rows(engine.workspace, collection), published_results()
@@ -205,10 +198,10 @@ def _both(engine: Engine, collection: str, request: Request) -> None:
         if table.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")
             continue
-        draw_table(grey_printed(table), alt=title)
+        draw_table(table, alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
-        "values, in grey, are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
+        "values are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "
         "they decide nothing. A number speaks about captions and labels, never about who a person is."
     )
 

@@ -24,7 +24,6 @@ COMPARED = {
     "METEOR_aligned": ("METEOR", "METEOR between human captions before and after alignment"),
 }
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}
-GREY_TEXT = f"color: {GREY}"
 
 
 def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
@@ -52,13 +51,12 @@ def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
         figure.add_annotation(
             x=table["delta"].iloc[-1],
             y=table[shown[-1]].iloc[-1],
-            text=escape(model),
+            text=f"<b>{escape(model)}</b>" if model == primary else escape(model),
             showarrow=False,
             xshift=8,
             xanchor="left",
             row=1,
             col=len(shown),
-            font={"color": MEASURED if model == primary else GREY},
         )
     figure.update_layout(height=HEIGHT, showlegend=False, dragmode=False, margin={"l": 10, "r": 90, "t": 34, "b": 46})
     return figure
@@ -182,8 +180,3 @@ def _printed(printed: pd.DataFrame, metric: str, attribute: str) -> dict[str, di
         value = f"{_hundredfold(row)['value']:.1f}"
         found.setdefault(name_key(row["model"]), {})[f"printed, {PRINTED[row['condition']]}"] = value
     return found
-
-
-def grey_printed(table: pd.DataFrame):
-    """The table with its printed columns in grey."""
-    return table.style.map(lambda _: GREY_TEXT, subset=[name for name in table if name.startswith("printed")])

@@ -74,9 +74,9 @@ def plane(frame: pd.DataFrame, name: str):
             align="right" if x else "left",
         )
     ends = {way: _range(frame, way) for way in (A_TO_T, T_TO_A)}
-    taken = (*CORNERS, *_zero_lines(ends))
-    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, taken, _intervals(frame, ends))
-    name_points(figure, frame[A_TO_T], frame[T_TO_A], list(frame["model"]), places)
+    lines = [*_zero_lines(ends), *_intervals(frame, ends)]
+    places = name_places(_in_plot(frame, ends), list(frame["model"]), HEIGHT - BELOW, CORNERS, lines)
+    name_points(figure, frame[A_TO_T], frame[T_TO_A], list(frame["model"]), places, list(ends.values()))
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 10, "r": 10, "t": 10, "b": BELOW - 10},

@@ -181,7 +181,7 @@ def overview_rows(lines: Sequence[Line], view: dict[str, str]) -> str:
         link = f"{line.page}?{urlencode(view)}"
         cells.append(f'<span><a href="{escape(link)}" target="_self">{escape(line.question)}</a></span>')
         cells.append(f'<span class="cb-wrap">{escape(line.said)}</span>')
-    return _grid("minmax(8rem, max-content) 1fr", cells)
+    return _grid("fit-content(38%) 1fr", cells)
 
 
 class Scale:

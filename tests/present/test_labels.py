@@ -17,7 +17,9 @@ def boxes(points, names, places, width, height=HEIGHT) -> list[tuple[float, floa
     """Left, top, right and bottom of each name in pixels of a plot so wide and high."""
     found = []
     for (across, down), name, place in zip(points, names, places, strict=True):
-        x, y = across * width + place[0], down * height + place[1]
+        start = (0, 0) if place.of_plot else (across * width, down * height)
+        scale = (width, height) if place.of_plot else (1, 1)
+        x, y = start[0] + place.across * scale[0], start[1] + place.down * scale[1]
         half = len(cut(name)) * LETTER / 2
         found.append((x - half, y - LINE / 2, x + half, y + LINE / 2))
     return found
@@ -37,6 +39,7 @@ CASES = {
     "one point": np.full((10, 2), 0.5),
     "close together": close_together(10),
     "a line across": np.stack([np.linspace(0.05, 0.95, 12), np.full(12, 0.5)], axis=1),
+    "fourteen": np.random.default_rng(7).normal(0.5, 0.15, (14, 2)),
     "in the corners": np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
 }
 
@@ -74,11 +77,11 @@ def test_a_name_without_a_free_place_is_left_to_the_hover():
     places = name_places(crowd, names, HEIGHT)
     assert None in places
     kept = [number for number, place in enumerate(places) if place]
-    for width in (620, 1400):
+    for width in (280, 620, 1400):
         found = boxes(crowd[kept], [names[0]] * len(kept), [places[number] for number in kept], width)
         assert not [pair for pair in combinations(found, 2) if overlap(*pair)]
     figure = go.Figure()
-    name_points(figure, crowd[:, 0], crowd[:, 1], names, places)
+    name_points(figure, crowd[:, 0], crowd[:, 1], names, places, [(0, 1), (0, 1)])
     assert len(figure.layout.annotations) == len(kept)
 
 
