@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from capbias_core.threads import one_thread
+
 
 def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
     """Fit on train (n, M) of 0 or 1 and truth (n, L) of 0 or 1; probabilities (m, L) for test (m, M).
@@ -11,10 +13,9 @@ def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.n
     L2 penalty with C = 1. A label that is always or never there in training gets its smoothed share.
     """
     from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
 
     shares = np.empty((len(test), truth.shape[1]))
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         for column, own in enumerate(truth.T):
             if own.min() == own.max():
                 shares[:, column] = (own.sum() + 0.5) / (len(own) + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import count
 
 import numpy as np
@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from capbias_core.attackers.base import AttackerEntry, Seconds, Setup
 from capbias_core.attackers.logistic import TOLERANCE, fit_alike, fit_columns
 from capbias_core.prepare.ngrams import Ngrams, ngrams_of
+from capbias_core.threads import one_thread
 from capbias_core.types import Contributions, Progress
 
 # Task words that are learned at once: more take more memory and are no quicker.
@@ -131,9 +132,7 @@ class NgramAttacker:
         done = 0
         for group in _groups(cases, corpus.ngrams.matrix.shape[0]):
             step = partial(_step, tick, done / len(cases), len(group) / len(cases), count(1))
-
-            # Products with few columns: more than one BLAS thread costs three times the processor time.
-            with _libraries().limit(limits=1, user_api="blas"):
+            with one_thread():
                 found = self._together(corpus.ngrams.matrix, group, n_values, step)
             done += len(group)
             tick(done / len(cases), "")
@@ -214,13 +213,6 @@ def _groups(cases: list[_Case], n: int) -> Iterator[list[_Case]]:
             end += 1
         yield cases[start:end]
         start = end
-
-
-@cache
-def _libraries():
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()  # looks for them once, which takes 50 ms
 
 
 def _step(tick: Progress, before: float, share: float, steps: Iterator[int]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from capbias_core.prepare.ngrams import ngrams_of
+from capbias_core.threads import one_thread
 
 FOLDS = 5
 HUMAN_WORDS, COMPONENTS = 3000, 300  # the commonest human words, and the dimensions that they are reduced to
@@ -30,6 +31,7 @@ CHUNK = 512
 EDGES = ("<s>", "</s>")
 
 
+@one_thread()
 def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     """The human captions of n images, retold in the captioner's words.
 
