@@ -214,7 +214,7 @@ def _manifest(
 
 
 def _device(run: RunRow) -> bool:
-    from capbias_core.runs.engine import needs_workers
+    from capbias_core.runs.run import needs_workers
 
     return needs_workers(run.spec)
 

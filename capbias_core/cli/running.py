@@ -14,7 +14,7 @@ from rich.table import Column
 from capbias_core.api import failures
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say
 from capbias_core.present.sentence import cost_text, duration, named_notes
-from capbias_core.runs.cost import expected_each, time_left, total
+from capbias_core.runs.cost import expected, expected_each, time_left
 from capbias_core.runs.engine import Engine
 from capbias_core.types import counted
 from capbias_core.workspace.faults import WorkspaceError
@@ -43,9 +43,10 @@ def run_all(
         while True:
             new = engine.submit(todo, collection)
             started.update(new)
-            costs = expected_each(workspace, (spec for spec in todo if spec.run_id in new))
+            own = [spec for spec in todo if spec.run_id in new]
+            costs = expected_each(workspace, own)
             if costs:
-                whole = total(costs.values())
+                whole = expected(workspace, own)
                 say(f"{counted(len(costs), 'run')} to do: {cost_text(whole.seconds, whole.earlier)}")
             with Shown({run_id: own.seconds for run_id, own in costs.items()}) as shown:
                 rows = engine.wait([spec.run_id for spec in specs], shown)

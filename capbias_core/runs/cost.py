@@ -16,7 +16,8 @@ from statistics import median
 from capbias_core.attackers.device import AUTO
 from capbias_core.measures.cost import FULL_SET, CaptionCounts, Size
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.run import is_current
+from capbias_core.runs.beside import at_once
+from capbias_core.runs.run import is_current, needs_workers
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace, images_in
@@ -36,8 +37,19 @@ class Cost:
 
 
 def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Cost:
-    """What runs will take one after another."""
-    return total(expected_each(workspace, specs).values())
+    """What runs will take: light ones shared among processes, the others one after another."""
+    specs = list(specs)
+    costs = expected_each(workspace, specs)
+    light = [costs[spec.run_id].seconds for spec in specs if not needs_workers(spec)]
+    heavy = sum(costs[spec.run_id].seconds for spec in specs if needs_workers(spec))
+    seconds = heavy + sum(light) / at_once(len(light), sum(light))
+    return Cost(seconds, all(own.earlier for own in costs.values()))
+
+
+def together(workspace: Workspace, specs: Sequence[RunSpec]) -> int:
+    """How many processes share some light runs."""
+    seconds = sum(own.seconds for own in expected_each(workspace, specs).values()) if len(specs) > 1 else 0.0
+    return at_once(len(specs), seconds)
 
 
 def expected_each(workspace: Workspace, specs: Iterable[RunSpec]) -> dict[str, Cost]:
@@ -52,12 +64,6 @@ def expected_each(workspace: Workspace, specs: Iterable[RunSpec]) -> dict[str, C
         timed = not math.isnan(paces[kind])
         found[spec.run_id] = Cost(uncorrected(workspace, spec, items) * (paces[kind] if timed else 1.0), timed)
     return found
-
-
-def total(costs: Iterable[Cost]) -> Cost:
-    """What runs take together."""
-    costs = list(costs)
-    return Cost(sum(own.seconds for own in costs), all(own.earlier for own in costs))
 
 
 def time_left(rows: Sequence[RunRow], seconds: Mapping[str, float], passed: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Run scheduling: this process for light attackers, Dask's workers for the ones with torch.
+"""Run scheduling: this process and others beside it for light attackers, Dask's workers for the ones with torch.
 
 The embedded cluster starts at the first run that needs torch; CAPBIAS_SCHEDULER names another one instead (its
 workers must see the workspace folder). Workers note their progress in the workspace, so that a reload, another
@@ -19,13 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import CUBLAS
 from capbias_core.errors import Cancelled, CapbiasError, need
 from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.beside import share
+from capbias_core.runs.cost import together
 from capbias_core.runs.later_metrics import add_later_metrics
-from capbias_core.runs.run import is_current, run_one
+from capbias_core.runs.run import is_current, needs_workers, run_one
 from capbias_core.workspace.faults import Unavailable, WorkspaceError
 from capbias_core.workspace.people import acting, check_own, may_change
 from capbias_core.workspace.spec import RunSpec
@@ -106,12 +107,6 @@ def _reporter(workspace: Workspace, run_id: str, token: str):
     return progress
 
 
-def needs_workers(spec: RunSpec) -> bool:
-    """Whether a run is too heavy for this process, as one that imports torch is."""
-    here = MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
-    return not here
-
-
 @cache
 def dask_client():
     """The Dask client of this process: of the cluster that CAPBIAS_SCHEDULER names, or of an embedded one."""
@@ -186,7 +181,7 @@ class Engine:
         self.workspace = Workspace(folder)
         self.folder = str(self.workspace.folder)
         self._lock = threading.Lock()
-        self._one_at_a_time = threading.Lock()
+        self._one_batch_at_a_time = threading.Lock()
         self._owned: dict[str, threading.Thread | Future] = {}  # run_id -> Dask future, or the thread that computes it
         self._tokens: dict[str, str] = {}
         self._threads: list[threading.Thread] = []
@@ -231,12 +226,21 @@ class Engine:
                 self._watcher.start()
 
     def _run_here(self, runs) -> None:
-        with self._one_at_a_time:
-            for run_id, token in runs:
-                try:
-                    execute(self.folder, run_id, token)
-                except WorkspaceError as error:
-                    self.workspace.end_here(run_id, "failed", str(error), token)
+        with self._one_batch_at_a_time:
+            processes = 1
+            with suppress(CapbiasError):  # what keeps the cost from being known, the run itself says
+                found = self.workspace.runs_of([run_id for run_id, _ in runs])
+                processes = together(self.workspace, [run.spec for run in found.values()])
+            share(self.folder, runs, processes, self._execute, self._note_lost)
+
+    def _execute(self, run_id: str, token: str) -> None:
+        try:
+            execute(self.folder, run_id, token)
+        except WorkspaceError as error:
+            self.workspace.end_here(run_id, "failed", str(error), token)
+
+    def _note_lost(self, run_id: str, token: str) -> None:
+        self.workspace.end_here(run_id, "died", LOST["lost"], token)
 
     def _send(self, runs) -> None:
         try:

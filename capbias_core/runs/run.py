@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from capbias_core.aggregate import Estimate
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job, Outcome, of_images
@@ -63,3 +64,9 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 def is_current(spec: RunSpec) -> bool:
     """Whether the numbers of a run are those that its measure gives today."""
     return spec.measure in MEASURES and spec.version == MEASURES[spec.measure].version
+
+
+def needs_workers(spec: RunSpec) -> bool:
+    """Whether a run is too heavy for this process, as one that imports torch is."""
+    here = MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process)
+    return not here
