@@ -25,6 +25,7 @@ from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
+from capbias_core.runs.plan import PER_CAPTION, first_request, plan
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -32,7 +33,7 @@ from pages.ui.base import box, collection_picker, draw, empty_state, errors, not
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
-from pages.ui.running import active_runs, nothing_scored, progress
+from pages.ui.running import active_runs, nothing_scored, progress, start_button
 from pages.ui.table import FOUR_LINES, draw_table, select_row, selected_row
 
 PAGE = 50
@@ -79,15 +80,21 @@ def main() -> None:
 
 def _nothing_yet(engine: Engine, collection: str | None) -> None:
     """What to do where no caption is scored."""
-    if collection and active_runs(engine, collection):
-        box("Running.", "Scored captions appear here by themselves.")
-        return
     text = "No caption is scored yet."
     if collection is None:
         empty_state(engine, text)
         return
+    if any(run.spec.measure == PER_CAPTION for run in active_runs(engine, collection)):
+        box("Running.", "Scored captions appear here by themselves.")
+        return
     with errors():
-        nothing_scored(engine, collection, text)
+        asked = first_request(engine.workspace, collection)
+        if not asked:
+            nothing_scored(engine, collection, text)
+            return
+        box("Nothing to show yet.", text)
+        specs = [spec for spec in plan(engine.workspace, asked) if spec.measure == PER_CAPTION]
+        start_button(engine, collection, specs, "Score these captions", "words_now")
 
 
 def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:

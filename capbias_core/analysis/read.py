@@ -14,6 +14,7 @@ from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.registry import MEASURES
+from capbias_core.prepare.cross import parts_of
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
@@ -206,7 +207,8 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
     sets: the names of the caption sets that count (default: all). Best is: with references, then by an encoder of the
-    LIC paper, then by any but the preview, then most captioners, most seeds, constant alignment, newest.
+    LIC paper, then by any but the preview, then of an attribute that is no crossing, then most captioners, most seeds,
+    constant alignment, newest.
     """
     groups: dict[str, list[RunRow]] = {}
     for run in current_runs(workspace, collection, "lic"):
@@ -221,6 +223,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         key=lambda item: (
             bool(item.references),
             attacker_entry(item.attacker).precedence,
+            parts_of(item.attribute.name) is None,
             len(item.runs),
             item.seeds,
             item.alignment == CONSTANT,

@@ -6,6 +6,7 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.analysis.cells import beyond_parts, by_value, cells_left_out, runs_by_value
+from capbias_core.analysis.read import comparisons
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.cross import LEAST, crossed, parts_of
@@ -121,6 +122,16 @@ def test_beyond_is_not_shown_where_a_cell_is_left_out(workspace, capsys):
     capsys.readouterr()
     assert cli.main(["by-value", *place]) == 0
     assert "and so 1 cell left out" in capsys.readouterr().err
+
+
+def test_a_plain_attribute_answers_before_a_crossing(workspace):
+    """The crossing was scored by more seeds, and last."""
+    keep_crossed(workspace, "c", cross(workspace, "c", "gender", "group"))
+    place = ["--collection", "c", "--workspace", str(workspace.folder), "--metric", "lic"]
+    for name, seeds in (("gender", "2"), ("gender x group", "3")):
+        assert cli.main(["score", *place, "--attribute", name, "--seeds", seeds]) == 0
+    best, *others = comparisons(workspace, "c")
+    assert best.attribute.name == "gender" and "gender x group" in {own.attribute.name for own in others}
 
 
 def test_captions_name_no_cell(workspace, capsys):
