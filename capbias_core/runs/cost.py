@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
+
+import numpy as np
 
 from capbias_core.attackers.device import AUTO
 from capbias_core.measures.cost import FULL_SET, CaptionCounts, Size
@@ -123,14 +126,15 @@ def _counts(workspace: Workspace, spec: RunSpec) -> CaptionCounts:
         table = workspace.frame(spec.labels["table"])
         labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
         frame = workspace.frame(spec.captions)
-        known = set(labels.index)
+        value_of = dict(zip(*(own.to_numpy(dtype=object) for own in (labels.index, labels)), strict=True))
+        known = set(value_of)
         if spec.references:
             known &= images_in(workspace.frame(spec.references))
-        frame = frame[frame["image_id"].isin(known)]
-        images = frame["image_id"].unique()
-        smallest = labels[images].value_counts().reindex(attribute.values, fill_value=0).min()
-        balanced = int(smallest) * len(attribute.values)
-        return asdict(CaptionCounts(len(images), balanced, len(frame), frame["caption"].nunique()))
+        read = np.fromiter(map(known.__contains__, frame["image_id"].to_numpy(dtype=object)), bool, len(frame))
+        known &= images_in(frame)
+        of_value = Counter(value_of[image] for image in known)
+        balanced = min(of_value[value] for value in attribute.values) * len(attribute.values)
+        return asdict(CaptionCounts(len(known), balanced, int(read.sum()), frame["caption"][read].nunique()))
 
     key = json.dumps([spec.captions, spec.references, spec.labels], sort_keys=True)
     return CaptionCounts(**workspace.derived(f"read by runs {key}", count))
