@@ -19,12 +19,13 @@ class Seconds(NamedTuple):
     """Rough seconds of an attacker on two free cores.
 
     a_fit: to train on 6,000 captions. to_explain: the words of 1,000 different captions, by one trained attacker.
-    to_read: 1,000 different captions, once, before any training.
+    to_read: 1,000 different captions, once, before any training. tasks: a fit of DBAC's, either way, over one of LIC's.
     """
 
     a_fit: float
     to_explain: float = 0.0
     to_read: float = 0.0
+    tasks: float = 4.0
 
 
 class Setup(NamedTuple):

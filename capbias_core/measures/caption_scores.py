@@ -89,7 +89,7 @@ def cost(size: Size, options: Attacked) -> float:
     fits = size.per_image * attacker_entry(options.attacker).folds
     explained = (counts.different + counts.count) / 2
     trained = attacker_seconds(options.attacker, counts, fits, counts.different, explained)
-    return per_image(1.0)(size, options) + trained
+    return per_image(0.3)(size, options) + trained
 
 
 MEASURE = Measure(

@@ -55,20 +55,20 @@ def per_seed(seconds: float) -> Callable[[Size, Any], float]:
     return lambda size, options: seconds * size.images / FULL_SET * options.seeds / USUAL_SEEDS
 
 
-def held_out_cost(seconds: float, work: float = 1.0) -> Callable[[Size, Any], float]:
-    """The cost of attackers of every seed on both sides. work: one fit over one of LIC."""
+def held_out_cost(seconds: float, tasks: bool = False) -> Callable[[Size, Any], float]:
+    """The cost of attackers of every seed on both sides. tasks: whether task words are guessed, too."""
 
     def cost(size: Size, options: Any) -> float:
         counts = size.count()
         fits = options.seeds * (size.per_image + size.references_per_image)
         read = counts.different + size.references_per_image * counts.images
-        return per_image(seconds)(size, options) + attacker_seconds(options.attacker, counts, fits, read, 0.0, work)
+        return per_image(seconds)(size, options) + attacker_seconds(options.attacker, counts, fits, read, 0.0, tasks)
 
     return cost
 
 
 def attacker_seconds(
-    attacker: str, counts: CaptionCounts, fits: int, read: int, explained: float, work: float = 1.0
+    attacker: str, counts: CaptionCounts, fits: int, read: int, explained: float, tasks: bool = False
 ) -> float:
     """Seconds of attackers: to read captions, to train, to explain words."""
     entry = attacker_entry(attacker)
@@ -76,6 +76,6 @@ def attacker_seconds(
     return (
         (0.0 if entry.in_process else START)
         + entry.seconds.to_read * read / 1_000
-        + entry.seconds.a_fit * work * turns * counts.balanced / TRAINED
+        + entry.seconds.a_fit * (entry.seconds.tasks if tasks else 1.0) * turns * counts.balanced / TRAINED
         + entry.seconds.to_explain * explained / 1_000
     )

@@ -624,7 +624,7 @@ MEASURE = Measure(
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
     version=4,
-    cost=held_out_cost(1.0, 4.0),
+    cost=held_out_cost(1.0, tasks=True),
     run=OBJECTS.run,
     estimates=OBJECTS.estimates,
 )

@@ -8,7 +8,6 @@ to start.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +16,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from capbias_core.errors import installed
-from capbias_core.workspace.faults import WorkspaceError
 
 # Seconds that runs are expected to take, from which on they are shared.
 WORTH = 10.0
@@ -59,7 +57,7 @@ def share(
 
 def _elsewhere(folder: str, waiting: deque[Run], lost: Callable[[str, str], None]) -> None:
     """Hand one run after the other to a process, until none waits or the process is lost."""
-    command = [sys.executable, "-m", __name__, folder]
+    command = [sys.executable, "-m", "capbias_core.runs.worker", folder]
     environ = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=environ) as process:
         assert process.stdin and process.stdout
@@ -73,21 +71,3 @@ def _elsewhere(folder: str, waiting: deque[Run], lost: Callable[[str, str], None
             if not process.stdout.readline():
                 lost(*run)
                 return
-
-
-def _serve(folder: str) -> None:
-    """The other process: a run for each line of its input, and a line of output when that is over."""
-    from capbias_core.runs.engine import execute
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the process that started this one cancels its runs
-    answers = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is no answer
-    for line in sys.stdin:
-        with suppress(WorkspaceError):
-            execute(folder, *line.split())
-        with suppress(BrokenPipeError):  # nobody waits any more
-            os.write(answers, b"over\n")
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1])
