@@ -25,7 +25,7 @@ from capbias_core.workspace.ingest import (
     keep_segments,
     preview_import,
 )
-from capbias_core.workspace.store import Item, Workspace, suggested_name
+from capbias_core.workspace.store import Item, Workspace, content_hash, suggested_name
 
 Key = tuple[Path, bool]
 # Whose images a kind of file should know.
@@ -198,6 +198,17 @@ def same_names(offers: Sequence[Offer]) -> list[str]:
     """Names that several files of one kind would have, so that the last would replace the others."""
     counts = Counter((own.kind, own.name) for own in offers)
     return [name for (_, name), count in counts.items() if count > 1]
+
+
+def replaced(workspace: Workspace, collection: str, offers: Sequence[Offer]) -> list[str]:
+    """Names of kept items whose place files of other content would take, so that their results would go."""
+    kept = {(item.kind, item.name): item.hash for item in workspace.items(collection=collection)}
+    found = []
+    for own in offers:
+        before = kept.get((own.kind, own.name))
+        if before and own.preview and content_hash(own.preview.frame) != before:
+            found.append(own.name)
+    return found
 
 
 def _keep(workspace: Workspace, collection: str, own: Offer, said: Choices) -> list[Item]:

@@ -34,6 +34,7 @@ from capbias_core.workspace.offers import (
     kept_images,
     offers_of,
     references_among,
+    replaced,
     same_names,
 )
 from capbias_core.workspace.store import checked_name, suggested_name
@@ -81,7 +82,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
     trained = _trained(engine, collection, offers, left)
     choices = {key: replace(own, trained=trained) for key, own in choices.items()}
-    ready = _ready(offers, choices, unknown)
+    ready = _ready(offers, choices, unknown, replaced(engine.workspace, collection, offers))
     if not right.button("Keep", type="primary", width="stretch", key="keep", disabled=not ready):
         return ""
     taken = {own.path for own in offers}
@@ -383,12 +384,15 @@ def _trained(engine: Engine, collection: str, offers: list[Offer], place) -> boo
     return TRAINED[said]
 
 
-def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[str]) -> bool:
-    """Whether the files can be kept as they stand; what is in the way is said."""
+def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[str], gone: list[str]) -> bool:
+    """Whether the files can be kept as they stand; what is in the way is said. gone: names of what they replace."""
     ready = all(own.kind != LABELS or choices[own.key].attributes for own in offers)
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
         ready &= st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")
+    if gone:
+        note(f"⚠ Other files called {', '.join(gone)} are kept already. Their results go, too; a new name keeps both.")
+        ready &= st.checkbox(f"Replace {', '.join(gone)}", key=f"replace_{'_'.join(gone)}")
     if twice := same_names(offers):
         note(f"⚠ Several files would be called {', '.join(twice)}. Give each a name of its own.")
         ready = False

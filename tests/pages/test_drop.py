@@ -96,6 +96,27 @@ def test_what_captions_lacks_is_one_button_on_that_page(window, files, tmp_path)
         assert window.title().startswith("Captions")
 
 
+def test_captions_of_a_name_that_is_taken_replace_the_others_only_when_that_is_said(window, files, tmp_path):
+    other = tmp_path / "elsewhere" / files[0].name
+    other.parent.mkdir()
+    other.write_text("image_id,caption\n" + "".join(f"{image},a dog\n" for image in range(60)))
+    with server(tmp_path / "home") as (address, _):
+        for file, warned in ((files[0], False), (files[0], False), (other, True)):
+            open_page(window, f"{address}/Data?collection=my+captions")
+            drop(window, file)
+            keep = window.get_by_role("button", name="Keep", exact=True)
+            warning = window.get_by_text(f"Other files called {file.stem} are kept already.")
+            expect(warning).to_have_count(int(warned), timeout=30_000)
+            if warned:
+                expect(keep).to_be_disabled()
+                window.get_by_text(f"Replace {file.stem}", exact=True).click()
+            expect(keep).to_be_enabled()
+            keep.click()
+            window.get_by_text(f"Kept {file.stem} in the collection my captions.").wait_for()
+    (item,) = Workspace(tmp_path / "home").items("captions")
+    assert set(Workspace(tmp_path / "home").frame(item.hash)["caption"]) == {"a dog"}
+
+
 def test_a_wrong_kind_is_said_and_mended_and_strange_ids_have_to_be_confirmed(window, files, tmp_path):
     strange = tmp_path / "strange.csv"
     strange.write_text("image_id,caption\n" + "".join(f"{image},a dog\n" for image in range(500, 520)))
