@@ -56,7 +56,7 @@ def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
 def select_row(key: str, rows: list[int]) -> None:
     """Select a row of a table that is about to be drawn, so that the table follows what is chosen elsewhere."""
     st.session_state[key] = {"selection": {"rows": rows, "columns": []}}
-    drawn = st.session_state.get(f"{key}_drawn", [[], [], 0.0])
+    drawn = st.session_state.setdefault(f"{key}_drawn", [[], [], 0.0])
     if drawn[0] != rows:
         st.session_state[f"{key}_drawn"] = [rows, drawn[0], time.monotonic()]
 

@@ -283,6 +283,17 @@ def test_an_edit_is_in_the_link_and_counts_in_every_caption_with_the_word(window
     expect(edit).to_have_value("f2 f3", timeout=30_000)
 
 
+def test_an_unknown_image_and_a_search_without_a_match_are_no_failure(window, address):
+    open_page(window, f"{address}/Captions?collection=scored&captioner=first&image=nowhere")
+    check(window, "Captions", "scored")
+    search = window.get_by_test_id("stSidebar").get_by_role("textbox", name="Search captions or an image id")
+    for text, found in (("zzz", "No caption fits these filters."), ("f1", "Select a row"), ("zzz", "No caption fits")):
+        search.fill(text)
+        search.press("Enter")
+        window.get_by_text(found).wait_for()
+        check(window, "Captions", "scored")
+
+
 def test_arrow_keys_go_through_the_captions_but_not_while_one_types(window, address):
     open_page(window, f"{address}/Captions?collection=scored&captioner=first&sort=image+id")
     heading = window.get_by_role("heading", name=re.compile(r"^Image \d"))
