@@ -39,6 +39,17 @@ def number(value: float, decimals: int = 1) -> str:
     return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
+def limit(value: float, decimals: int) -> str:
+    """A limit of an interval: one that is no 0 but would be shown as one has up to three more decimals, since a claim
+    may rest on its side.
+
+    >>> limit(0.013, 1), limit(0.13, 1), limit(1e-12, 1)
+    ('0.01', '0.1', '0.0')
+    """
+    shown = (more for more in range(decimals, decimals + 4) if round(value, more))
+    return number(value, next(shown, decimals))
+
+
 def signed(value: float, decimals: int) -> str:
     """The same with a plus, which no zero has either."""
     return ("+" if round(value, decimals) > 0 else "") + number(value, decimals)
@@ -58,7 +69,7 @@ def interval(row: pd.Series, digits: int | None = None) -> str:
     digits = decimals(row["metric"], row["scale"]) if digits is None else digits
     if pd.isna(row["ci_low"]):
         return f"{number(row['value'], digits)}{seeds_agree(row)}"
-    return f"{number(row['value'], digits)} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
+    return f"{number(row['value'], digits)} [{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
 
 
 def seeds_agree(row: Mapping[str, Any] | pd.Series) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.present.sentence import decimals, measure, number, seeds_agree, signed
+from capbias_core.present.sentence import decimals, limit, measure, number, seeds_agree, signed
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
@@ -132,7 +132,7 @@ def value_text(row: dict) -> str:
         value += f" ±{number(row['spread'], digits)}"
     if pd.isna(row["ci_low"]):
         return f"{value}{seeds_agree(row)}"
-    return f"{value} [{number(row['ci_low'], digits)}, {number(row['ci_high'], digits)}]"
+    return f"{value} [{limit(row['ci_low'], digits)}, {limit(row['ci_high'], digits)}]"
 
 
 # Columns of results that stand beside a number, where some row has something in them.
