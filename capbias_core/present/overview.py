@@ -36,7 +36,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
         if attribute.words
         else []
     )
-    lines.append(Line("In which direction?", _direction(rows, attribute), "Directions"))
+    lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Directions"))
     others = f"Only {attacker} was run."
     if own is not None:
         said = encoder_note(own, model)
@@ -58,8 +58,8 @@ def _named(rows: pd.DataFrame, attribute: Attribute) -> str:
     return f"{said}; {interval(ratio.iloc[0])} captions name {second} alone for each that names {first} alone (ratio)."
 
 
-def _direction(rows: pd.DataFrame, attribute: Attribute) -> str:
-    """DBAC both ways, by what most seeds measured."""
+def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
+    """DBAC both ways, by what most seeds measured; by which attacker, if that is not the answer's."""
     found = directions(rows, "DBAC")
     if found.empty:
         return NOT_YET
@@ -68,8 +68,9 @@ def _direction(rows: pd.DataFrame, attribute: Attribute) -> str:
     constant = beside(rows, own["model"], attribute.name, own["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f", of which an attacker that reads nothing has {number(constant['value'])}" if constant else ""
     masked = f"{attribute.name} words masked" if attribute.words else "captions as they are"
+    by = f"By {own['encoder']}: " if own["encoder"] != attacker else ""
     return (
-        f"{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how often "
-        f"they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell of the "
+        f"{by}{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how "
+        f"often they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell of the "
         f"objects): {shown[T_TO_A]}."
     )

@@ -172,6 +172,9 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
         note(f"{verdicts_text(of_metric)} {best} {meaning} {told_apart(pairs)}")
+        scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
+        if others := sorted(scored - set(names)):
+            note(f"Measured otherwise, and not shown here: {', '.join(others)}. Choose how under Measured with.")
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:

@@ -38,6 +38,9 @@ def test_what_was_measured_is_said_with_its_interval():
     assert "2.06 [1.97, 2.15] captions name Male alone for each that names Female alone" in found["Scores"]
     assert "24.6 [20.4, 28.9], of which an attacker that reads nothing has 15.0." in found["Directions"]
     assert found["Directions"].endswith("13.8 [10.8, 16.8].") and found["Encoders"] == "Only ngram was run."
+    assert found["Directions"].startswith("DBAC A→T")
+    by_other = said(overview(rows, GENDER, "rnn", None))["Directions"]
+    assert by_other == f"By ngram: {found['Directions']}", "the answer is another attacker's"
 
 
 def test_what_was_not_measured_is_said_to_be_so():
