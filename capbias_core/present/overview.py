@@ -71,6 +71,6 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     by = f"By {own['encoder']}: " if own["encoder"] != attacker else ""
     return (
         f"{by}{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how "
-        f"often they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell of the "
-        f"objects): {shown[T_TO_A]}."
+        f"often they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell "
+        f"of the objects): {shown[T_TO_A]}."
     )
