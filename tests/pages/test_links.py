@@ -17,7 +17,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
 from pages.ui.frame import navigation
-from tests.browser import ROOT, open_page, server, settled
+from tests.browser import ROOT, choose, open_page, server, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -150,6 +150,21 @@ def test_every_button_leads_on_in_the_same_collection(window, address, start, co
     main.get_by_role("button", name=button).or_(main.get_by_role("link", name=button)).first.click()
     window.wait_for_function("title => document.title.startsWith(title)", arg=end)
     check(window, end, collection)
+
+
+def test_back_from_where_a_button_led_is_the_view_that_was_left(window, address):
+    by_link(window, address, "Alignment", "scored")
+    choose(window, "Captioner in the answer", "second")
+    window.wait_for_url(re.compile("primary=second"))
+    settled(window)
+    left = window.url
+    window.get_by_test_id("stMain").get_by_role("button", name="Keep word vectors").click()
+    window.wait_for_function("document.title.startsWith('Data')")
+    settled(window)
+    window.go_back()
+    window.wait_for_function("document.title.startsWith('Alignment')")
+    check(window, "Alignment", "scored")
+    assert window.url == left
 
 
 def test_a_link_is_the_same_view_after_a_reload_and_when_a_collection_came(window, chrome, address, home):
