@@ -316,6 +316,8 @@ class Engine:
     def _over(self, run_id: str, token: str, holder) -> bool:
         """Whether the end of a run is noted, or nobody is left to note it."""
         message = _lost(holder)
+        if message and self._owned.get(run_id) is not holder:
+            return False  # a thread that has handed its run to a worker by now
         with suppress(WorkspaceError):
             run = self.workspace.run(run_id)
             if run is None or run.finished is not None:

@@ -94,6 +94,11 @@ def test_the_same_encoder_comes_before_another(published):
     assert (row["measured_encoder"], row["holds"]) == ("lstm_bi", "yes")
 
 
+def test_a_group_stands_beside_no_number_of_a_whole_set(published):
+    beside = beside_measured(published, measured({"group": "Female"}))
+    assert beside["measured_value"].isna().all()
+
+
 def test_nothing_measured_leaves_the_printed_row(published):
     row = only(beside_measured(sat(published), measured()))
     assert row["holds"] == "not measured" and math.isnan(row["measured_value"]) and row["captioner"] == ""

@@ -259,6 +259,20 @@ def test_a_failing_run_says_why_and_the_next_one_runs(tmp_path, engine, monkeypa
     assert engine.wait([bad.run_id])[0].status == "finished"
 
 
+def test_a_thread_that_handed_its_run_to_a_worker_is_not_taken_for_broken(engine, request_):
+    (spec,) = plan(engine.workspace, request_)
+    assert engine.workspace.enqueue(spec, "c", "t")
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    engine._owned[spec.run_id] = threading.current_thread()  # whoever has it now
+    assert not engine._over(spec.run_id, "t", ended) and status(engine, spec.run_id) == "queued"
+    engine._owned[spec.run_id] = ended
+    engine._over(spec.run_id, "t", ended)
+    assert status(engine, spec.run_id) == "died"
+    del engine._owned[spec.run_id]
+
+
 def test_results_that_cannot_be_written_are_a_failed_run(engine, request_, monkeypatch):
     outcome = Outcome([Result("group", "m", "LIC_M", 25.0)], {"model": object()}, ())
     monkeypatch.setattr(engine_module, "run_one", lambda *_: outcome)
