@@ -144,7 +144,7 @@ def _meet(row: dict, own: dict) -> bool:
         wanted = MASKED_BY.get(row["condition"])
         return wanted is not None and wanted in own["photographs"] and own["photographs"] != UNMASKED
     stated = "" if row["alignment"] == CONSTANT else name_key(row["alignment"])
-    if own["group"] != row.get("group", ""):  # papers print whole sets
+    if own["group"]:  # papers print whole sets
         return False
     return own["object"] == row["object"] and _alignment(own) in (_alignment(row), stated)
 

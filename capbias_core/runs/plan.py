@@ -20,6 +20,7 @@ from capbias_core.measures.registry import (
     measure_of,
     needs_references,
 )
+from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of, labels_for, table_with
@@ -153,9 +154,8 @@ def _where_finished(workspace: Workspace, specs: list[RunSpec]) -> list[RunSpec]
 
 def _device_is_open(spec: RunSpec) -> bool:
     """Whether a run computes with networks, on whatever device there is."""
-    if not issubclass(MEASURES[spec.measure].options, OnDevice) or spec.options.keys() & {"device", "deterministic"}:
-        return False
-    return not (spec.attacker and attacker_entry(spec.attacker).in_process)
+    said = spec.options.keys() & {"device", "deterministic"}
+    return issubclass(MEASURES[spec.measure].options, OnDevice) and needs_workers(spec) and not said
 
 
 def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:

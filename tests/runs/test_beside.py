@@ -27,9 +27,7 @@ def test_processes_by_runs_time_cores_and_memory(monkeypatch, runs, seconds, cor
 def queued(folder, models) -> tuple[Engine, list[tuple[str, str]]]:
     engine = Engine(folder)
     specs = plan(engine.workspace, fill(folder, models=models))
-    assert all(
-        engine.workspace.enqueue(spec, "c", f"token {place}".replace(" ", "")) for place, spec in enumerate(specs)
-    )
+    assert all(engine.workspace.enqueue(spec, "c", f"token{place}") for place, spec in enumerate(specs))
     return engine, [(spec.run_id, f"token{place}") for place, spec in enumerate(specs)]
 
 
