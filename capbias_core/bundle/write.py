@@ -46,6 +46,7 @@ from capbias_core.present.svg import interval_svg, part_svg
 from capbias_core.present.table import in_blocks, scores_table, to_csv, to_json
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
+from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
@@ -199,7 +200,7 @@ def _unplanned(workspace: Workspace, requests: Sequence[Request], runs: Sequence
 def _manifest(
     collection: str, runs: Sequence[RunRow], entries: list[dict], rows: int, unplanned: list[str]
 ) -> dict[str, Any]:
-    networks = any(run.spec.options.get("encoder") or _device(run) for run in runs)
+    networks = any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)
     return {
         "format": FORMAT,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -211,12 +212,6 @@ def _manifest(
         "not_in_plan": unplanned,
         "items": entries,
     }
-
-
-def _device(run: RunRow) -> bool:
-    from capbias_core.runs.run import needs_workers
-
-    return needs_workers(run.spec)
 
 
 def versions(networks: bool) -> dict[str, str]:
