@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from capbias_core.errors import installed
@@ -48,11 +48,17 @@ def share(
     ]
     for thread in threads:
         thread.start()
-    while waiting:
-        with suppress(IndexError):  # another took the last one
-            here(*waiting.popleft())
+    for run in _taken(waiting):
+        here(*run)
     for thread in threads:
         thread.join()
+
+
+def _taken(waiting: deque[Run]) -> Iterator[Run]:
+    """What waits, each run by whoever asks for it first."""
+    with suppress(IndexError):
+        while True:
+            yield waiting.popleft()
 
 
 def _elsewhere(folder: str, waiting: deque[Run], lost: Callable[[str, str], None]) -> None:
@@ -61,11 +67,7 @@ def _elsewhere(folder: str, waiting: deque[Run], lost: Callable[[str, str], None
     environ = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=environ) as process:
         assert process.stdin and process.stdout
-        while waiting:
-            try:
-                run = waiting.popleft()
-            except IndexError:
-                return
+        for run in _taken(waiting):
             with suppress(BrokenPipeError):
                 process.stdin.write(" ".join([*run, "\n"]).encode())
             if not process.stdout.readline():

@@ -68,6 +68,14 @@ def test_a_process_that_ends_loses_its_run_alone(tmp_path, monkeypatch):
     assert len(lost) == 1 and sorted(lost + done) == runs
 
 
+def test_what_breaks_a_run_is_not_taken_for_the_end_of_the_queue(tmp_path):
+    def broken(*run: str) -> None:
+        raise IndexError
+
+    with pytest.raises(IndexError):
+        share(str(tmp_path), [("a", "1")], 1, broken, lambda *run: pytest.fail(f"lost {run}"))
+
+
 def test_the_engine_shares_what_is_worth_it_and_says_what_was_lost(tmp_path, monkeypatch):
     """A run that is lost is noted as died, so that it can be asked for again."""
     engine = Engine(tmp_path)
