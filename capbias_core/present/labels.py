@@ -1,8 +1,8 @@
 """Names beside the points of a chart, none over another, over a point or out of the chart.
 
 A page's window is not known when a chart is made, so a place counts as free only if it is free in every one: left or
-right of each other name, or above or below it, both in the smallest window and in the largest. A name's edges move in
-proportion to the window, so it is then free in all between.
+right of each other name, or above or below it, both in the smallest window and in the largest. A name's edges move
+evenly with the window, so it is then free in all between.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from capbias_core.errors import installed
+from capbias_core.measures.training import free_memory
 
 # Seconds that runs are expected to take, from which on they are shared.
 WORTH = 10.0
@@ -28,11 +29,9 @@ def at_once(runs: int, seconds: float) -> int:
     """How many processes share some light runs: one a core, if memory allows it. seconds: that the runs take."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = min(runs, cores)
-    if most < 2 or seconds < WORTH or not installed("psutil"):
+    if most < 2 or seconds < WORTH or not (installed("psutil") and installed("distributed")):
         return 1
-    import psutil
-
-    return min(most, 1 + int(psutil.virtual_memory().available / MEMORY))
+    return min(most, 1 + int(free_memory() / MEMORY))
 
 
 def share(

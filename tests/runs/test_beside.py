@@ -2,7 +2,6 @@
 
 import os
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,9 +17,9 @@ from tests.runs.test_engine import fill, until
     [(10, 60, 4, 99, 4), (3, 60, 4, 99, 3), (1, 60, 4, 99, 1), (10, 5, 4, 99, 1), (10, 60, 4, 4, 2), (10, 60, 4, 1, 1)],
 )
 def test_processes_by_runs_time_cores_and_memory(monkeypatch, runs, seconds, cores, gigabytes, processes):
-    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("distributed")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=gigabytes * 1e9))
+    monkeypatch.setattr(beside, "free_memory", lambda: gigabytes * 1e9)
     assert at_once(runs, seconds) == processes
 
 
