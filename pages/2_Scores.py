@@ -39,7 +39,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
-from capbias_core.workspace.labels import table_with
+from capbias_core.workspace.labels import reads
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -53,6 +53,7 @@ from pages.ui.base import (
     collection_picker,
     draw,
     errors,
+    label_table,
     masked_left_out,
     note,
     page,
@@ -95,10 +96,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side.caption(MASKED_TOO)
     every = attribute_names(tables)
     attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
-    holding = {item.name: item for item in tables if attribute in item.details["attributes"]}
-    table = table_with(tables, attribute)
-    if len(holding) > 1:
-        table = holding[view.selectbox(side, "Attribute table", list(holding), default=table.name, key="table")]
+    table = label_table(side, engine, collection, attribute)
     references = [item.name for item in engine.workspace.items("references", collection)]
     human = view.selectbox(
         side,
@@ -110,7 +108,9 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     )
     # The page opens on what the front page says, where anything was measured.
     known = cached.once(engine.workspace, "measured", lambda: comparisons(engine.workspace, collection, first))
-    measured = [own for own in known if own.attribute.name == attribute]
+    measured = [
+        own for own in known if own.attribute.name == attribute and reads(own.runs[0].spec.labels, attribute, table)
+    ]
     attacker = view.selectbox(
         side,
         "Attacker",

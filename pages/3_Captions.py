@@ -20,16 +20,28 @@ from capbias_core.analysis.caption_filters import (
     sort_orders,
     written_captions,
 )
-from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers, tables_read
 from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, first_request, plan
 from capbias_core.types import Attribute, counted
+from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
-from pages.ui.base import box, collection_picker, draw, empty_state, errors, note, page, plain
+from pages.ui.base import (
+    attribute_names,
+    box,
+    collection_picker,
+    draw,
+    empty_state,
+    errors,
+    note,
+    page,
+    plain,
+    scores_by,
+)
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.revealing_words import revealing_words
@@ -99,16 +111,30 @@ def _nothing_yet(engine: Engine, collection: str | None) -> None:
 
 def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
     """Scored sets of the chosen attribute and attacker, by name."""
-    found = {}
-    for table in engine.workspace.items("attributes", collection):
-        for attribute in table.details["attributes"]:
+    tables = engine.workspace.items("attributes", collection)
+    read = tables_read(engine.workspace, collection)
+    found, short, whose = {}, {}, {}
+    for attribute in attribute_names(tables):
+        having = tables_with(tables, attribute)
+        for table in sorted(having, key=lambda own: own != read[attribute]):
             for attacker in scoring_attackers(engine.workspace, collection):
-                runs = caption_runs(engine.workspace, collection, attribute, attacker)
+                runs = caption_runs(engine.workspace, collection, attribute, attacker, table)
                 if runs:
-                    found[f"{attribute}, {attacker}"] = runs
+                    by = scores_by(attribute, attacker, table)
+                    found[by], whose[by] = runs, {"attribute": attribute, "table": table.name}
+                    short[by] = by if len(having) > 1 else f"{attribute}, {attacker}"
     if not found:
         return {}
-    chosen = view.selectbox(st.sidebar, "Attribute and attacker", list(found), key="by", missing="the scores by")
+    chosen = view.selectbox(
+        st.sidebar,
+        "Attribute and attacker",
+        list(found),
+        default=view.alike(whose),
+        key="by",
+        missing="the scores by",
+        format_func=short.get,
+    )
+    view.carry(**whose[chosen])
     human = _human(engine, collection)
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
 

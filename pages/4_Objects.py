@@ -36,7 +36,7 @@ from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import cached, present, view
-from pages.ui.base import box, captions_and_labels, collection_picker, draw, errors, lacking, note, page
+from pages.ui.base import box, captions_and_labels, collection_picker, draw, errors, label_table, lacking, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -56,12 +56,12 @@ def main() -> None:
     held = captions_and_labels(engine, collection, NAMED)
     if held is None:
         return
-    sets, tables = held[0], _tables(held[1])
-    if not tables:
+    sets, named = held[0], _named(held[1])
+    if not named:
         lacking(engine, collection, NAMED)
         return
     with errors():
-        request, human = _request(engine, collection, sets, tables)
+        request, human = _request(engine, collection, sets, named)
         spec = objects.cooccurrence_spec(engine.workspace, request)
         attribute = attribute_from(spec.attribute)
         own, table = _counted(engine.folder, spec, human)
@@ -73,24 +73,31 @@ def main() -> None:
         note(attribute.note)
 
 
-def _tables(tables: list[Item]) -> dict[str, str]:
-    """Attributes that captions name, and the table that holds each."""
-    return {
-        name: item.name
-        for item in tables
-        for name, entry in item.details["attributes"].items()
-        if entry["attribute"]["words"]
+def _named(tables: list[Item]) -> dict[str, bool]:
+    """Attribute -> whether captions name it; empty where they name none."""
+    words = {
+        name: bool(entry["attribute"]["words"]) for item in tables for name, entry in item.details["attributes"].items()
     }
+    return words if any(words.values()) else {}
 
 
-def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str, str]) -> tuple[Request, Item | None]:
+def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
     """What the filters ask for; every choice is in the URL."""
     side = st.sidebar
     first = cached.answering(engine.workspace, collection, sets)
     name = view.selectbox(
         side, "Captions of", sets, default=first, key="captioner", missing="the captions of", follows=True
     )
-    attribute = view.selectbox(side, "Protected attribute", list(tables), key="attribute", missing="the attribute")
+    silent = {own: f"Captions have no words for {own}, so no object can go with it." for own in named if not named[own]}
+    attribute = view.selectbox(
+        side,
+        "Protected attribute",
+        [own for own in named if named[own]],
+        key="attribute",
+        missing="the attribute",
+        unfit=silent,
+    )
+    table = label_table(side, engine, collection, attribute)
     references = {item.name: item for item in engine.workspace.items("references", collection)}
     human = view.selectbox(
         side, "Human captions", [*references, NOBODY], key="references", missing="the human captions"
@@ -113,7 +120,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: dict[str,
     options = {"objects_from": source}
     further = [word.strip() for word in words.split(",") if word.strip()]
     options |= {"object_words": further} if further else {}
-    request = Request(collection, (name,), tables[attribute], attribute, (), options=options)
+    request = Request(collection, (name,), table.name, attribute, (), options=options)
     return request, references.get(human)
 
 
@@ -200,7 +207,7 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
         "it. Both speak about text and these models, never about who is on an image."
     )
     progress(engine)
-    for title, run in objects.scored_runs(engine.workspace, collection, spec.model, attribute).items():
+    for title, run in objects.scored_runs(engine.workspace, collection, spec).items():
         _scored(engine, title, run, attribute)
     silent = [value for value in attribute.values if not attribute.words.get(value)]
     if silent:

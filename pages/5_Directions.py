@@ -23,7 +23,6 @@ from capbias_core.present.sentence import intervals_over
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.base import (
@@ -34,6 +33,7 @@ from pages.ui.base import (
     draw,
     errors,
     label_caveats,
+    label_table,
     note,
     page,
 )
@@ -68,13 +68,14 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     sets = tuple(originals(engine.workspace.items("captions", collection)))
     every = attribute_names(tables)
     attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
-    rows = measured_rows(engine.workspace, collection)
+    table = label_table(st.sidebar, engine, collection, attribute)
+    rows = measured_rows(engine.workspace, collection, table)
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
     found = measures_in(rows)
     if not found:
         box("Nothing is measured in both directions yet.", WHAT)
-        _measure(engine, collection, sets, tables, attribute)
+        _measure(engine, collection, sets, table, attribute)
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     every_way = directions(rows, name)
@@ -86,8 +87,8 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds.")
-    label_caveats(engine, collection, [attribute], [of_tasks(ADVICE, name), explained(name)])
-    _measure(engine, collection, sets, tables, attribute)
+    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name)])
+    _measure(engine, collection, sets, table, attribute)
 
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,15 +101,14 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame[list(WAY)] == list(chosen)).all(axis=1)]
 
 
-def _measure(engine: Engine, collection: str, sets: tuple[str, ...], tables: list[Item], attribute: str) -> None:
+def _measure(engine: Engine, collection: str, sets: tuple[str, ...], table: Item, attribute: str) -> None:
     """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
     human = [item.name for item in engine.workspace.items("references", collection)]
     if not human:
         note("Both directions compare with human captions, and this collection has none.")
         view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
         return
-    table = table_with(tables, attribute).name
-    request = Request(collection, sets, table, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
+    request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
     specs = plan(engine.workspace, request)
     if to_do(engine, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: on Scores.")

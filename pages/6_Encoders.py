@@ -51,7 +51,7 @@ from capbias_core.present.table import to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attribute_of, table_with
+from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
@@ -64,6 +64,7 @@ from pages.ui.base import (
     empty_state,
     errors,
     label_caveats,
+    label_table,
     lacking,
     note,
     page,
@@ -85,17 +86,17 @@ def main() -> None:
     engine = page("Encoders")
     collection = collection_picker(engine.workspace)
     with errors():
-        tables = engine.workspace.items("attributes", collection) if collection else []
-        attribute = _attribute(tables)
+        attribute = _attribute(engine.workspace.items("attributes", collection) if collection else [])
+        table = label_table(st.sidebar, engine, collection, attribute) if collection and attribute else None
         progress(engine)
-        _encoders(engine, collection, attribute, _values(tables, attribute))
-        if collection and attribute:
-            label_caveats(engine, collection, [attribute])
+        _encoders(engine, collection, attribute, table)
+        if table:
+            label_caveats({attribute: table})
     st.divider()
     st.header("Sweep over encoders")
     with errors():
-        if attribute:
-            _sweep(engine, collection, tables, attribute)
+        if collection and table:
+            _sweep(engine, collection, table, attribute)
         elif collection:
             lacking(engine, collection, f"captions, or no {LABELS}")
         else:
@@ -110,21 +111,15 @@ def _attribute(tables: list[Item]) -> str:
     return view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
 
 
-def _values(tables: list[Item], attribute: str) -> int:
-    """How many values the attribute has; of the papers' printed tables, two."""
-    item = next((item for item in tables if attribute in item.details["attributes"]), None)
-    return len(attribute_of(item, attribute)[0].values) if item else 2
-
-
-def _measured(engine: Engine, collection: str | None, attribute: str) -> pd.DataFrame:
-    rows = measured_rows(engine.workspace, collection or "")
+def _measured(engine: Engine, collection: str | None, attribute: str, table: Item | None) -> pd.DataFrame:
+    rows = measured_rows(engine.workspace, collection or "", table)
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, collection: str | None, attribute: str, values: int) -> None:
+def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None) -> None:
     """The answer, then what it rests on."""
     once = partial(cached.once, engine.workspace)
-    measured = once("measured", lambda: _measured(engine, collection, attribute))
+    measured = once("measured", lambda: _measured(engine, collection, attribute, table))
     sources = [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED]
     source = view.selectbox(
         st.sidebar,
@@ -144,7 +139,7 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, values: in
     if rows.empty:
         note("No encoder is chosen.")
         return
-    values = values if own else 2
+    values = len(attribute_of(table, attribute)[0].values) if own and table else 2
     known = {attribute: values}
     judged = once("judged", lambda: rows[learned(rows, known)])
     found = once(
@@ -310,7 +305,7 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
             draw_table(alignment_table(alignment(shown, human)), alt="Alignment with human scores")
 
 
-def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) -> None:
+def _sweep(engine: Engine, collection: str, table: Item, attribute: str) -> None:
     """Choose encoders, captioners, metric, seeds and device; see what it will cost; start it."""
     workspace = engine.workspace
     items = workspace.items("captions", collection)
@@ -344,10 +339,9 @@ def _sweep(engine: Engine, collection: str, tables: list[Item], attribute: str) 
         key="sweep_deterministic",
         help="On CUDA: only algorithms that give the same numbers each time, slower. On a CPU they do anyway.",
     )
-    table = table_with(tables, attribute).name
     options = {"device": device, "deterministic": same}
     request = Request(
-        collection, tuple(captions), table, attribute, (metric,), human[0], seeds=int(seeds), options=options
+        collection, tuple(captions), table.name, attribute, (metric,), human[0], seeds=int(seeds), options=options
     )
     if encoders:
         _start(engine, request, encoders)

@@ -29,7 +29,18 @@ from capbias_core.workspace.conditions import all_sets, condition_of, condition_
 from capbias_core.workspace.store import Item
 from pages.ui import view
 from pages.ui.artifact_runs import artifact_tabs, upload
-from pages.ui.base import attribute_names, box, collection_picker, draw, empty_state, errors, label_caveats, note, page
+from pages.ui.base import (
+    attribute_names,
+    box,
+    collection_picker,
+    draw,
+    empty_state,
+    errors,
+    label_caveats,
+    label_tables,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.running import active_runs, progress, start_button
@@ -51,16 +62,18 @@ def main() -> None:
     sets = all_sets(engine.workspace, collection)
     names = attribute_names(engine.workspace.items("attributes", collection))
     captioner, attributes, attacker, seeds, chosen = _choices(sets, names)
+    labels = label_tables(st.sidebar, engine, collection, attributes)
     own = condition_sets(engine.workspace, collection, chosen).get(captioner, {})
     rows = pd.DataFrame(columns=list(COLUMNS))
+    first = next(iter(labels.items()), ("", None))
     whole = len(own) > 1 and bool(attributes)
     with errors():
         if whole:
-            rows = _answers(engine, collection, captioner, attributes, attacker, chosen)
+            rows = _answers(engine, collection, captioner, labels, attacker, chosen)
     if whole:
         st.header("A whole set against the condition")
         with errors():
-            plans = _run(engine, collection, captioner, attributes, attacker, seeds, chosen)
+            plans = _run(engine, collection, captioner, labels, attacker, seeds, chosen)
             for line in taken_of_several(engine.workspace, collection, captioner, chosen):
                 note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
             _chart(rows, attributes, captioner)
@@ -68,25 +81,25 @@ def main() -> None:
                 _missing_values(engine, name, found, own, rows)
     st.header("One photograph")
     with errors():
-        photo_inspector(engine, collection, own, attributes[0] if attributes else "", seeds)
+        photo_inspector(engine, collection, own, *first, seeds)
     with errors():
-        artifact_tabs(engine, collection, own, attributes[0] if attributes else "")
+        artifact_tabs(engine, collection, own, *first)
         upload(engine, collection)
     if not whole:
         st.header("A whole set against the condition")
         note(_missing(collection, len(own) > 1))
     with errors():
         _which_is_which(engine, collection)
-        label_caveats(engine, collection, attributes)
+        label_caveats(labels)
 
 
 def _answers(
-    engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, chosen: list[str]
+    engine: Engine, collection: str, captioner: str, labels: dict[str, Item], attacker: str, chosen: list[str]
 ) -> pd.DataFrame:
     """A sentence for each attribute, and the rows that they rest on."""
     found = []
-    for name in attributes:
-        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen))
+    for name, table in labels.items():
+        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen, table=table))
         text = condition_answer(found[-1], captioner, name, bool(active_runs(engine, collection)))
         box(text.headline, text.support)
     return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
@@ -143,12 +156,20 @@ def _which(condition: str, items: list[Item]) -> str:
 
 
 def _run(
-    engine: Engine, collection: str, captioner: str, attributes: list[str], attacker: str, seeds: int, chosen: list[str]
+    engine: Engine,
+    collection: str,
+    captioner: str,
+    labels: dict[str, Item],
+    attacker: str,
+    seeds: int,
+    chosen: list[str],
 ) -> dict[str, Plan]:
     """What is missing, what it costs, and the button; the plan for each attribute."""
     plans = {
-        name: plan_conditions(engine.workspace, collection, captioner, name, attacker, seeds, chosen=chosen)
-        for name in attributes
+        name: plan_conditions(
+            engine.workspace, collection, captioner, name, attacker, seeds, chosen=chosen, table=table
+        )
+        for name, table in labels.items()
     }
     specs = {spec.run_id: spec for found in plans.values() for spec in found.specs}
     for line in dict.fromkeys(line for found in plans.values() for line in found.lacking):

@@ -19,11 +19,23 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE
+from capbias_core.workspace.store import ACTIVE, Item
 from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
 from pages.ui.alignment import chosen_alignment
-from pages.ui.base import box, collection_picker, draw, empty_state, errors, label_caveats, lacking, note, page
+from pages.ui.base import (
+    attribute_names,
+    box,
+    collection_picker,
+    draw,
+    empty_state,
+    errors,
+    label_caveats,
+    label_table,
+    lacking,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress, to_do
 from pages.ui.table import draw_table
@@ -57,15 +69,15 @@ def main() -> None:
         lacking(engine, collection, missing)
         return
     with errors():
-        request = _request(engine, collection)
+        request, table = _request(engine, collection)
         if request.options:
             _measure(engine, collection, request)
             _sweeps(engine, request)
         else:
             _constant(engine, collection, request)
             _measure(engine, collection, request)
-        _both(engine, collection, request)
-        label_caveats(engine, collection, [request.attribute])
+        _both(engine, collection, request, table)
+        label_caveats({request.attribute: table})
 
 
 def _missing(engine: Engine, collection: str | None) -> str:
@@ -75,30 +87,25 @@ def _missing(engine: Engine, collection: str | None) -> str:
     )
 
 
-def _request(engine: Engine, collection: str) -> Request:
-    """The sweep of every chosen captioner, by the filters; every choice is in the URL."""
+def _request(engine: Engine, collection: str) -> tuple[Request, Item]:
+    """The sweep of every chosen captioner, by the filters, and its table of labels; every choice is in the URL."""
     side, workspace = st.sidebar, engine.workspace
     items = workspace.items("captions", collection)
     sets = [item.name for item in items]
     captions = view.multiselect(side, "Captioners", sets, default=originals(items), key="sets", missing="the captioner")
     kept = workspace.items("attributes", collection)
-    tables = {name: item.name for item in kept for name in item.details["attributes"]}
-    attribute = view.selectbox(side, "Protected attribute", list(tables), key="attribute", missing="the attribute")
+    every = attribute_names(kept)
+    attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
+    table = label_table(side, engine, collection, attribute)
     human = [item.name for item in workspace.items("references", collection)]
     references = view.selectbox(side, "Human captions", human, key="references", missing="the human captions")
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
     vectors = (
         view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors") if kept else ""
     )
-    return Request(
-        collection,
-        tuple(captions),
-        tables[attribute],
-        attribute,
-        ("alignment",),
-        references,
-        options={"alignment": chosen_alignment(kept[vectors])} if vectors else {},
-    )
+    options = {"alignment": chosen_alignment(kept[vectors])} if vectors else {}
+    request = Request(collection, tuple(captions), table.name, attribute, ("alignment",), references, options=options)
+    return request, table
 
 
 def _constant(engine: Engine, collection: str, request: Request) -> None:
@@ -184,11 +191,11 @@ def _sweeps(engine: Engine, request: Request) -> None:
         note(line)
 
 
-def _both(engine: Engine, collection: str, request: Request) -> None:
+def _both(engine: Engine, collection: str, request: Request, table: Item) -> None:
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
-    measured, printed = measured_rows(engine.workspace, collection), published_results()
+    measured, printed = measured_rows(engine.workspace, collection, table), published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():
         if metric == "METEOR_aligned" and not option:

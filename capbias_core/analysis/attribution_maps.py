@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from capbias_core.analysis.read import current_runs
+from capbias_core.analysis.read import current_runs, runs_with
 from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.vision.grad_cam import Window
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,11 @@ class KeptMaps:
         return np.flatnonzero(self.table["image_id"] == image_id).tolist()
 
 
-def attribution_runs(workspace: Workspace, collection: str, attribute: str) -> dict[str, RunRow]:
-    """Newest finished run of maps of each caption set (by name) for one attribute."""
+def attribution_runs(workspace: Workspace, collection: str, attribute: str, table: Item) -> dict[str, RunRow]:
+    """Newest finished run of maps of each caption set (by name) for one attribute and table of labels."""
     found: dict[str, RunRow] = {}
-    for run in current_runs(workspace, collection, MEASURE.name):
-        if run.spec.attribute["name"] == attribute:
-            found.setdefault(run.spec.model, run)
+    for run in runs_with(current_runs(workspace, collection, MEASURE.name), attribute, table):
+        found.setdefault(run.spec.model, run)
     return found
 
 

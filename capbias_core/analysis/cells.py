@@ -9,7 +9,7 @@ import numpy as np
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
-from capbias_core.analysis.read import current_runs
+from capbias_core.analysis.read import current_runs, runs_with, tables_read
 from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare.cross import WITHIN, parts_of
@@ -95,11 +95,10 @@ def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
 
 
 def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """The runs of LIC of an attribute by an attacker, as `by_captioner` chooses them."""
-    runs = current_runs(workspace, collection, "lic")
-    return by_captioner(
-        run for run in runs if run.spec.attacker == attacker and run.spec.attribute.get("name") == attribute
-    )
+    """The runs of LIC of an attribute by an attacker and `tables_read`, as `by_captioner` chooses."""
+    table = tables_read(workspace, collection).get(attribute)
+    runs = runs_with(current_runs(workspace, collection, "lic"), attribute, table) if table else []
+    return by_captioner(run for run in runs if run.spec.attacker == attacker)
 
 
 def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:

@@ -17,7 +17,7 @@ from capbias_core.measures.gender_score_common import object_rows as rows_by_obj
 from capbias_core.measures.object_cooccurrence import COUNT, METRIC, counts
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
-from capbias_core.types import Attribute, silent
+from capbias_core.types import silent
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace
@@ -148,12 +148,16 @@ def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFram
     return pd.DataFrame({"image_id": images, "names": values, "caption": kept.captions})
 
 
-def scored_runs(workspace: Workspace, collection: str, model: str, attribute: Attribute) -> dict[str, RunRow]:
-    """Newest finished runs of Gender Score and Gender Object Distance of one set, by metric and models."""
+def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict[str, RunRow]:
+    """Newest finished runs of Gender Score and Gender Object Distance, by metric and models.
+
+    counted: the run that counts objects; those of the same set, attribute and labels are given.
+    """
     found: dict[str, RunRow] = {}
+    alike = (counted.model, counted.attribute, counted.labels)
     for measure in SCORED:
         for run in current_runs(workspace, collection, measure):
-            if run.spec.model == model and run.spec.attribute["name"] == attribute.name:
+            if (run.spec.model, run.spec.attribute, run.spec.labels) == alike:
                 found.setdefault(f"{measure} {_models(run)}", run)
     return found
 

@@ -9,14 +9,14 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.analysis import gender_score_names
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
-from capbias_core.analysis.read import current_runs, object_rows
+from capbias_core.analysis.read import current_runs, object_rows, tables_read
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.labels import table_of, table_with
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.labels import reads
+from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT
 
 PAPERS = {
@@ -36,32 +36,33 @@ MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", 
 KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
 
 
-def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
-    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that by the labels which pages read
-    (`table_with`), then that with most seeds, then the newest.
+def measured_rows(workspace: Workspace, collection: str, table: Item | None = None) -> pd.DataFrame:
+    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
+    newest.
 
-    Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
-    wrote the captions of a set and what was masked of its photographs.
+    Of each attribute the runs by one table of labels: by `table` where that holds it, else as `tables_read` says. Runs
+    that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who wrote
+    the captions of a set and what was masked of its photographs.
     """
-    runs = [run for run in current_runs(workspace, collection) if not run.spec.merge_masks]
+    read = tables_read(workspace, collection)
+    if table is not None:
+        read |= dict.fromkeys(table.details["attributes"], table)
+    runs = [
+        run
+        for run in current_runs(workspace, collection)
+        if not run.spec.merge_masks and reads(run.spec.labels, name := run.spec.attribute["name"], read[name])
+    ]
     rows = workspace.results([run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
-    tables = workspace.items("attributes", collection)
-    best_first = sorted(runs, key=lambda run: (_read_elsewhere(tables, run), -len(run.spec.seeds)))
+    best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
     place = {run.run_id: place for place, run in enumerate(best_first)}
     rows = rows.assign(place=rows["run_id"].map(place)).sort_values("place", kind="stable")
     rows = rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
     known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
     whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
     return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
-
-
-def _read_elsewhere(tables: Sequence[Item], run: RunRow) -> bool:
-    """Whether the labels of a run are those of another table than pages read."""
-    name = run.spec.attribute["name"]
-    return table_of(tables, name, run.spec.labels) != table_with(tables, name)
 
 
 def of_originals(measured: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -18,9 +18,11 @@ from capbias_core.prepare.cross import parts_of
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 
@@ -207,10 +209,11 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     """Every group of finished attack runs that may be compared; the one that answers best first.
 
     sets: the names of the caption sets that count (default: all). Best is: with references, then by an encoder of the
-    LIC paper, then by any but the preview, then of an attribute that is no crossing, then most captioners, most seeds,
-    constant alignment, newest.
+    LIC paper, then by any but the preview, then of an attribute that is no crossing, then by labels that people gave,
+    then most captioners, most seeds, constant alignment, newest.
     """
     groups: dict[str, list[RunRow]] = {}
+    tables = workspace.items("attributes", collection)
     for run in current_runs(workspace, collection, "lic"):
         spec = run.spec
         if sets is not None and spec.model not in sets:
@@ -224,6 +227,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
             bool(item.references),
             attacker_entry(item.attacker).precedence,
             parts_of(item.attribute.name) is None,
+            not is_derived(table_of(tables, item.attribute.name, item.runs[0].spec.labels)),
             len(item.runs),
             item.seeds,
             item.alignment == CONSTANT,
@@ -251,16 +255,42 @@ def _comparison(runs: list[RunRow]) -> Comparison:
     )
 
 
+def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the table of labels that is read unless another is chosen.
+
+    It is that of the attribute's best answer, else one with which anything was measured, else any; of several, that of
+    `table_with`. So a table that is added later changes no view.
+    """
+    tables = workspace.items("attributes", collection)
+    answered: dict[str, Item | None] = {}
+    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        answered.setdefault(own.attribute.name, table_of(tables, own.attribute.name, own.runs[0].spec.labels))
+    runs = current_runs(workspace, collection)
+    found = {}
+    for name in dict.fromkeys(name for table in tables for name in table.details["attributes"]):
+        having = tables_with(tables, name)
+        used = [table for table in having if len(having) == 1 or runs_with(runs, name, table)]
+        found[name] = answered.get(name) or table_with(used or having, name)
+    return found
+
+
+def runs_with(runs: Iterable[RunRow], attribute: str, table: Item) -> list[RunRow]:
+    """Those of some runs that read an attribute in this table of labels."""
+    return [run for run in runs if run.spec.attribute["name"] == attribute and reads(run.spec.labels, attribute, table)]
+
+
 def scoring_attackers(workspace: Workspace, collection: str) -> list[str]:
     """Attackers that scored captions one by one: those of the table in its order, then models that users named."""
     used = {run.spec.attacker for run in current_runs(workspace, collection, "caption_scores")}
     return [name for name in ATTACKERS if name in used] + sorted(used - ATTACKERS.keys())
 
 
-def caption_runs(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """Newest finished run of per-caption scores of each set (by name) for one attribute and attacker."""
+def caption_runs(
+    workspace: Workspace, collection: str, attribute: str, attacker: str, table: Item
+) -> dict[str, RunRow]:
+    """Newest finished run of per-caption scores of each set, by name, for one attribute, attacker and table."""
     found: dict[str, RunRow] = {}
-    for run in current_runs(workspace, collection, "caption_scores"):
-        if run.spec.attribute["name"] == attribute and run.spec.attacker == attacker:
+    for run in runs_with(current_runs(workspace, collection, "caption_scores"), attribute, table):
+        if run.spec.attacker == attacker:
             found.setdefault(run.spec.model, run)
     return found

@@ -22,6 +22,7 @@ from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation, Table
 from capbias_core.workspace.inputs import Tell
+from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
@@ -33,7 +34,6 @@ WORDS = ("n", "seeds", "training", "interval", "verdict")
 TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
 
-DERIVED = "derived"  # the key in the details of labels that were made from human captions
 READERS: dict[str, Callable[[Path], Table]] = {
     "captions": read_captions,
     "references": partial(read_captions, kind="reference"),

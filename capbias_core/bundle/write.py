@@ -48,6 +48,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
+from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
@@ -127,7 +128,7 @@ def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> lis
     """What the runs read of a collection, and human captions from which labels were derived."""
     read = {digest for run in runs for digest in run.spec.inputs()}
     tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
-    read |= {item.details["derived"]["references"] for item in tables if "derived" in item.details}
+    read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
     found: dict[tuple[str, str], Item] = {}
     for item in workspace.items(collection=collection):

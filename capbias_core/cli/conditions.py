@@ -7,6 +7,7 @@ from typing import Annotated
 import pandas as pd
 
 from capbias_core.analysis.conditions import COLUMNS, condition_rows
+from capbias_core.analysis.read import tables_read
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.flags import (
@@ -89,20 +90,22 @@ def conditions(
         for name in captioners:
             for line in taken_of_several(place, collection, name, sets):
                 say(f"note: of several sets of {name}, {line}; choose with --set")
+        read = tables_read(place, collection)
         pairs = [(name, own) for name in captioners for own in attribute]
         code = DONE
         if not measured:
             specs = {}
             for name, own in pairs:
                 asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), references, chosen, sets)
-                found = plan_conditions(place, collection, name, own, *asked)
+                found = plan_conditions(place, collection, name, own, *asked, table=read.get(own))
                 specs |= {spec.run_id: spec for spec in found.specs}
                 for line in found.lacking:
                     say(f"note: {line}")
             code = outcome(run_all(place, list(specs.values()), collection))
         judge = attacker_entry(attacker).name
         frame = pd.concat(
-            [condition_rows(place, collection, name, own, judge, sets) for name, own in pairs], ignore_index=True
+            [condition_rows(place, collection, name, own, judge, sets, table=read.get(own)) for name, own in pairs],
+            ignore_index=True,
         )
     if len(frame):
         write_output(csv_text(frame[list(COLUMNS)]), path)

@@ -17,8 +17,8 @@ from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.metrics.evidence import CooccurrenceCounts
 from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_of, labels_for
-from capbias_core.workspace.store import Workspace, images_in
+from capbias_core.workspace.labels import attribute_of, labels_for, table_with, tables_with
+from capbias_core.workspace.store import Item, Workspace, images_in
 
 DIGITS = 6
 
@@ -59,12 +59,15 @@ def _counts(side: CaptionSide) -> CooccurrenceCounts:
     return CooccurrenceCounts.of(np.asarray(counts.sum(axis=0), dtype=float).ravel(), side.k, tasks.shape[1])
 
 
-def departures_in(workspace: Workspace, collection: str, attribute: str, references: str = "") -> dict[str, float]:
+def departures_in(
+    workspace: Workspace, collection: str, attribute: str, references: str = "", table: Item | None = None
+) -> dict[str, float]:
     """The departures by the human captions of a collection, for an attribute of one of its tables of labels.
 
-    references: their name, '' for the only ones. Raises CapbiasError where there are none, or several.
+    references: their name, '' for the only ones. table: the labels (default: `table_with`). Raises CapbiasError where
+    there are none, or several.
     """
-    tables = [item for item in workspace.items("attributes", collection) if attribute in item.details["attributes"]]
+    tables = [table] if table else tables_with(workspace.items("attributes", collection), attribute)
     human = [item.name for item in workspace.items("references", collection)]
     name = references or (human[0] if len(human) == 1 else "")
     if not name or not tables:
@@ -74,6 +77,6 @@ def departures_in(workspace: Workspace, collection: str, attribute: str, referen
             "one set of human captions, or its name, and a table of labels",
             "Load them with import; or name the objects that are to be masked.",
         )
-    own, where = attribute_of(tables[-1], attribute)
+    own, where = attribute_of(table_with(tables, attribute), attribute)
     labels = labels_for(workspace.frame(where["table"]), own, where["column"], where["mapping"]).values
     return departures(workspace.frame(workspace.item("references", name, collection).hash), own, labels)

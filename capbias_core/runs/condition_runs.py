@@ -43,10 +43,12 @@ def plan_conditions(
     references: str = "",
     options: dict | None = None,
     chosen: Sequence[str] = (),
+    table: Item | None = None,
 ) -> Plan:
     """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    references: their name, '' for the collection's first. chosen: as in `condition_sets`. Raises CapbiasError where
+    references: their name, '' for the collection's first. chosen: as in `condition_sets`. table: the labels
+    (default: `table_with`). Raises CapbiasError where
     nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
@@ -61,7 +63,7 @@ def plan_conditions(
         known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
         raise unknown_name("attribute", attribute, sorted(known))
     human = references or next((own.name for own in workspace.items("references", collection)), "")
-    table = table_with(tables, attribute)
+    table = table or table_with(tables, attribute)
     objects = object_sources(workspace, collection, table)
     wanted, lacking = _possible(metrics, attribute_of(table, attribute)[0], bool(human), bool(objects))
     if not wanted:

@@ -83,12 +83,6 @@ def first_request(workspace: Workspace, collection: str) -> Request | None:
     return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)
 
 
-def words_request(workspace: Workspace, collection: str, model: str, attribute: str, attacker: str) -> Request:
-    """The scores and words of each caption of one captioner, which has been scored for the attribute."""
-    table = table_with(workspace.items("attributes", collection), attribute).name
-    return Request(collection, (model,), table, attribute, (), attacker=attacker, words=True)
-
-
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     """The runs that answer a request: one caption set, attribute, measure, attacker and coverage each.
 

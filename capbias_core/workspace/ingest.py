@@ -25,7 +25,7 @@ from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import PRECEDENCE, Attribute, Derivation, Table
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.labels import DERIVED, attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
 from capbias_core.workspace.store import Item, Workspace, content_hash
 from capbias_core.workspace.tokens import keep_tokens
@@ -259,7 +259,7 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
     mapping = {**{value: value for value in attribute.values}, **({"": None} if derived.neither else {})}
     details = {
         "attributes": {attribute.name: mapping_details(as_derived(attribute), attribute.name, mapping)},
-        "derived": {"references": references.hash, "precedence": list(rule.precedence)}
+        DERIVED: {"references": references.hash, "precedence": list(rule.precedence)}
         | {"at_least": rule.at_least, "both": rule.both},
     }
     name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
@@ -291,7 +291,7 @@ def as_derived(attribute: Attribute) -> Attribute:
 
 def outdated(workspace: Workspace, item: Item) -> bool:
     """Whether labels were derived from human captions that the collection no longer holds."""
-    origin = item.details.get("derived", {}).get("references")
+    origin = item.details.get(DERIVED, {}).get("references")
     return bool(origin) and origin not in {own.hash for own in workspace.items("references", item.collection)}
 
 

@@ -21,6 +21,8 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace
 
+DERIVED = "derived"  # the key in the details of labels that were made from human captions
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -61,8 +63,13 @@ def table_with(tables: Iterable[Item], attribute: str) -> Item:
     annotators, which are a table each, it is the first.
     """
     having = tables_with(tables, attribute)
-    given = [own for own in having if "derived" not in own.details] or having
+    given = [own for own in having if not is_derived(own)] or having
     return next(own for own in given if own.hash == given[-1].hash)
+
+
+def is_derived(table: Item | None) -> bool:
+    """Whether labels were made from the words of human captions."""
+    return table is not None and DERIVED in table.details
 
 
 def tables_with(tables: Iterable[Item], attribute: str) -> list[Item]:
@@ -75,6 +82,11 @@ def table_of(tables: Iterable[Item], attribute: str, where: Mapping) -> Item | N
     having = tables_with(tables, attribute)
     alike = [own for own in having if own.hash == where["table"]]
     return next((own for own in alike if own.details["attributes"][attribute]["column"] == where["column"]), None)
+
+
+def reads(where: Mapping, attribute: str, table: Item) -> bool:
+    """Whether a run read its labels of an attribute in this table. where: RunSpec.labels."""
+    return table_of([table], attribute, where) is not None
 
 
 def find_attribute(

@@ -29,11 +29,11 @@ from capbias_core.present.sentence import (
     with_attacker,
 )
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import plan, words_request
+from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.labels import table_of, tables_with
+from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
@@ -46,6 +46,7 @@ from pages.ui.base import (
     masked_left_out,
     note,
     plain,
+    scores_by,
     workspace_engine,
 )
 from pages.ui.chart import take_away
@@ -86,22 +87,41 @@ def answer_page() -> None:
     if not found:
         _no_answer(engine, collection)
         return
-    tables = workspace.items("attributes", collection)
-    ways = {_describe(own, tables): own for own in reversed(found)}  # of two described alike the better one
-    shown = list(ways)[::-1]
-    said = view.selectbox(
-        st.sidebar, "Measured with", shown, key="measured_with", missing="the measurement", follows=True
-    )
-    chosen = ways[said]
-    if len(said) > IN_SIDEBAR:
-        st.sidebar.caption(plain(said))
-    _answer(engine, collection, chosen, found)
+    chosen, table = _chosen(found, workspace.items("attributes", collection))
+    _answer(engine, collection, chosen, table, found)
     buttons = st.container(horizontal=True)
     if buttons.button("Load captions", icon=":material/upload:"):
         view.go("pages/1_Data.py")
     if buttons.button("Try a caption", icon=":material/edit:"):
         view.go("pages/3_Captions.py")
     _loaded(engine, collection)
+
+
+def _chosen(found: list[Comparison], tables: list[Item]) -> tuple[Comparison, Item]:
+    """One of what was measured, and the table of labels that it read; the link names that, whatever else there is."""
+    ways, titles, whose = {}, {}, {}
+    for own in found:
+        name = own.attribute.name
+        table = table_of(tables, name, own.runs[0].spec.labels) or table_with(tables, name)
+        title = _describe(own)
+        if (way := f"{title}, {table.name}") not in ways:  # of two described alike the better one
+            ways[way] = own, table
+            titles[way] = way if len(tables_with(tables, name)) > 1 else title
+            whose[way] = {"attribute": name, "table": table.name}
+    chosen = view.selectbox(
+        st.sidebar,
+        "Measured with",
+        list(ways),
+        default=view.alike(whose),
+        key="measured_with",
+        missing="the measurement",
+        follows=True,
+        format_func=titles.get,
+    )
+    if len(titles[chosen]) > IN_SIDEBAR:
+        st.sidebar.caption(plain(titles[chosen]))
+    view.carry(**whose[chosen])
+    return ways[chosen]
 
 
 def _no_answer(engine: Engine, collection: str) -> None:
@@ -116,31 +136,22 @@ def _no_answer(engine: Engine, collection: str) -> None:
     _loaded(engine, collection)
 
 
-def _describe(comparison: Comparison, tables: list[Item]) -> str:
-    """How captioners were measured; whose labels, where several tables have the attribute."""
+def _describe(comparison: Comparison) -> str:
+    """How captioners were measured."""
     seeds = counted(comparison.seeds, "seed")
     alignment = f", {comparison.alignment}" if comparison.alignment not in ("", CONSTANT) else ""
-    labels = f", {table.name}" if (table := _labels_among(comparison, tables)) else ""
-    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}{labels}"
+    return f"{comparison.attribute.name}, {comparison.attacker}, {comparison.metric}, {seeds}{alignment}"
 
 
-def _labels_among(comparison: Comparison, tables: list[Item]) -> Item | None:
-    """The table of labels that was read, where several have the attribute."""
-    name = comparison.attribute.name
-    several = len(tables_with(tables, name)) > 1
-    return table_of(tables, name, comparison.runs[0].spec.labels) if several else None
-
-
-def _labels_note(comparison: Comparison, tables: list[Item]) -> str:
-    """Whose labels an answer rests on, where several tables have the attribute; else ''."""
-    read, name = _labels_among(comparison, tables), comparison.attribute.name
-    if read is None:
-        return ""
+def _labels_note(name: str, read: Item, tables: list[Item]) -> str:
+    """Whose labels of an attribute an answer rests on, where several tables have it; else ''."""
     others = ", ".join(own.name for own in tables_with(tables, name) if own.name != read.name)
-    return f"Labels of {name}: those of {read.name}. Also here, and not read for this answer: {others}."
+    return (
+        f"Labels of {name}: those of {read.name}. Also here, and not read for this answer: {others}." if others else ""
+    )
 
 
-def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Comparison]) -> None:
+def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison]) -> None:
     workspace = engine.workspace
     rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
@@ -150,7 +161,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
     entry = attacker_entry(chosen.attacker)
     text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))
     answer_box(engine, collection, text.headline, text.support)
-    if whose := _labels_note(chosen, workspace.items("attributes", collection)):
+    if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
     if collection == DEMO:
         note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
@@ -178,8 +189,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
-        _words(engine, collection, chosen, model)
-    _overview(engine, collection, chosen, model, said)
+        _words(engine, collection, chosen, table, model)
+    _overview(engine, collection, chosen, table, model, said)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -195,30 +206,34 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, found: list[Com
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
 
 
-def _overview(engine: Engine, collection: str, chosen: Comparison, model: str, said: Sensitivity | None) -> None:
+def _overview(
+    engine: Engine, collection: str, chosen: Comparison, table: Item, model: str, said: Sensitivity | None
+) -> None:
     """What else is known of the captioner that the answer is about."""
     name = chosen.attribute.name
 
     def work() -> list[Line]:
-        rows = measured_rows(engine.workspace, collection)
+        rows = measured_rows(engine.workspace, collection, table)
         own = rows[(rows["model"] == model) & (rows["attribute"] == name)]
         return overview(own, chosen.attribute, chosen.attacker, said)
 
     st.header(f"More about {plain(model)}")
-    shown = view.query(collection=collection, attribute=name, captioner=model)
+    shown = view.query(collection=collection, attribute=name, table=table.name, captioner=model)
     st.html(overview_rows(cached.once(engine.workspace, "overview", work), shown))
 
 
-def _words(engine: Engine, collection: str, chosen: Comparison, model: str) -> None:
-    st.header(f"Which words reveal the {chosen.attribute.name}")
-    run = caption_runs(engine.workspace, collection, chosen.attribute.name, chosen.attacker).get(model)
+def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, model: str) -> None:
+    name = chosen.attribute.name
+    st.header(f"Which words reveal the {name}")
+    run = caption_runs(engine.workspace, collection, name, chosen.attacker, table).get(model)
     if run is None:
-        asked = words_request(engine.workspace, collection, model, chosen.attribute.name, chosen.attacker)
+        asked = Request(collection, (model,), table.name, name, (), attacker=chosen.attacker, words=True)
         note(f"No words yet for {model} with {chosen.attacker}.")
         start_button(engine, collection, plan(engine.workspace, asked), "Find the words", "words_now")
         return
     top = cached.top_words(engine.folder, run.run_id, WORDS_A_SIDE)
-    shown = view.query(collection=collection, by=f"{chosen.attribute.name}, {chosen.attacker}", captioner=model)
+    by = scores_by(name, chosen.attacker, table)
+    shown = view.query(collection=collection, by=by, captioner=model)
     st.html(word_rows(top, chosen.attribute, "Captions", shown))
     note(f"From the captions of {model}. Click a word to read the captions with it.")
 

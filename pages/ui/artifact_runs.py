@@ -25,9 +25,9 @@ from capbias_core.vision.masking import FILLS, HALF
 from capbias_core.vision.presets import PRESETS
 from capbias_core.vision.weights import to_download
 from capbias_core.workspace.boxes import CONFIDENCE, WEIGHTS, weights_option
-from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.person_regions import SEGMENTS, people_sources
 from capbias_core.workspace.photographs import photograph_sets
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import view
 from pages.ui.agreement import agreement_view
@@ -40,7 +40,7 @@ MEGABYTES, MOST = 20, 200
 ATTRIBUTION = "attribution_score"
 
 
-def artifact_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+def artifact_tabs(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None) -> None:
     """One tab a step. Every step says what it costs and starts with a button."""
     # With a key they stay open while runs come and go; what is closed is not drawn.
     steps = st.expander("Find people, mask, caption, map", key="steps", on_change="rerun")
@@ -54,13 +54,13 @@ def artifact_tabs(engine: Engine, collection: str, sets: dict[str, Item], attrib
             _find(engine, collection)
     if mask.open:
         with mask, errors():
-            _mask(engine, collection, attribute)
+            _mask(engine, collection, attribute, table)
     if caption.open:
         with caption, errors():
             _caption(engine, collection)
     if maps.open:
         with maps, errors():
-            _maps(engine, collection, sets, attribute)
+            _maps(engine, collection, sets, attribute, table)
 
 
 def _find(engine: Engine, collection: str) -> None:
@@ -103,7 +103,7 @@ def _marked(engine: Engine, collection: str) -> str:
     return f"{told} COCO instances, where you have them, are better: load them as outlines on the Data page."
 
 
-def _mask(engine: Engine, collection: str, attribute: str) -> None:
+def _mask(engine: Engine, collection: str, attribute: str, table: Item | None) -> None:
     """A folder of masked photographs for each condition."""
     sources = {item.name: item.kind for item in people_sources(engine.workspace, collection)}
     if not sources or not photograph_sets(engine.workspace, collection):
@@ -135,7 +135,7 @@ def _mask(engine: Engine, collection: str, attribute: str) -> None:
         with errors():
             departures = None
             if condition in OF_OBJECTS:
-                departures = objects or departures_in(engine.workspace, collection, attribute)
+                departures = objects or departures_in(engine.workspace, collection, attribute, table=table)
             specs.append(
                 plan_masking(
                     engine.workspace,
@@ -194,10 +194,9 @@ def _caption(engine: Engine, collection: str) -> None:
     start_button(engine, collection, apart(specs), "Caption", "caption")
 
 
-def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str) -> None:
+def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None) -> None:
     """What the words that name a value rest on, for every set of the chosen captioner."""
-    tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
-    if not sets or not tables:
+    if not sets or table is None:
         note("Maps are of captions whose photographs have labels: caption them, and load a table of labels.")
         return
     left, right = st.columns([3, 1])
@@ -214,9 +213,9 @@ def _maps(engine: Engine, collection: str, sets: dict[str, Item], attribute: str
         note(f"Maps of {counted(len(sets), 'set')}: what each word for {attribute} rests on.")
         return
     options = {"people": marked, "max_images": int(most)} | ({"captioner": name} if name else {})
-    table, specs = table_with(tables, attribute).name, []
+    specs: list[RunSpec] = []
     for item in sets.values():
-        request = Request(collection, (item.name,), table, attribute, (ATTRIBUTION,), options=options)
+        request = Request(collection, (item.name,), table.name, attribute, (ATTRIBUTION,), options=options)
         with errors():
             specs += plan(engine.workspace, request)
     start_button(engine, collection, specs, "Map", "map")

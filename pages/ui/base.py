@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Literal
 
 import streamlit as st
 
+from capbias_core.analysis.read import tables_read
 from capbias_core.errors import CapbiasError
 from capbias_core.load import places
 from capbias_core.prepare.tasks import function_words
@@ -20,9 +21,9 @@ from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.types import counted
 from capbias_core.workspace import people
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.labels import attribute_of, table_with
+from capbias_core.workspace.labels import attribute_of, tables_with
 from capbias_core.workspace.store import Item, Workspace, one_reading
-from pages.ui import sign_in, view
+from pages.ui import cached, sign_in, view
 from pages.ui.frame import frame
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
@@ -125,10 +126,9 @@ def caveats(lines: Iterable[str]) -> None:
     st.html(f'<div class="cb-note cb-caveats" role="note">{first}{folded if others else ""}</div>')
 
 
-def label_caveats(engine: Engine, collection: str, attributes: Iterable[str], more: Iterable[str] = ()) -> None:
-    """What the labels of some attributes leave out, and further lines, as `caveats`."""
-    tables = engine.workspace.items("attributes", collection)
-    caveats([*(attribute_of(table_with(tables, name), name)[0].note for name in attributes), *more])
+def label_caveats(labels: Mapping[str, Item], more: Iterable[str] = ()) -> None:
+    """What the labels of some attributes leave out, and further lines, as `caveats`. labels: of `label_tables`."""
+    caveats([*(attribute_of(table, name)[0].note for name, table in labels.items()), *more])
 
 
 def masked_left_out(names: Iterable[str], choose: str = "") -> str:
@@ -165,6 +165,37 @@ def collection_picker(workspace: Workspace) -> str | None:
 def attribute_names(tables: Iterable[Item]) -> list[str]:
     """The protected attributes of some tables of labels, each once."""
     return list(dict.fromkeys(name for item in tables for name in item.details["attributes"]))
+
+
+def label_table(place, engine: Engine, collection: str, attribute: str) -> Item:
+    """The table of labels that a page reads for an attribute; a control where there are several. Always in the URL."""
+    having = {own.name: own for own in tables_with(engine.workspace.items("attributes", collection), attribute)}
+    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
+    chosen = view.selectbox(
+        place,
+        "Table of labels",
+        list(having),
+        default=read[attribute].name,
+        key="table",
+        missing="the table of labels",
+        shown=len(having) > 1,
+        help=f"Several tables of this collection have labels for {attribute}. Everything here rests on this one.",
+    )
+    return having[chosen]
+
+
+def label_tables(place, engine: Engine, collection: str, attributes: Sequence[str]) -> dict[str, Item]:
+    """`label_table` of the first attribute, and for each other the same table where it has that too."""
+    if not attributes:
+        return {}
+    first = label_table(place, engine, collection, attributes[0])
+    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
+    return {name: first if name in first.details["attributes"] else read[name] for name in attributes}
+
+
+def scores_by(attribute: str, attacker: str, table: Item) -> str:
+    """How Captions calls the scores of captions by an attacker that learnt these labels."""
+    return f"{attribute}, {attacker}, {table.name}"
 
 
 LABELS = "labels (a table of image ids with a protected attribute, or human captions that give them)"

@@ -36,7 +36,6 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
 from capbias_core.workspace.conditions import ORIGINAL
-from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.person_regions import KINDS, people_sources
 from capbias_core.workspace.store import RUN, Item, RunRow, Workspace
@@ -61,9 +60,11 @@ ONE_ROW = """<style>
 KEPT, LIVE = "as they are kept", "as chosen below"
 
 
-def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
-    """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none. seeds: of
-    LIC_M, where a set is scored here."""
+def photo_inspector(
+    engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int
+) -> None:
+    """sets: those of one captioner by condition. attribute: whose words and scores are shown, '' for none; table: its
+    labels. seeds: of LIC_M, where a set is scored here."""
     files = photographs_of(engine.workspace, collection)
     if not files:
         note(
@@ -82,13 +83,13 @@ def photo_inspector(engine: Engine, collection: str, sets: dict[str, Item], attr
     strip = st.container()  # the answer first; what it depends on is chosen below it
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
-        hidden, reasons, how = _settings(engine, collection, attribute, marks, pixels)
+        hidden, reasons, how = _settings(engine, collection, attribute, table, marks, pixels)
         behind = st.selectbox("Show the pixels that it hides", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
         pictures = _pictures(engine, collection, image, sets, variants(pixels, hidden, how))
-        _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, seeds)
+        _strip(engine, collection, image, pictures, reasons, marks, sets, attribute, table, seeds)
 
 
 def _picker(engine: Engine, files: dict[str, Path], sets: dict[str, Item]) -> str:
@@ -139,28 +140,32 @@ def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
 
 
 @st.cache_data(show_spinner="Counting which objects go with a value", max_entries=16)
-def _departures(folder: str, collection: str, attribute: str, read: str) -> dict[str, float]:
-    """Of the objects that human captions name; empty where there are none. read: what they follow from."""
+def _departures(folder: str, collection: str, attribute: str, table: str, read: str) -> dict[str, float]:
+    """Of the objects that human captions name; empty where there are none. table: of labels. read: what they follow
+    from."""
+    workspace = Workspace(folder)
     try:
-        return departures_in(Workspace(folder), collection, attribute)
+        return departures_in(workspace, collection, attribute, table=workspace.item("attributes", table, collection))
     except CapbiasError:
         return {}
 
 
-def _settings(engine: Engine, collection: str, attribute: str, marks: pd.DataFrame, pixels: np.ndarray):
+def _settings(
+    engine: Engine, collection: str, attribute: str, table: Item | None, marks: pd.DataFrame, pixels: np.ndarray
+):
     """What each condition hides, why others hide nothing, and how pixels are filled."""
     st.markdown("**What is masked, and how**")
     if marks.empty:
         note("That can be chosen where people or objects are marked on the photograph.")
         return *hidden_of(marks, pixels.shape[:2]), "grey"
     departures = {}
-    if attribute:
+    if table:
         read = [
             (item.hash, item.details)
             for kind in ("references", "attributes")
             for item in engine.workspace.items(kind, collection)
         ]
-        departures = _departures(engine.folder, collection, attribute, str(read))
+        departures = _departures(engine.folder, collection, attribute, table.name, str(read))
     things = objects_on(marks, departures)
     chosen = st.selectbox(
         "Object",
@@ -234,12 +239,12 @@ def _pictures(
 
 
 def _strip(
-    engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute: str, seeds: int
+    engine: Engine, collection: str, image: str, pictures, reasons, marks, sets, attribute, table, seeds: int
 ) -> None:
     """A column per condition with its photograph, caption, score and map; those without a caption in a second row."""
     st.html(STYLE + ONE_ROW)
-    judge = _judge(engine, collection, sets, attribute, seeds)
-    maps = attribution_runs(engine.workspace, collection, attribute) if attribute else {}
+    judge = _judge(engine, collection, sets, attribute, table, seeds)
+    maps = attribution_runs(engine.workspace, collection, attribute, table) if table else {}
     found = _captions(engine, image, sets, judge)
     largest = max((float(abs(own.words).max(initial=0.0)) for _, own in found.values() if own), default=0.0)
     if judge:
@@ -322,30 +327,29 @@ def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.Da
         note(said)
 
 
-def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int):
+def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int):
     """Scores and attackers of the captions by which every condition is scored; None where there are none."""
-    if not attribute:
+    if table is None:
         return None
-    runs = caption_runs(engine.workspace, collection, attribute, ATTACKER)
+    runs = caption_runs(engine.workspace, collection, attribute, ATTACKER, table)
     own = [item.name for item in sets.values() if item.name in runs]
     if not runs:
-        _score_button(engine, collection, sets, attribute, seeds)
+        _score_button(engine, collection, sets, attribute, table, seeds)
         return None
     run = runs[own[0] if own else next(iter(runs))]
     return cached.scores(engine.folder, run.run_id), cached.attackers(engine.folder, run.run_id, 0)
 
 
-def _score_button(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, seeds: int) -> None:
-    tables = [own for own in engine.workspace.items("attributes", collection) if attribute in own.details["attributes"]]
-    if not sets or not tables:
+def _score_button(
+    engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item, seeds: int
+) -> None:
+    if not sets:
         return
     first = sets.get(ORIGINAL) or next(iter(sets.values()))
     if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
         first = max([first, *engine.workspace.items("captions", collection)], key=lambda item: item.images)
     note(f"Captions have no bias score yet: attackers must read a whole set first, here {first.name}.")
-    request = Request(
-        collection, (first.name,), table_with(tables, attribute).name, attribute, ("LIC_M",), seeds=seeds, words=True
-    )
+    request = Request(collection, (first.name,), table.name, attribute, ("LIC_M",), seeds=seeds, words=True)
     with errors():
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
 

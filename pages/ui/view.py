@@ -15,15 +15,19 @@ that back as what was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import streamlit as st
 
 # Chosen on one page, and meant on every other.
-SHARED = ("workspace", "collection", "attribute", "captioner", "sets", "references", "attacker", "alignment", "delta")
+SHARED = (
+    *("workspace", "collection", "attribute", "table", "captioner", "sets", "references", "attacker", "alignment"),
+    "delta",
+)
 # Choices of a collection: another collection has its own.
 OF_COLLECTION = {
     *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "group"),
@@ -151,6 +155,17 @@ def choose(key: str, value: Any) -> None:
         _shared()[key] = value
 
 
+def carry(**choices: Any) -> None:
+    """Let other pages open on what a page chose by a control of its own."""
+    _shared().update(choices)
+
+
+def alike(options: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of options that make several choices each, by key, the first that agrees most with what was last chosen."""
+    agreed = {name: sum(_shared().get(key) == own for key, own in made.items()) for name, made in options.items()}
+    return max(agreed, key=lambda name: agreed[name])
+
+
 def selectbox(
     place,
     label: str,
@@ -161,12 +176,16 @@ def selectbox(
     missing: str = "",
     draw: str = "selectbox",
     follows: bool = False,
+    shown: bool = True,
+    unfit: Mapping[str, str] = MappingProxyType({}),
     **more,
 ) -> Any:
-    """One of some options; None where there are none. missing: what to call an option of the link that is not here.
+    """One of some options; None where there are none. missing: what to call an option of the link that is not here;
+    unfit: what there is, and why it is no option of this page.
 
     default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
-    option that nobody chose gives way to a default that is another one now, as results arrive.
+    option that nobody chose gives way to a default that is another one now, as results arrive. shown: whether there is
+    a control; without one the choice stands in the address alone.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
@@ -182,13 +201,15 @@ def selectbox(
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
 
     def drawn(value: Any) -> Any:
+        if not shown:
+            return value
         if draw == "segmented_control":
             return place.segmented_control(label, options, default=value, key=key, **more)
         first = options.index(value) if value in options else None
         return getattr(place, draw)(label, options, first, key=key, **more)
 
     more.pop("index", None)
-    return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows)
+    return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows, unfit)
 
 
 def multiselect(
@@ -298,6 +319,7 @@ def _drawn(
     missing: str = "",
     write: Callable[[Any], str] = str,
     follows: bool = False,
+    unfit: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
     """A control at the value that it should have, and its choice written into the address."""
     given, written = st.query_params.get_all(key), st.session_state.setdefault(_WRITTEN, {})
@@ -317,6 +339,8 @@ def _drawn(
             st.session_state[key] = value
     if key not in st.session_state and fits(_shared().get(key, UNFIT)):
         st.session_state[key] = _shared()[key]
+    elif key not in st.session_state and _shared().get(key) in unfit:
+        lost = [_shared()[key]]
     if key not in st.session_state or not fits(st.session_state[key]):
         st.session_state[key], defaults[key] = default, [default]
     elif st.session_state[key] == default and key in defaults:
@@ -329,10 +353,10 @@ def _drawn(
     if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since
         del gone[key]
     for name in gone.get(key, ((),))[0]:
-        _say_gone(missing, name)
+        _say_gone(missing, name, unfit.get(name))
     chosen = draw(st.session_state[key])
     if key in SHARED:
-        _shared()[key] = chosen
+        _shared()[key] = gone[key][0][0] if key in gone and gone[key][0][0] in unfit else chosen
     texts = _texts(chosen, write)
     _write(key, given, texts)
     return chosen
@@ -348,11 +372,9 @@ def _write(key: str, given: list[str], texts: list[str]) -> None:
     st.session_state[_WRITTEN][key] = texts
 
 
-def _say_gone(what: str, name: str) -> None:
-    st.html(
-        f'<div class="cb-note">⚠ The link names {escape(what)} {escape(repr(name[:100]))}, which is not here. What is '
-        "shown is chosen in its place.</div>"
-    )
+def _say_gone(what: str, name: str, why: str | None) -> None:
+    said = why or f"The link names {what} {name[:100]!r}, which is not here."
+    st.html(f'<div class="cb-note">⚠ {escape(said)} What is shown is chosen in its place.</div>')
 
 
 def _shared() -> dict[str, Any]:

@@ -905,7 +905,8 @@ def test_edits_are_scored_out_of_fold(here, kept, capsys):
 def scored_by_hand(kept: Path, wrote: list[dict], word: str, new: str):
     """Probabilities of Male before and after an edit, each by the attacker that held the image out."""
     workspace = Workspace(kept)
-    run = caption_runs(workspace, "my captions", "gender", "ngram")["strong"]
+    (table,) = workspace.items("attributes", "my captions")
+    run = caption_runs(workspace, "my captions", "gender", "ngram", table)["strong"]
     scores = pd.read_parquet(io.BytesIO(workspace.array(run.run_id, "scores"))).set_index("image_id")
     attackers = stored_attackers(workspace, run)
     texts = [(row["caption"], int(scores.at[str(row["image_id"]), "fold"])) for row in wrote]

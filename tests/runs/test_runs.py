@@ -563,7 +563,7 @@ def test_runs_of_an_earlier_version_are_no_longer_current(workspace):
         execute(str(workspace.folder), old.run_id, "t")
         assert workspace.run(old.run_id).status == "finished"
     assert read.current_runs(workspace, "c") == [] == read.comparisons(workspace, "c")
-    assert read.caption_runs(workspace, "c", "group", "ngram") == {}
+    assert read.caption_runs(workspace, "c", "group", "ngram", *workspace.items("attributes", "c")) == {}
 
 
 def test_runs_of_another_mapping_are_no_longer_current(workspace):

@@ -345,7 +345,8 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     workspace.enqueue(spec, "c", "token")
     workspace.claim(spec.run_id, "token")
     workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
-    run = attribution_runs(workspace, "c", "gender")["planted"]
+    (table,) = workspace.items("attributes", "c")
+    run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)
     assert {key: own.value for key, own in again.items()} == {
         (row.metric, row.direction): row.value for row in outcome.results

@@ -1,0 +1,130 @@
+"""A second table of labels changes no view: every page says in its address whose labels it reads, and reads those."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from capbias_core.analysis.read import caption_runs, tables_read
+from capbias_core.attributes import known_attributes
+from capbias_core.runs.engine import execute
+from capbias_core.runs.plan import Request, plan
+from capbias_core.workspace.ingest import derive, keep_derived
+from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace.store import Workspace
+from tests.browser import ROOT
+from tests.pages.test_links import fill
+
+testing = pytest.importorskip("streamlit.testing.v1")
+pytestmark = pytest.mark.long
+
+PAGES = {
+    "answer": "app.py",
+    "scores": "pages/2_Scores.py",
+    "captions": "pages/3_Captions.py",
+    "objects": "pages/4_Objects.py",
+    "directions": "pages/5_Directions.py",
+    "encoders": "pages/6_Encoders.py",
+}
+METRICS = ("lic", "ratio", "dbac")
+
+
+def scored(workspace: Workspace, table: str) -> None:
+    """Both captioners by these labels."""
+    asked = Request("c", ("first", "second"), table, "gender", METRICS, "human", seeds=2, words=True)
+    for spec in plan(workspace, asked):
+        assert workspace.enqueue(spec, "c", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+
+
+def opened(name: str, query: dict | None = None):
+    page = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for key, value in (query or {}).items():
+        page.query_params[key] = value
+    page = page.switch_page(PAGES[name]).run() if name != "answer" else page.run()
+    assert not page.exception
+    return page
+
+
+def went(page, name: str):
+    """By the sidebar, whose links name the collection alone."""
+    page.query_params.clear()
+    return page.switch_page(PAGES[name]).run()
+
+
+def said(page) -> tuple:
+    """The answer, and every table."""
+    boxes = [own.proto.body for own in page.get("html") if 'class="cb-answer"' in own.proto.body]
+    return boxes, [own.value.to_csv() for own in page.dataframe]
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch) -> Workspace:
+    """A collection that is scored by its only table of labels."""
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
+    workspace = Workspace(tmp_path)
+    fill(workspace, "c")
+    scored(workspace, "labels")
+    return workspace
+
+
+def more_labels(workspace: Workspace) -> tuple[str, str]:
+    """Newer than the first: labels from the human captions, and an annotator's of fewer images, who swaps a third."""
+    human = workspace.item("references", "human", "c")
+    derived = keep_derived(workspace, derive(workspace, human, known_attributes()["gender"]))
+    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    swapped = np.where(table["gender"] == "Male", "Female", "Male")
+    table = table.assign(gender=np.where(np.arange(len(table)) % 3 == 0, swapped, table["gender"])).head(200)
+    details = {"attributes": {"gender": suggested_details("gender", table)}}
+    return derived.name, workspace.keep("attributes", "other", table, "c", "drawn", details).name
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_link_reads_the_same_labels_whatever_came_since(workspace, later):
+    """later: whether captioners were scored by the new labels too."""
+    before = {name: opened(name) for name in PAGES}
+    links = {name: dict(page.query_params) for name, page in before.items()}
+    numbers = {name: said(page) for name, page in before.items()}
+    assert all(boxes or tables for boxes, tables in numbers.values())
+    for table in more_labels(workspace):
+        if later:
+            scored(workspace, table)
+    for name in PAGES:
+        again = opened(name, links[name])
+        assert dict(again.query_params) == links[name], name
+        assert said(again) == numbers[name], name
+        if not later:
+            assert said(opened(name)) == numbers[name], f"{name}: what nothing was scored by changes no default"
+
+
+def test_other_labels_are_a_choice_that_goes_from_page_to_page(workspace):
+    _, other = more_labels(workspace)
+    scored(workspace, other)
+    first, chosen = (opened("objects", {"table": own}) for own in ("labels", other))
+    assert chosen.selectbox(key="table").value == other and said(chosen) != said(first)
+    page = went(chosen, "scores")
+    assert page.selectbox(key="table").value == other and len(page.dataframe)
+    page = went(page, "captions")
+    assert page.query_params["by"] in (f"gender, ngram, {other}", [f"gender, ngram, {other}"])
+
+
+def test_labels_that_people_gave_answer_first_and_words_are_of_the_same_labels(workspace):
+    derived, other = more_labels(workspace)
+    workspace.delete(workspace.item("attributes", other, "c"))
+    scored(workspace, derived)  # newer
+    assert tables_read(workspace, "c")["gender"].name == "labels"
+    for name in ("labels", derived):
+        table = workspace.item("attributes", name, "c")
+        runs = caption_runs(workspace, "c", "gender", "ngram", table)
+        assert {run.spec.labels["table"] for run in runs.values()} == {table.hash} and {"first", "second"} <= set(runs)
+
+
+def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_page(workspace):
+    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    table = table.assign(race=np.where(np.arange(len(table)) % 2, "Light", "Dark")).drop(columns="gender")
+    details = {"attributes": {"race": suggested_details("race", table)}}
+    workspace.keep("attributes", "race", table, "c", "drawn", details)
+    page = went(opened("scores", {"attribute": "race"}), "objects")
+    assert page.selectbox(key="attribute").value == "gender"
+    assert any("no words for race" in own.proto.body for own in page.get("html"))
+    assert went(page, "scores").selectbox(key="attribute").value == "race"
