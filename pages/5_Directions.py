@@ -53,6 +53,12 @@ ADVICE = (
 )
 
 
+BELOW_TABLE = (
+    "where ± stands, the standard deviation over attacker seeds. Unclear: the interval holds 0, or, for A→T, that of "
+    "what the attacker adds to a constant one's."
+)
+
+
 def main() -> None:
     engine = page("Directions")
     collection = collection_picker(engine.workspace)
@@ -86,7 +92,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         note(otherwise)
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
-    note(f"{basis(frame)} Value [{intervals_over(rows)}]; LIC also ± standard deviation over attacker seeds.")
+    note(f"{basis(frame)} Value [{intervals_over(rows)}]; {BELOW_TABLE}")
     label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name)])
     _measure(engine, collection, sets, table, attribute)
 

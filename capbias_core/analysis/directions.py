@@ -20,30 +20,38 @@ NUMBERS = ("value", "ci_low", "ci_high")
 # Metrics and directions that stand beside a pair.
 BESIDE = (("LIC", ""), ("BA", ""))
 CONSTANT = {name: ((f"{name}_constant", A_TO_T), (f"{name}_added", A_TO_T)) for name in ("DBAC", "DBAC_verbs")}
-BOTH, FIRST, SECOND, NEITHER, UNDECIDED = "both", A_TO_T, T_TO_A, "neither", "undecided"
 
 
 def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     """One row per captioner, attribute, encoder, variant and number of seeds for which both directions were measured.
 
     rows: of the results table. Columns: those of ALIKE, `A->T` and `T->A` with `_low` and `_high` for the 95% interval,
-    `A->T_n` and `T->A_n`, and quadrant: which of them are above 0, or `undecided` where an interval holds 0.
+    `A->T_n` and `T->A_n`.
     """
     rows, sides = rows.assign(variant=variants(rows)), []
     for way, (metric, direction) in MEASURES[measure].items():
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}
         sides.append(own[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
-    both = sides[0].merge(sides[1], on=list(ALIKE))
-    return both.assign(quadrant=[_quadrant(row) for row in both.to_dict("records")])
+    return sides[0].merge(sides[1], on=list(ALIKE))
 
 
-def _quadrant(row: dict) -> str:
-    ends = [(row[f"{way}_low"], row[f"{way}_high"]) for way in (A_TO_T, T_TO_A)]
-    if any(pd.isna(low) or low <= 0 <= high for low, high in ends):
-        return UNDECIDED
-    across, up = (low > 0 for low, _ in ends)
-    return {(True, True): BOTH, (True, False): FIRST, (False, True): SECOND, (False, False): NEITHER}[across, up]
+def signs(row: dict, added: dict | None = None) -> dict[str, int]:
+    """Of each direction 1 where it is above 0 by its interval, -1 where it is below, 0 where that is unclear.
+
+    row: of `directions`. added: the row of what the attacker adds to a constant one's A->T; above is then only what has
+    both above 0.
+    """
+    across = _sign(row[f"{A_TO_T}_low"], row[f"{A_TO_T}_high"])
+    if added is not None and across > 0:
+        across = max(0, _sign(added["ci_low"], added["ci_high"]))
+    return {A_TO_T: across, T_TO_A: _sign(row[f"{T_TO_A}_low"], row[f"{T_TO_A}_high"])}
+
+
+def _sign(low: float | None, high: float | None) -> int:
+    if low is None or high is None or pd.isna(low):
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
 
 
 def ways_measured(frame: pd.DataFrame) -> list[tuple]:

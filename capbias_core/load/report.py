@@ -269,6 +269,15 @@ def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable
     wordless = int(texts[tokens == 0].sum())
     if wordless:
         yield f"{counted(wordless, 'caption')} {'holds' if wordless == 1 else 'hold'} no word."
+    yield from _alike(texts)
+
+
+def scored_alike(captions: pd.Series) -> tuple[str, ...]:
+    """What is said beside a score where many of the captions that it rests on are the same."""
+    return tuple(f"{line} They count as captions." for line in _alike(captions.value_counts()))
+
+
+def _alike(texts: pd.Series) -> Iterable[str]:
     if len(texts) == 1 and texts.iloc[0] > 1:
         yield "All captions are the same."
     elif len(texts) and (most := int(texts.max())) >= max(FEWEST_ALIKE, MANY_ALIKE * texts.sum()):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate
 from capbias_core.attackers.device import device_of, trained_on
+from capbias_core.load.report import scored_alike
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
 from capbias_core.measures.cost import Size, held_out_cost, per_image
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of
@@ -175,7 +176,7 @@ def run(job: Job) -> Outcome:
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     outcome = _outcome(job, sides, splits)
     named = tuple(_named(shares, job.attribute, outcome.results))
-    return replace(outcome, notes=(*copied, *named, *outcome.notes, *read))
+    return replace(outcome, notes=(*scored_alike(job.frame["caption"]), *copied, *named, *outcome.notes, *read))
 
 
 def _sides(

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from capbias_core.analysis.directions import BOTH, CONSTANT, FIRST, MEASURES, NEITHER, SECOND, UNDECIDED, WAY, beside
+from capbias_core.analysis.directions import CONSTANT, MEASURES, WAY, beside, signs
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
@@ -18,24 +18,18 @@ from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
 # What the DBAC paper (section 2) advises to add to the training images.
-ADVICE = {
-    BOTH: "both kinds",
-    FIRST: "values without their usual objects",
-    SECOND: "objects with the other value",
-    NEITHER: "none by this metric",
-    UNDECIDED: "cannot be told: an interval contains 0",
-}
+ADVICE = {T_TO_A: "objects with the other value", A_TO_T: "values without their usual objects"}
 HEIGHT = 520
 # Of its pixels, those above and below the plot.
 BELOW = 66
 # Where the quadrants are named, which captioners' names keep off: left, top, right, bottom in shares of the plot.
 CORNERS = ((0, 0, 1, 0.1), (0, 0.9, 1, 1))
-QUADRANTS = {
-    BOTH: ("both ways:<br>collect both", 1, 1),
-    SECOND: ("T→A only: collect the<br>objects with the other value", 0, 1),
-    FIRST: ("A→T only: collect a value<br>without its usual objects", 1, 0),
-    NEITHER: ("neither way", 0, 0),
-}
+QUADRANTS = (
+    ("both ways:<br>collect both", 1, 1),
+    ("T→A only: collect the<br>objects with the other value", 0, 1),
+    ("A→T only: collect a value<br>without its usual objects", 1, 0),
+    ("neither way", 0, 0),
+)
 
 
 def plane(frame: pd.DataFrame, name: str):
@@ -60,7 +54,7 @@ def plane(frame: pd.DataFrame, name: str):
     )
     for line in (figure.add_vline, figure.add_hline):
         line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
-    for text, x, y in QUADRANTS.values():
+    for text, x, y in QUADRANTS:
         figure.add_annotation(
             text=of_tasks(text, name),
             x=x,
@@ -236,16 +230,27 @@ def explained(name: str) -> str:
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
+def _advice(found: dict[str, int]) -> str:
+    """Which images to add. found: of `signs`."""
+    kinds = [text for way, text in ADVICE.items() if found[way] > 0]
+    unclear = [way.replace("->", "→") for way in ADVICE if not found[way]]
+    if len(kinds) == len(ADVICE):
+        return "both kinds"
+    if len(unclear) == len(ADVICE):
+        return "unclear both ways"
+    return "; ".join([*kinds, *(f"{way} unclear" for way in unclear)]) or "none by this metric"
+
+
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
-    table = []
+    table, added = [], CONSTANT[name][1] if name in CONSTANT else None
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
         others = _others(rows, row, name)
         table.append(
             {
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in (T_TO_A, A_TO_T)},
-                "images to add": of_tasks(ADVICE[row["quadrant"]], name),
+                "images to add": of_tasks(_advice(signs(row, others.get(added) if added else None)), name),
                 **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
             }
         )

@@ -7,18 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core.analysis.directions import (
-    BOTH,
-    FIRST,
-    NEITHER,
-    SECOND,
-    UNDECIDED,
-    directions,
-    measures_in,
-    ways_measured,
-)
+from capbias_core.analysis.directions import directions, measures_in, ways_measured
 from capbias_core.present.directions import (
-    ADVICE,
     basis,
     directions_answer,
     directions_table,
@@ -75,9 +65,28 @@ ROWS = pd.DataFrame(
 )
 
 
-def test_quadrants_by_the_intervals():
-    found = directions(ROWS, "DBAC").set_index("model")["quadrant"].to_dict()
-    assert found == {"one": BOTH, "two": SECOND, "three": FIRST, "four": NEITHER, "five": UNDECIDED}
+def advice(rows: pd.DataFrame) -> dict[str, str]:
+    return directions_table(directions(rows, "DBAC"), rows, "DBAC").set_index("captioner")["images to add"].to_dict()
+
+
+def test_images_to_add_by_the_intervals():
+    assert advice(ROWS) == {
+        "one": "both kinds",
+        "two": "objects with the other value",
+        "three": "values without their usual objects",
+        "four": "none by this metric",
+        "five": "objects with the other value; A→T unclear",
+    }
+    nothing = [*pair("m", (1, -1, 2), (1, None, None)), *pair("n", (1, -1, 2), (-2, -3, -1))]
+    assert advice(pd.DataFrame(nothing)) == {"m": "unclear both ways", "n": "A→T unclear"}
+
+
+def test_a_direction_that_a_constant_attacker_has_too_is_unclear():
+    """What attackers add holds 0 for the first captioner, and is above it for the second."""
+    added = [row("one", "DBAC_added", "A->T", 1, -1, 3), row("three", "DBAC_added", "A->T", 3, 1, 5)]
+    found = advice(pd.DataFrame([*ROWS.to_dict("records"), *added]))
+    assert found["one"] == "objects with the other value; A→T unclear"
+    assert found["three"] == "values without their usual objects"
 
 
 def test_only_what_was_measured_alike_stands_together():
@@ -94,7 +103,7 @@ def test_only_what_was_measured_alike_stands_together():
 def test_dba_is_a_pair_of_two_metrics():
     rows = [row("m", "DBA_O", "", 1, 0.5, 2, encoder=""), row("m", "DBA_G", "", -1, -2, -0.5, encoder="")]
     found = directions(pd.DataFrame(rows), "DBA").iloc[0]
-    assert (found["A->T"], found["T->A"], found["quadrant"]) == (1, -1, FIRST)
+    assert (found["A->T"], found["T->A"]) == (1, -1)
     (shown,) = directions_table(directions(pd.DataFrame(rows), "DBA"), pd.DataFrame(rows), "DBA")["DBA A→T"]
     assert shown == "1.00 [0.50, 2.00]", "as many decimals as DBA_O has"
     assert "DBA_O" in explained("DBA") and "DBA_G" in explained("DBA")
@@ -120,7 +129,7 @@ def test_the_basis_names_the_images_of_both_directions():
 
 def test_the_table_says_which_images_to_add_and_what_lic_is():
     table = directions_table(directions(ROWS, "DBAC"), ROWS, "DBAC").set_index("captioner")
-    assert table.loc["two", "images to add"] == ADVICE[SECOND]
+    assert table.loc["two", "images to add"] == "objects with the other value"
     assert table.loc["one", "LIC"].startswith("5.0") and table.loc["two", "LIC"] == ""
     assert table.loc["three", "DBAC T→A"] == "−20.0 [−25.0, −15.0]"
 

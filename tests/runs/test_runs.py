@@ -324,6 +324,18 @@ def test_captions_that_are_the_human_ones_are_said_to_be(workspace):
     assert not any(said in note for note in notes["other"])
 
 
+def test_many_captions_that_are_the_same_are_said_to_be(workspace):
+    labels = labels_of(60, 60)
+    own = {image: [f"{text} number {image}" for text in texts] for image, texts in hinting(labels, 0.7).items()}
+    silent_third = {image: ["I cannot help"] if place % 3 == 0 else own[image] for place, image in enumerate(labels)}
+    notes = {
+        spec.model: run_one(workspace, spec, silent).notes
+        for spec in plan(workspace, replace(fill(workspace, labels, {"a": own, "b": silent_third}), seeds=2))
+    }
+    said = "40 captions (33%) are the same, as refusals and faults are: “I cannot help”. They count as captions."
+    assert said in notes["b"] and not any("I cannot help" in note for note in notes["a"])
+
+
 def test_leakage_by_naming_nobody_is_said_to_be_that(workspace):
     """'person' for every man: the other words are the same for both. A word of its own for each: no remark."""
     labels = labels_of(60, 60, values=("Female", "Male"))
