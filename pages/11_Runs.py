@@ -15,6 +15,7 @@ from capbias_core.runs.engine import Engine, unfinished
 from capbias_core.runs.run import is_current
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow
+from capbias_core.workspace.vectors import alignment_name
 from pages.ui import view
 from pages.ui.base import caveats, draw, empty_state, errors, note, page
 from pages.ui.running import EVERY, active_runs, cost, nothing_scored
@@ -109,8 +110,16 @@ def _all_runs(engine: Engine) -> None:
     if event.selection.rows:
         view.choose("run", table.iloc[event.selection.rows[0]]["run"])
     ids = list(table["run"])
+    said = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
     chosen = view.selectbox(
-        st, "How a number was made", ids, index=None, key="run", missing="the run", placeholder="Choose a run"
+        st,
+        "How a number was made",
+        ids,
+        index=None,
+        key="run",
+        missing="the run",
+        placeholder="Choose a run",
+        format_func=said.get,
     )
     if chosen:
         _details(engine, runs[ids.index(chosen)])
@@ -163,7 +172,10 @@ def _settings(spec: RunSpec) -> dict[str, str]:
         }
     options = measure.options.read(spec.options) if measure else None
     names = {name: name.replace("_", " ") for name in measure.options.about()} if measure else {}
-    return found | {shown: _said(getattr(options, name)) for name, shown in names.items()}
+    found |= {shown: _said(getattr(options, name)) for name, shown in names.items()}
+    if "alignment" in found and found["references"] != "none":
+        found["alignment"] = alignment_name(spec.options.get("alignment"))
+    return found
 
 
 def _said(value: object) -> str:

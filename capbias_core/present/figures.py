@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
-from capbias_core.present.sentence import better_text, interval_over, measure, signed
+from capbias_core.present.sentence import Bands, better_text, interval_over, measure, signed
 from capbias_core.types import Attribute, counted
 
 ROW_HEIGHT, STEP_HEIGHT = 34, 24
@@ -43,16 +43,13 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def interval_chart(
-    rows: pd.DataFrame,
-    metric: str,
-    attribute: Attribute,
-    letters: dict[str, str],
-    bands: dict[str, float] | None = None,
+    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], bands: Bands | None = None
 ):
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
     rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
-    that share one are not told apart. bands: by captioner, the baseline; a grey band goes there from the neutral point.
+    that share one are not told apart. bands: by captioner, where grey bands
+    go from the neutral point, such as `sentence.baselines`.
     """
     need("A chart", "plotly")
     import plotly.graph_objects as go
@@ -93,11 +90,11 @@ def interval_chart(
         for model, name in zip(rows["model"], names, strict=True)
         if model in letters and len(letters) > 1
     ]
-    band = {"type": "rect", "fillcolor": GREY, "opacity": 0.3, "line": {"width": 0}, "layer": "below", "x0": neutral}
+    band = {"type": "rect", "fillcolor": GREY, "opacity": 0.22, "line": {"width": 0}, "layer": "below", "x0": neutral}
     drawn = [
-        band | {"x1": bands[model], "y0": place - 0.3, "y1": place + 0.3}
+        band | {"x1": end, "y0": place - 0.3, "y1": place + 0.3}
         for place, model in enumerate(rows["model"])
-        if bands and model in bands
+        for end in (bands or {}).get(model, ())
     ]
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)

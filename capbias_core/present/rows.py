@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import BLUE_MARK, GREY, MEASURED, ORANGE_MARK
 from capbias_core.present.overview import Line
-from capbias_core.present.sentence import better_text, interval, interval_over, number
+from capbias_core.present.sentence import Bands, better_text, interval, interval_over, number
 from capbias_core.types import Attribute, counted
 
 STYLE = f"""<style>
@@ -29,7 +29,7 @@ STYLE = f"""<style>
 .cb-bar {{position: relative; height: 1.15rem; min-width: 7rem}}
 .cb-bar i {{position: absolute; display: block; top: 50%; transform: translateY(-50%)}}
 .cb-bar .cb-neutral {{height: 2.1rem; border-left: 1.5px dashed {GREY}}}
-.cb-bar .cb-band {{height: 1.15rem; background: {GREY}; opacity: .35; border-radius: 2px}}
+.cb-bar .cb-band {{height: 1.15rem; background: {GREY}; opacity: .25; border-radius: 2px}}
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
@@ -48,11 +48,11 @@ def interval_rows(
     attribute: Attribute,
     letters: dict[str, str],
     answered: str = "",
-    bands: dict[str, float] | None = None,
+    bands: Bands | None = None,
 ) -> str:
     """HTML: a row a captioner, highest value on top: name, dot and 95% interval beside the neutral point, the number,
     the letters, the verdict. rows: results of one metric, one row a captioner. answered: whose name is set in bold.
-    bands: by captioner, the baseline; a grey band goes there from the neutral point.
+    bands: as of `figures.interval_chart`.
     """
     bands = bands or {}
     rows, low, high = intervals_in_order(rows)
@@ -78,9 +78,9 @@ def intervals_in_order(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.
     return rows, rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
 
 
-def scale_of(low: pd.Series, high: pd.Series, neutral: float, bands: dict[str, float]) -> Scale:
+def scale_of(low: pd.Series, high: pd.Series, neutral: float, bands: Bands) -> Scale:
     """The scale of intervals, with the neutral point and the bands that go from it where there is such a point."""
-    drawn = [neutral, *bands.values()] if math.isfinite(neutral) else []
+    drawn = [neutral, *(end for ends in bands.values() for end in ends)] if math.isfinite(neutral) else []
     return Scale(min([*drawn, low.min()]), max([*drawn, high.max()]))
 
 
@@ -108,7 +108,7 @@ def _interval_row(
     neutral: float,
     letters: dict[str, str],
     answered: bool,
-    bands: dict[str, float],
+    bands: Bands,
 ) -> str:
     name = escape(row["model"])
     shown = interval(row)
@@ -118,7 +118,7 @@ def _interval_row(
     return (
         f'<span class="cb-name">{f"<b>{name}</b>" if answered else name}</span>'
         f'<div class="cb-bar" role="img" {said}>'
-        f"{_band(scale, neutral, bands.get(row['model'], neutral))}{_neutral_mark(scale, neutral)}"
+        f"{''.join(_band(scale, neutral, end) for end in bands.get(row['model'], ()))}{_neutral_mark(scale, neutral)}"
         f'<i class="cb-line" style="left:{scale(low):.2f}%;width:{scale(high) - scale(low):.2f}%"></i>'
         f'<i class="cb-dot" style="left:{scale(row["value"]):.2f}%"></i></div>'
         f'<span class="cb-tail">{escape(shown)}</span><span class="cb-small">{told}</span>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,13 +224,27 @@ def run_text(spec: RunSpec) -> str:
     return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
 
 
-GREY_BAND = "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say."
+GREY_BAND = (
+    "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say; lighter, "
+    "how far it may reach (95%, beside this captioner). A captioner amplifies only where its dot is right of both."
+)
 
 
-def baselines(rows: pd.DataFrame) -> dict[str, float]:
-    """The baseline of LIC of each captioner that has one, of rows by one attacker and coverage."""
-    own = rows[rows["metric"] == "LIC_baseline"]
-    return dict(zip(own["model"], own["value"], strict=True))
+Bands = Mapping[str, Sequence[float]]  # captioner -> where its grey bands end
+
+
+def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """The baseline of LIC of each captioner that has one, of rows by one attacker and coverage, and how far it reaches.
+
+    It reaches as far beyond its value as the lower end of the excess lies below the excess: what is beyond that has an
+    excess above 0.
+    """
+    own, excess = (
+        rows[rows["metric"] == name].drop_duplicates("model").set_index("model")
+        for name in ("LIC_baseline", "LIC_excess")
+    )
+    beyond = (excess["value"] - excess["ci_low"]).reindex(own.index).fillna(0.0)
+    return {model: (value, value + more) for model, value, more in zip(own.index, own["value"], beyond, strict=True)}
 
 
 BETTER = {

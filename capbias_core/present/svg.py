@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.rows import Scale, intervals_in_order, scale_of
-from capbias_core.present.sentence import better_text, interval, interval_over
+from capbias_core.present.sentence import Bands, better_text, interval, interval_over
 from capbias_core.types import Attribute
 
 WIDTH, ROW, TOP, BOTTOM = 720, 30, 26, 34
@@ -35,7 +35,7 @@ def interval_svg(
     metric: str,
     attribute: Attribute,
     letters: dict[str, str],
-    bands: dict[str, float] | None = None,
+    bands: Bands | None = None,
     title: str = "",
 ) -> str:
     """A dot and its 95% interval for each captioner, highest value on top, beside the neutral point and the number.
@@ -63,11 +63,11 @@ def interval_svg(
         )
     for number, (_, row) in enumerate(rows.iterrows()):
         y = TOP + ROW * (number + 0.5)
-        if row["model"] in bands and math.isfinite(neutral):
-            ends = sorted(float(place(value)) for value in (neutral, bands[row["model"]]))
+        for end in bands.get(row["model"], ()) if math.isfinite(neutral) else ():
+            ends = sorted(float(place(value)) for value in (neutral, end))
             parts.append(
                 f'<rect x="{ends[0]:.1f}" y="{y - 9:.1f}" width="{ends[1] - ends[0]:.1f}" height="18" fill="{GREY}" '
-                'opacity=".35"/>'
+                'opacity=".25"/>'
             )
         parts.append(
             f'<text x="{left - 10:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(row["model"])}</text>'
