@@ -65,6 +65,10 @@ def main() -> None:
         spec = objects.cooccurrence_spec(engine.workspace, request)
         attribute = attribute_from(spec.attribute)
         own, table = _counted(engine.folder, spec, human)
+        if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
+            note(
+                f"No caption that counts has the further {'word' if len(absent) == 1 else 'words'} {', '.join(absent)}."
+            )
         headline = _answer(table, own, spec.model, attribute)
         _charts(engine, table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)

@@ -108,7 +108,7 @@ def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str
     wrong = [word for word in every if not word.isalnum()] or [word for word in every if every.count(word) > 1]
     if wrong:
         raise CapbiasError(
-            f"{source} with the word {wrong[0]!r}" + (", twice" if wrong[0].isalnum() else ""),
+            f"{source}, which lists {wrong[0]!r}" + (" twice" if wrong[0].isalnum() else " as a word"),
             "single words of letters and digits, each for one value",
             "Captions are compared word by word: name single words, and each once.",
         )

@@ -80,6 +80,8 @@ def _moved(judged: dict[str, Sensitivity]) -> str:
 
 def _share(models: list[str], own: Sensitivity, said: Sensitivity | None = None) -> str:
     """`2 of 7 captioners`, or `2` alone where as many captioners were said before."""
+    if len(own.judged) == 1:
+        return "the only captioner" if models else "no captioner"
     number_of = f"{len(models) or 'none'}"
     return (
         number_of

@@ -175,7 +175,7 @@ def _headline(
     elif lic["ci_high"] < 0:
         said = ": less predictable than the human captions, which the wording of captions alone can produce"
     else:
-        said = ": no difference from the human captions that these data can tell from zero"
+        said = ": no clear difference from the human captions"
     return f"{model}{said}: {shown}."
 
 

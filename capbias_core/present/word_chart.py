@@ -97,4 +97,6 @@ def where_words_come_from(words: pd.DataFrame, name: str, smallest_count: int) -
             f"Not so there (weaker, the other way, or in fewer than {smallest_count} human captions), so {name} may "
             f"add them: {', '.join(own)}."
         )
+    if said:
+        said.append("What words add has no interval here: with other captions a word may change sides.")
     return " ".join(said)

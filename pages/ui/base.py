@@ -97,7 +97,7 @@ def errors() -> Iterator[None]:
 
 def show_error(error: CapbiasError) -> None:
     """Got, expected, remedy, as text whatever a file's words hold."""
-    lines = [("Got", error.got), ("Expected", error.expected), ("Do", error.remedy)]
+    lines = [("Got:", error.got), ("Expected:", error.expected), ("Fix:", error.remedy)]
     st.html(
         '<div class="cb-error" role="alert">'
         + "<br>".join(f"<b>{name}</b> {escape(text)}" for name, text in lines)

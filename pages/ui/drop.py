@@ -199,7 +199,7 @@ def _kept_images(engine: Engine, collection: str) -> dict[str, set[str]]:
 
 def _about(found: Offer) -> str:
     if found.preview is None:
-        return "This file cannot be read so."
+        return "This file cannot be read as this kind."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
     return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}"

@@ -37,7 +37,7 @@ CSS = """<style>
 .st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
   height: calc(100vh - 13rem) !important; min-height: 22rem}
-.st-key-presented .cb-rows, .st-key-presented .cb-axis {font-size: 28px}
+.st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small {font-size: 28px}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
 </style>"""
 # Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.

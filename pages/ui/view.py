@@ -264,15 +264,29 @@ def number(
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
         with suppress(ValueError):
-            return kind(texts[-1]) if texts[-1] or default is not None else None, []
-        return UNFIT, []
+            value = kind(texts[-1]) if texts[-1] or default is not None else None
+            if fits(value):
+                return value, []
+        return UNFIT, texts[-1:]
 
     def fits(value: Any) -> bool:
         if value is None:
             return default is None
         return isinstance(value, int | float) and (low is None or value >= low) and (high is None or value <= high)
 
-    return _drawn(key, default, read, fits, lambda value: place.number_input(label, low, high, value, key=key, **more))
+    given = st.query_params.get(key, "")
+    ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
+    what = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
+    unfit = {given: f"The link gives {label} as {given[:100]!r}, which is not {what}."}
+    return _drawn(
+        key,
+        default,
+        read,
+        fits,
+        lambda value: place.number_input(label, low, high, value, key=key, **more),
+        label,
+        unfit=unfit,
+    )
 
 
 def text(place, label: str, *, key: str, default: str = "", **more) -> str:

@@ -43,6 +43,7 @@ def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
     assert page.multiselect(key="some").value == ["b"] and page.number_input(key="number").value == 10
     assert page.checkbox(key="yes").value is False
     assert any("the part" in own.value and "zebra" in own.value for own in page.html)
+    assert any("which is not a whole number from 1 to 50" in own.value for own in page.html)
     page.multiselect(key="some").set_value(["a"]).run()
     assert not any("zebra" in own.value for own in page.html), "another was chosen since"
 
