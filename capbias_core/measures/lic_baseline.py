@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 
@@ -21,10 +22,10 @@ from capbias_core.aggregate.verdict import NOT_SHOWN, verdict
 from capbias_core.measures.held_out import confidence_where_right, held_out_arrays, held_out_bytes, held_out_from
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.metrics.evidence import HeldOut, Ratio
-from capbias_core.prepare import align_captions, vocabulary
+from capbias_core.prepare.ngrams import Coded, coded
 from capbias_core.prepare.retell import retell, told, variety
 from capbias_core.prepare.split import random_order
-from capbias_core.types import Split
+from capbias_core.types import UNKNOWN_TOKEN, Split
 from capbias_core.workspace.store import RunRow, Workspace
 
 LEAST_HUMAN = 2  # human captions an image: from one alone the retelling loses too much
@@ -236,52 +237,70 @@ def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[li
 def _but_copied(captions: list[str], people: list[list[str]]) -> tuple[list[list[str]], float]:
     """The human captions of each caption's image, and 0.0; where MOSTLY of the captions were written from one of them
     those without the nearest, and the share that was."""
-    found = [_nearest(*pair) for pair in zip(captions, people, strict=True)]
-    share = float(np.mean([written for _, written in found])) if found else 0.0
+    nearest, written = _nearest(captions, people)
+    share = float(written.mean()) if len(written) else 0.0
     if share < MOSTLY:
         return people, 0.0
-    pairs = zip(people, found, strict=True)
-    return [own[:place] + own[place + 1 :] for own, (place, _) in pairs], share
+    return [own[:place] + own[place + 1 :] for own, place in zip(people, nearest.tolist(), strict=True)], share
 
 
-def _nearest(caption: str, people: list[str]) -> tuple[int, bool]:
-    """Which human caption of its image is nearest to a caption, and whether it was written from that; a place beyond
+def _nearest(captions: list[str], people: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+    """Which human caption of its image is nearest to each caption, and whether it was written from that; a place beyond
     them and no, where too few would be left without it."""
-    if len(people) <= LEAST_HUMAN:
-        return len(people), False
-    words = set(caption.split())
-    alike = [len(words & own) / max(1, len(words | own)) for own in (set(text.split()) for text in people)]
-    *_, second, first = sorted(alike)
-    return alike.index(first), first >= IN_COMMON and first - second >= MORE
+    several = np.array([len(own) for own in people], dtype=int)
+    owner = np.repeat(np.arange(len(captions)), several)
+    words = coded([*captions, *chain.from_iterable(people)]).matrix
+    own, theirs = words[owner], words[len(captions) :]
+    both = np.asarray(own.multiply(theirs).sum(axis=1)).ravel()
+    either = np.asarray(own.sum(axis=1)).ravel() + np.asarray(theirs.sum(axis=1)).ravel() - both
+    alike = np.full((len(captions), max(2, several.max(initial=0))), -1.0)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(several) - several, several)
+    alike[owner, place] = both / np.maximum(1, either)
+    nearest, (second, first) = alike.argmax(axis=1), np.sort(alike, axis=1)[:, -2:].T
+    enough = several > LEAST_HUMAN
+    return np.where(enough, nearest, several), enough & (first >= IN_COMMON) & (first - second >= MORE)
 
 
 def _plainness(model: list[CaptionList], human: list[CaptionList], told_by: float, retold: float) -> Plainness:
-    texts, people = ([own.masked for own in side] for side in (model, human))
-    known = vocabulary(text for own in texts for text in own)
-    words = [word for own in people for text in own for word in text.split()]
-    aligned = [align_captions(own, known) for own in people]
+    every = coded(text for own in (*model, *human) for text in own.masked)
+    ends = np.cumsum([0, *(len(own.masked) for own in (*model, *human))])
+    lists = [every.part(first, last) for first, last in zip(ends[:-1], ends[1:], strict=True)]
+    texts, people = lists[: len(model)], lists[len(model) :]
+    known = np.zeros(len(every.words) + 1, dtype=bool)
+    for own in texts:
+        known[own.codes] = True
+    unknown = [~known[own.codes] for own in people]
     return Plainness(
         told_by,
         retold,
-        *(_mean(variety, side) for side in (texts, aligned)),
+        *(_mean(variety, side) for side in (texts, _aligned(people, every.words, known))),
         *(_mean(_type_token, side) for side in (texts, people)),
-        *(_mean(_repeated, side) for side in (texts, people)),
-        unknown=sum(word not in known for word in words) / max(1, len(words)),
+        *(_mean(_repeated, side) for side in ([own.masked for own in model], [own.masked for own in human])),
+        unknown=sum(int(own.sum()) for own in unknown) / max(1, sum(map(len, unknown))),
         length=_mean(_length, texts),
         human_length=_mean(_length, people),
     )
 
 
-def _mean(of, side: list[list[str]]) -> float:
+def _aligned(people: list[Coded], words: list[str], known: np.ndarray) -> list[Coded]:
+    """Captions with <unk> for words that are not known, but for special tokens. known: (V + 1,)."""
+    kept = known.copy()
+    kept[[place for place, word in enumerate(words) if word.startswith("<")]] = True
+    become = np.arange(len(words) + 1)
+    become[~kept] = words.index(UNKNOWN_TOKEN) if UNKNOWN_TOKEN in words else len(words)
+    return [replace(own, codes=become[own.codes]) for own in people]
+
+
+def _mean(of, side: Sequence) -> float:
     return float(np.mean([of(own) for own in side]))
 
 
-def _length(captions: list[str]) -> float:
-    return sum(len(caption.split()) for caption in captions) / max(1, len(captions))
+def _length(captions: Coded) -> float:
+    return len(captions.codes) / max(1, len(captions.start) - 1)
 
 
-def _type_token(captions: list[str]) -> float:
-    return len(vocabulary(captions)) / max(1, sum(len(caption.split()) for caption in captions))
+def _type_token(captions: Coded) -> float:
+    return len(np.unique(captions.codes)) / max(1, len(captions.codes))
 
 
 def _repeated(captions: list[str]) -> float:

@@ -119,26 +119,27 @@ def aligned_lists(captions: Sequence[str], alignments: Sequence[Alignment]) -> I
     """
     split = [caption.split() for caption in captions]
     words = frozenset(chain.from_iterable(split))
-    tables = [{word: own.word(word) for word in words} for own in alignments]
-    as_is = {word: word for word in words}
-    first = _rewritten(captions, split, range(len(captions)), as_is, tables[0])
-    moving = {word for table in tables[1:] for word in words if table[word] != tables[0][word]}
-    rows = [row for row, own in enumerate(split) if not moving.isdisjoint(own)]
-    yield first
-    for table in tables[1:]:
-        yield _rewritten(first, split, rows, tables[0], table)
-
-
-def _rewritten(
-    captions: Sequence[str], split: list[list[str]], rows: Iterable[int], before: dict[str, str], table: dict[str, str]
-) -> list[str]:
-    """Captions of which those of some rows are aligned by another table than before."""
-    changed = {word for word, other in table.items() if other != before[word]}
-    found = list(captions)
-    for row in rows:
-        if not changed.isdisjoint(split[row]):
-            found[row] = " ".join([table[word] for word in split[row]])
-    return found
+    first, *others = alignments
+    table = {word: first.word(word) for word in words}
+    changed = {word for word, other in table.items() if other != word}
+    found = [
+        caption if changed.isdisjoint(own) else " ".join([table[word] for word in own])
+        for caption, own in zip(captions, split, strict=True)
+    ]
+    yield found
+    unsure = words.difference(frozenset.intersection(*(own.known for own in alignments)))  # the others all leave alone
+    if not any(own.near for own in alignments):  # and of these, what none knows is <unk> by all
+        unsure = unsure.intersection(chain.from_iterable(own.known for own in alignments))
+    rows_with: dict[str, list[int]] = {word: [] for word in unsure}
+    for row, own in enumerate(split) if others else ():
+        for word in unsure.intersection(own):
+            rows_with[word].append(row)
+    for other in others:
+        moved = {word: become for word in unsure if (become := other.word(word)) != table[word]}
+        theirs, own_table = found.copy(), table | moved
+        for row in set(chain.from_iterable(rows_with[word] for word in moved)):
+            theirs[row] = " ".join([own_table[word] for word in split[row]])
+        yield theirs
 
 
 # (human words, known words) -> Alignment

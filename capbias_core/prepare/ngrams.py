@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +37,47 @@ class Ngrams:
         return {term: column for column, term in enumerate(self.terms)}
 
 
+@dataclass(frozen=True)
+class Coded:
+    """Captions as numbers.
+
+    start: (n + 1,) where the words of each caption begin among all T words. codes: (T,) the place of each word in
+    `words`. words: V texts in the order in which they come first.
+    """
+
+    start: np.ndarray
+    codes: np.ndarray
+    words: list[str]
+
+    @cached_property
+    def followed(self) -> np.ndarray:
+        """The places among all T words of those after which another word of the same caption comes."""
+        together = np.ones(len(self.codes), dtype=bool)
+        together[self.start[1:][self.start[1:] > self.start[:-1]] - 1] = False
+        return np.flatnonzero(together)
+
+    @cached_property
+    def matrix(self) -> csr_array:
+        """(n, V) sparse, 1.0 where a caption has a word."""
+        return _matrix(self.start, self.codes, np.full(len(self.codes), -1, dtype=np.int32), len(self.words))
+
+    def part(self, first: int, last: int) -> Coded:
+        """The captions from a place on, up to another."""
+        low, high = self.start[first], self.start[last]
+        return Coded(self.start[first : last + 1] - low, self.codes[low:high], self.words)
+
+
+def coded(captions: Iterable[str]) -> Coded:
+    """The words of captions as numbers."""
+    vocabulary: defaultdict[str, int] = defaultdict()
+    vocabulary.default_factory = vocabulary.__len__
+    codes, ends = array("i"), array("q", [0])
+    for caption in captions:
+        codes.extend(map(vocabulary.__getitem__, caption.split()))
+        ends.append(len(codes))
+    return Coded(np.frombuffer(ends, dtype=np.int64), np.frombuffer(codes, dtype=np.int32), list(vocabulary))
+
+
 def ngrams_of(captions: Sequence[str], pairs: bool) -> Ngrams:
     """The words of captions, and their pairs of words if these count.
 
@@ -47,21 +88,12 @@ def ngrams_of(captions: Sequence[str], pairs: bool) -> Ngrams:
     >>> found.matrix[:, [found.columns["a dog"]]].toarray().ravel().tolist()
     [0.0, 1.0]
     """
-    vocabulary: defaultdict[str, int] = defaultdict()
-    vocabulary.default_factory = vocabulary.__len__
-    codes, ends = array("i"), array("q", [0])
-    for caption in captions:
-        codes.extend(map(vocabulary.__getitem__, caption.split()))
-        ends.append(len(codes))
-    vocabulary[NOTHING]  # looked up, it is there
-    start, word, terms = np.frombuffer(ends, dtype=np.int64), np.frombuffer(codes, dtype=np.int32), list(vocabulary)
+    read = coded(captions)
+    start, word, terms = read.start, read.codes, list(dict.fromkeys([*read.words, NOTHING]))
     pair = np.full(len(word), -1, dtype=np.int32)
     if pairs and len(word):
-        together = np.ones(len(word), dtype=bool)
-        together[start[1:][start[1:] > start[:-1]] - 1] = False  # the last word of each caption begins no pair
-        first = np.flatnonzero(together)
-        found, keys = pd.factorize(word[first].astype(np.int64) * len(vocabulary) + word[first + 1])
-        words = list(terms)
+        first, words = read.followed, list(terms)
+        found, keys = pd.factorize(word[first].astype(np.int64) * len(words) + word[first + 1])
         terms += [f"{words[one]} {words[two]}" for one, two in zip(*divmod(keys, len(words)), strict=True)]
         pair[first] = found + len(words)
     order = sorted(range(len(terms)), key=terms.__getitem__)

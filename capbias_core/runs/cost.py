@@ -59,13 +59,15 @@ def expected_each(workspace: Workspace, specs: Iterable[RunSpec]) -> dict[str, C
     """What each of some runs will take, by id."""
     items = {item.hash: item for item in workspace.items()}
     paces: dict[str, float] = {}
+    labelled: Labelled = {}
     found = {}
     for spec in specs:
         kind = _kind(spec)
         if kind not in paces:
             paces[kind] = _pace(workspace, spec, items)
         timed = not math.isnan(paces[kind])
-        found[spec.run_id] = Cost(uncorrected(workspace, spec, items) * (paces[kind] if timed else 1.0), timed)
+        seconds = uncorrected(workspace, spec, items, labelled)
+        found[spec.run_id] = Cost(seconds * (paces[kind] if timed else 1.0), timed)
     return found
 
 
@@ -101,14 +103,15 @@ def _pace(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:
     return median(found) if found else math.nan
 
 
-def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:
-    """Rough seconds of a run on two free cores. items: those kept, by content hash."""
+def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item], labelled: Labelled | None = None) -> float:
+    """Rough seconds of a run on two free cores. items: those kept, by content hash. labelled: what `_labelled` has read
+    for others."""
     measure = MEASURES[spec.measure]
     size = Size(
         images=_images(spec, items),
         per_image=_per_image(items[spec.captions]) if spec.captions in items else 1,
         references_per_image=_per_image(items[spec.references]) if spec.references in items else 0,
-        count=lambda: _counts(workspace, spec),
+        count=lambda: _counts(workspace, spec, {} if labelled is None else labelled),
     )
     return measure.cost(size, measure.options.read(spec.options))
 
@@ -118,23 +121,34 @@ def _per_image(item: Item) -> int:
     return max(1, round(item.rows / max(1, item.images)))
 
 
-def _counts(workspace: Workspace, spec: RunSpec) -> CaptionCounts:
+# The value of each labelled image that has references, by what says so.
+Labelled = dict[str, dict[str, str]]
+
+
+def _labelled(workspace: Workspace, spec: RunSpec, read: Labelled) -> dict[str, str]:
+    """The value of each image that a run can read. read: what others have read; this is added."""
+    key = json.dumps([spec.references, spec.labels, spec.attribute], sort_keys=True)
+    if key not in read:
+        table = workspace.frame(spec.labels["table"])
+        labels = labels_for(table, attribute_from(spec.attribute), spec.labels["column"], spec.labels["mapping"]).values
+        pairs = zip(*(own.to_numpy(dtype=object) for own in (labels.index, labels)), strict=True)
+        referred = images_in(workspace.frame(spec.references)) if spec.references else None
+        read[key] = {image: value for image, value in pairs if referred is None or image in referred}
+    return read[key]
+
+
+def _counts(workspace: Workspace, spec: RunSpec, labelled: Labelled) -> CaptionCounts:
     """Counted once for a set, its labels and its references."""
 
     def count() -> dict[str, int]:
-        attribute = attribute_from(spec.attribute)
-        table = workspace.frame(spec.labels["table"])
-        labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"]).values
+        values, value_of = attribute_from(spec.attribute).values, _labelled(workspace, spec, labelled)
         frame = workspace.frame(spec.captions)
-        value_of = dict(zip(*(own.to_numpy(dtype=object) for own in (labels.index, labels)), strict=True))
-        known = set(value_of)
-        if spec.references:
-            known &= images_in(workspace.frame(spec.references))
-        read = np.fromiter(map(known.__contains__, frame["image_id"].to_numpy(dtype=object)), bool, len(frame))
-        known &= images_in(frame)
-        of_value = Counter(value_of[image] for image in known)
-        balanced = min(of_value[value] for value in attribute.values) * len(attribute.values)
-        return asdict(CaptionCounts(len(known), balanced, int(read.sum()), frame["caption"][read].nunique()))
+        found = [value_of.get(image) for image in frame["image_id"].to_numpy(dtype=object)]
+        read = np.array([own is not None for own in found], dtype=bool)
+        of_value = Counter(value_of[image] for image in images_in(frame[read]))
+        balanced = min(of_value[value] for value in values) * len(values)
+        captions = frame["caption"][read]
+        return asdict(CaptionCounts(of_value.total(), balanced, len(captions), captions.nunique()))
 
     key = json.dumps([spec.captions, spec.references, spec.labels], sort_keys=True)
     return CaptionCounts(**workspace.derived(f"read by runs {key}", count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache, partial
 from typing import NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
@@ -272,9 +273,25 @@ def _coverages(
 ) -> dict[str, str]:
     """For each set whether all of its labelled images have references, or a part; sets without any are left out.
 
-    Raises CapbiasError where no set has any.
+    How many labelled images have captions, and how many of those references, is counted once. Raises CapbiasError where
+    no set has any.
     """
-    counts = {item.name: _coverage(workspace, item, references, where, attribute) for item in items}
+
+    @cache
+    def labelled() -> set[str]:
+        frame = workspace.frame(where["table"])
+        return set(labels_for(frame, attribute, where["column"], where["mapping"]).values.index)
+
+    @cache
+    def referred() -> set[str]:
+        return images_in(workspace.frame(references.hash))
+
+    def count(item: Item) -> list[int]:
+        captioned = images_in(workspace.frame(item.hash)) & labelled()
+        return [len(captioned), len(captioned & referred())]
+
+    of = f"{references.hash} {json.dumps(where, sort_keys=True)}"
+    counts = {item.name: workspace.derived(f"coverage {item.hash} {of}", partial(count, item)) for item in items}
     if not any(covered for _, covered in counts.values()):
         name, (captioned, _) = next(iter(counts.items()))
         raise CapbiasError(
@@ -287,14 +304,3 @@ def _coverages(
         for name, (captioned, covered) in counts.items()
         if covered
     }
-
-
-def _coverage(workspace: Workspace, item: Item, references: Item, where: dict, attribute: Attribute) -> list[int]:
-    """How many labelled images have captions, and how many of those have references; counted once."""
-
-    def count() -> list[int]:
-        labels = labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
-        captioned = images_in(workspace.frame(item.hash)) & set(labels.index)
-        return [len(captioned), len(captioned & images_in(workspace.frame(references.hash)))]
-
-    return workspace.derived(f"coverage {item.hash} {references.hash} {json.dumps(where, sort_keys=True)}", count)
