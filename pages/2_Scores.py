@@ -119,7 +119,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         key="attacker",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
-        "protocols, minutes a seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
+        "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
         "name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
     known_seeds = next((own.seeds for own in measured if own.attacker == attacker), SEEDS)
@@ -140,7 +140,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "Scores and words of each caption",
         default=attacker_entry(attacker).in_process,
         key=f"words_{attacker}",
-        help=f"Trains {attacker_entry(attacker).folds} more attackers a set, so that every caption is scored by one "
+        help=f"Trains {attacker_entry(attacker).folds} more attackers per set, so that every caption is scored by one "
         "that did not train on its image.",
     )
     merge = view.checkbox(

@@ -100,7 +100,7 @@ def read_attributes(path: Path, id_column: str | None = None) -> Table:
     reader = reader_of(path)
     if reader.name == CAPTIONS:
         raise CapbiasError(
-            f"{path.name}, {reader.title}", "a table of labels, one row an image", "Load it as captions."
+            f"{path.name}, {reader.title}", "a table of labels, one row per image", "Load it as captions."
         )
     choose = partial(choose_labels, file=path.name, id_column=id_column)
     return attribute_table(reader.read(path, choose), path.name)

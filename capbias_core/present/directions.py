@@ -213,7 +213,7 @@ def basis(frame: pd.DataFrame) -> str:
     """n of both directions, attacker and seeds; of several captioners from the fewest to the most."""
     first = frame.iloc[0]
     sizes = [f"{way.replace('->', '→')} {_from_to(frame[f'{way}_n'])}" for way in (T_TO_A, A_TO_T)]
-    what = "test images a seed" if first["seeds"] else "captions"
+    what = "test images per seed" if first["seeds"] else "captions"
     attacker = f"; attacker {first['encoder']}" if first["encoder"] else ""
     seeds = f", {counted(first['seeds'], 'seed')}" if first["seeds"] else ""
     return f"{', '.join(sizes)} {what}{attacker}{seeds}."

@@ -123,7 +123,7 @@ def test_the_basis_names_the_images_of_both_directions():
     rows = pd.DataFrame([*pair("one", (1, 0, 2), (1, 0, 2)), *pair("two", (1, 0, 2), (1, 0, 2), n=480)])
     rows.loc[1, "n"] = 300
     assert basis(directions(rows, "DBAC")) == (
-        "T→A 300 to 480, A→T 480 to 490 test images a seed; attacker ngram, 5 seeds."
+        "T→A 300 to 480, A→T 480 to 490 test images per seed; attacker ngram, 5 seeds."
     )
 
 
