@@ -119,8 +119,8 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         key="attacker",
         accept_new_options=True,
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
-        "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder or "
-        "name of any other, or one of these with its folder: bert_ft=FOLDER.",
+        "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
+        "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
     known_seeds = next((own.seeds for own in measured if own.attacker == attacker), SEEDS)
     seeds = view.number(side, "Seeds", 1, MOST_SEEDS, known_seeds, key="seeds", help="The papers use 10.")

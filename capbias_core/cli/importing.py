@@ -214,7 +214,8 @@ def _read_as(
     overrides = _overrides(flags.map or ())
     offered = ingest.preview_import(workspace, path, kind, collection, dict(columns))
     sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
-    show(to_text(pd.DataFrame(offered.report.lines(), columns=["", ""])).strip("\n"))
+    file, *others = offered.report.lines()
+    show(to_text(pd.DataFrame([file, ("Read as", kind), *others], columns=["", ""])).strip("\n"))
     warn([replace(offered.report, notes=())], say)  # the report shows the notes
     attributes = _mapped_attributes(offered.frame, flags, overrides) if kind == "attributes" else []
     for details in attributes:

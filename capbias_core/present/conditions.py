@@ -99,7 +99,7 @@ def _pairing(own: pd.DataFrame) -> str:
     if own["n"].nunique() == 1:
         return "Changes are paired over the images that a set and the originals both held out"
     return (
-        f"The sets hold different images (from {int(own['n'].min()):,} to {int(own['n'].max()):,} test images per seed): "
+        f"The sets hold different images ({int(own['n'].min()):,} to {int(own['n'].max()):,} test images per seed): "
         "each change, and what it is a share of, is by attackers trained on the images that its set and the originals "
         "share, and over those that both held out"
     )
