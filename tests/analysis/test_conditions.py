@@ -423,7 +423,7 @@ def test_sets_of_different_images_say_so():
     assert "paired over the images that a set and the originals" in condition_answer(rows, "m", "gender").support
     rows.loc[rows["masked"] == "object", "n"] = 600
     support = condition_answer(rows, "m", "gender").support
-    assert "different images (from 600 to 662 test images per seed)" in support and "Changes are paired" not in support
+    assert "different images (600 to 662 test images per seed)" in support and "Changes are paired" not in support
 
 
 def test_without_the_original_nothing_is_claimed():
