@@ -65,7 +65,11 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
         + (" or " if sign < 0 else "")
         for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
     )
-    masked = ' · <span class="cb-w cb-masked">masked word</span>' if attribute.words else ""
+    masked = (
+        ' · <span class="cb-w cb-masked">masked word</span>, of which the attacker sees only that it is there'
+        if attribute.words
+        else ""
+    )
     alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""
     return (
         f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline)'

@@ -19,13 +19,15 @@ from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import tokenize
 from capbias_core.present.figures import enlarged
 from capbias_core.present.large_words import LARGE, large_words
+from capbias_core.present.sentence import signed
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import picture_path
+from capbias_core.workspace.labels import is_derived, table_of
 from pages.ui import cached, view
 
 SCORE = (
     "The score is how confident the attackers are in their guess; they did not train on this image. Under a word "
-    "stands what it adds to the logit."
+    "stands what it adds to the logit, which is {} without any word."
 )
 # What lies below keeps its place and its state, but is neither seen nor reached.
 CSS = """<style>
@@ -86,9 +88,18 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
         with right:
             label = attribute.values[int(row["label"])]
             score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
-            said = f'<div class="cb-said">Labelled {escape(label)} by other people. {SCORE}</div>'
+            given = "by the words of human captions" if _derived(engine, own) else "by other people"
+            intercept = row["baseline0" if own.words.shape[1] == 1 else f"baseline{int(row['predicted'])}"]
+            about = f"Labelled {escape(label)} {given}. {SCORE.format(signed(intercept, 2))}"
+            said = f'<div class="cb-said">{about}</div>'
             st.html(LARGE + score + _words(engine, own, row) + said)
     view.stop()
+
+
+def _derived(engine: Engine, own: CaptionScores) -> bool:
+    """Whether the labels were made from human captions."""
+    tables, labels = engine.workspace.items("attributes"), own.run.spec.labels
+    return is_derived(table_of(tables, own.attribute.name, labels))
 
 
 def _words(engine: Engine, own: CaptionScores, row: pd.Series) -> str:
