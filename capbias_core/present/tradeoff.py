@@ -11,6 +11,7 @@ from capbias_core.aggregate.trend import Trend, trend
 from capbias_core.analysis.tradeoff import PRINTED_R_SQUARED
 from capbias_core.errors import need
 from capbias_core.present.colour import GREY, MEASURED
+from capbias_core.present.labels import name_places, name_points
 from capbias_core.present.sentence import number
 from capbias_core.types import counted
 
@@ -18,9 +19,8 @@ NAMES = {"vocabulary": "vocabulary size (different words)", "bleu4": "BLEU-4"}
 # Steps of a slope, and what one is called.
 STEPS = {"vocabulary": (100, "100 words"), "bleu4": (1, "point of BLEU-4")}
 HEIGHT = 420
-# Where the middle of a name may stand beside its point, and half its width and height, in shares of the chart.
-SIDES = {"top center": (0, 0.07), "bottom center": (0, -0.07), "middle right": (0.13, 0), "middle left": (-0.13, 0)}
-NAME_SIZE = np.array([0.1, 0.04])
+# Of its pixels, those above and below the plot; and the room around the points, in shares of what they span.
+OUTSIDE, ROOM = 90, 0.12
 
 
 def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
@@ -33,13 +33,14 @@ def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
 
     figure = go.Figure()
     looks = (("printed", printed, GREY, "diamond"), ("measured", measured, MEASURED, "circle"))
-    every = pd.concat([printed, measured])[[against, "LIC"]].dropna().to_numpy()
-    for name, points, colour, mark in looks:
-        own = points.dropna(subset=["LIC", against])
+    known = [(name, own.dropna(subset=["LIC", against]), colour, mark) for name, own, colour, mark in looks]
+    every = pd.concat([own for _, own, _, _ in known])
+    for name, own, colour, mark in known:
         if len(own):
-            sides = _sides(own[[against, "LIC"]].to_numpy(), every)
-            figure.add_trace(_dots(own, against, name, colour, mark, sides))
+            figure.add_trace(_dots(own, against, name, colour, mark))
             _line(figure, own[against], trend(own[against], own["LIC"]), colour)
+    if len(every):
+        _names(figure, every, against)
     figure.update_layout(
         height=HEIGHT,
         margin={"l": 10, "r": 10, "t": 10, "b": 40},
@@ -51,7 +52,23 @@ def tradeoff_chart(printed: pd.DataFrame, measured: pd.DataFrame, against: str):
     return figure
 
 
-def _dots(points: pd.DataFrame, against: str, name: str, colour: str, mark: str, sides: list[str]):
+def _names(figure, points: pd.DataFrame, against: str) -> None:
+    """Names beside the points, and axes with room for them."""
+    ends = {column: _range(points[column]) for column in (against, "LIC")}
+    (left, right), (bottom, top) = ends.values()
+    shares = np.stack([(points[against] - left) / (right - left), (top - points["LIC"]) / (top - bottom)], axis=1)
+    places = name_places(shares, list(points["model"]), HEIGHT - OUTSIDE)
+    name_points(figure, points[against], points["LIC"], list(points["model"]), places, list(ends.values()))
+    figure.update_layout(xaxis_range=ends[against], yaxis_range=ends["LIC"])
+
+
+def _range(values: pd.Series) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    room = ROOM * (high - low or 1.0)
+    return low - room, high + room
+
+
+def _dots(points: pd.DataFrame, against: str, name: str, colour: str, mark: str):
     import plotly.graph_objects as go
 
     hover = [
@@ -62,30 +79,13 @@ def _dots(points: pd.DataFrame, against: str, name: str, colour: str, mark: str,
     return go.Scatter(
         x=points[against],
         y=points["LIC"],
-        mode="markers+text",
-        text=[escape(model) for model in points["model"]],
-        textposition=sides,
-        textfont={"color": colour, "size": 11},
+        mode="markers",
         name=f"{name} (LIC by {encoder})",
         marker={"size": 11, "color": colour, "symbol": mark},
         hovertext=hover,
         hoverinfo="text",
         cliponaxis=False,
     )
-
-
-def _sides(points: np.ndarray, every: np.ndarray) -> list[str]:
-    """For each of the points, (M, 2), the side on which its name is furthest from the other points, (N, 2)."""
-    size = np.ptp(every, axis=0)
-    size[size == 0] = 1
-    found = []
-    for point in points:
-        away = (point - every[(every != point).any(axis=1)]) / size
-        nearest = [
-            np.abs((away + side) / NAME_SIZE).max(axis=1, initial=0).min(initial=np.inf) for side in SIDES.values()
-        ]
-        found.append(list(SIDES)[int(np.argmax(nearest))])
-    return found
 
 
 def _line(figure, x: pd.Series, found: Trend, colour: str) -> None:
