@@ -40,17 +40,17 @@ def measured_rows(workspace: Workspace, collection: str, table: Item | None = No
     """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
     newest.
 
-    Of each attribute the runs by one table of labels: by `table` where that holds it, else as `tables_read` says. Runs
-    that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who wrote
-    the captions of a set and what was masked of its photographs.
+    Of each attribute the runs by one table of labels, as `tables_read` says; or of the attributes of one `table` alone.
+    Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
+    wrote the captions of a set and what was masked of its photographs.
     """
-    read = tables_read(workspace, collection)
-    if table is not None:
-        read |= dict.fromkeys(table.details["attributes"], table)
+    read = dict.fromkeys(table.details["attributes"], table) if table else tables_read(workspace, collection)
     runs = [
         run
         for run in current_runs(workspace, collection)
-        if not run.spec.merge_masks and reads(run.spec.labels, name := run.spec.attribute["name"], read[name])
+        if not run.spec.merge_masks
+        and (name := run.spec.attribute["name"]) in read
+        and reads(run.spec.labels, name, read[name])
     ]
     rows = workspace.results([run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
