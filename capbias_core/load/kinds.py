@@ -24,12 +24,14 @@ SEVERAL = 1.5  # captions per image, from which they are people's
 @dataclass(frozen=True)
 class Likely:
     """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown. references: whether
-    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids."""
+    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids. named:
+    whether the file's name alone says that people wrote its captions."""
 
     kind: str
     title: str
     references: bool = False
     by_rows: bool = False
+    named: bool = False
 
 
 def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
@@ -50,7 +52,7 @@ def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
     columns = reader.columns(path)
     kind = _kind_of_table(path, columns, {role: name for role, name in (named or {}).items() if name in columns})
     beside = kind == GENERATED and column_beside(columns, USUAL_REFERENCES) is not None
-    return Likely(kind, reader.title, beside, reader.by_rows)
+    return Likely(kind, reader.title, beside, reader.by_rows, kind == HUMAN)
 
 
 def _has_categories(path: Path) -> bool:

@@ -202,7 +202,8 @@ def _about(found: Offer) -> str:
         return "This file cannot be read as this kind."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
-    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}"
+    named = " Taken for human captions by its name." if found.own.named and found.kind == HUMAN else ""
+    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}.{named}"
 
 
 def _read_well(own: Offer) -> bool:

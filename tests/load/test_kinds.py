@@ -90,6 +90,8 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
 def test_tables_of_a_known_format(tmp_path):
     pd.DataFrame({"image_id": ["1"], "caption": ["a man"]}).to_parquet(tmp_path / "sat.parquet")
     assert likely(tmp_path / "sat.parquet") == Likely(GENERATED, "Parquet")
+    (tmp_path / "sat.parquet").rename(tmp_path / "plain_human.parquet")
+    assert likely(tmp_path / "plain_human.parquet") == Likely(HUMAN, "Parquet", named=True), "said where it is asked"
     (tmp_path / "prose.txt").write_text("Dear reader,\nnothing here.\n")
     with pytest.raises(CapbiasError):
         likely(tmp_path / "prose.txt")
