@@ -24,8 +24,8 @@ SEVERAL = 1.5  # captions per image, from which they are people's
 @dataclass(frozen=True)
 class Likely:
     """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown. references: whether
-    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids. named:
-    whether the file's name alone says that people wrote its captions."""
+    captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids.
+    named: whether the file's name alone says that people wrote its captions."""
 
     kind: str
     title: str
