@@ -21,6 +21,7 @@ SHOWN_SIZES = 8
 MOST_LABELS = 20
 # One caption so often, in a share and in all, is worth a look; of published captioners the most frequent has 1 to 3%.
 MANY_ALIKE, FEWEST_ALIKE = 0.05, 20
+ALIKE = "They count as captions."  # ends what is said beside a score
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def _text_warnings(texts: pd.Series, tokens: np.ndarray, empty: int) -> Iterable
 
 def scored_alike(captions: pd.Series) -> tuple[str, ...]:
     """What is said beside a score where many of the captions that it rests on are the same."""
-    return tuple(f"{line} They count as captions." for line in _alike(captions.value_counts()))
+    return tuple(f"{line} {ALIKE}" for line in _alike(captions.value_counts()))
 
 
 def _alike(texts: pd.Series) -> Iterable[str]:

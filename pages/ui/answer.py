@@ -11,7 +11,7 @@ from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
-from capbias_core.load.report import scored_alike
+from capbias_core.load.report import ALIKE
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
@@ -162,9 +162,9 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
     entry = attacker_entry(chosen.attacker)
     text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))
     answer_box(engine, collection, text.headline, text.support)
-    own = workspace.item("captions", model, collection)
-    for line in cached.once(workspace, "alike", lambda: scored_alike(workspace.frame(own.hash)["caption"])):
-        note(line)
+    for line in next(run.notes for run in chosen.runs if run.spec.model == model):
+        if line.endswith(ALIKE):
+            note(line)
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
     if collection == DEMO:

@@ -128,3 +128,17 @@ def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_pag
     assert page.selectbox(key="attribute").value == "gender"
     assert any("no words for race" in own.proto.body for own in page.get("html"))
     assert went(page, "scores").selectbox(key="attribute").value == "race"
+
+
+def test_refusals_are_said_beside_the_answer(workspace):
+    """A third of the second captioner's captions are one text; the first one's answer does not say so."""
+    item = workspace.item("captions", "second", "c")
+    own = workspace.frame(item.hash)
+    refused = own.assign(caption=own["caption"].where(own.index % 3 > 0, "I cannot describe this"))
+    workspace.keep("captions", "third", refused, "c", "drawn")
+    for spec in plan(workspace, Request("c", ("third",), "labels", "gender", ("lic",), "human", seeds=2)):
+        workspace.enqueue(spec, "c", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    for name, times in (("first", 1), ("third", 2)):  # once among the details, with the captioner's name
+        page = opened("answer", {"captioner": name})
+        assert sum("I cannot describe this" in own.proto.body for own in page.get("html")) == times, name
