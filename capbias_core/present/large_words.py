@@ -34,12 +34,17 @@ def large_words(tokens, values: np.ndarray, attribute: Attribute, originals, lar
     return f'<div class="cb-large">{"".join(shown)}</div>'
 
 
-def _word(token: str, value: float, attribute: Attribute, original: str, largest: float) -> str:
-    if token == attribute.mask_token:
-        return f'<span><span class="cb-w cb-masked">{escape(original)}</span><small>masked</small></span>'
-    side, toward = ("cb-first", attribute.values[0]) if value < 0 else ("cb-second", attribute.values[1])
+def pushes(value: float, attribute: Attribute) -> str:
+    """A part of the logit and the value of the attribute that it is toward: `0.40 Male`, `0.00`."""
     printed = f"{abs(value):.2f}"
-    told = f"{printed} {escape(toward)}" if float(printed) else printed
+    return f"{printed} {attribute.values[int(value > 0)]}" if float(printed) else printed
+
+
+def _word(token: str, value: float, attribute: Attribute, original: str, largest: float) -> str:
+    told = escape(pushes(value, attribute))
+    if token == attribute.mask_token:
+        return f'<span><span class="cb-w cb-masked">{escape(original)}</span><small>masked, {told}</small></span>'
+    side = "cb-first" if value < 0 else "cb-second"
     return (
         f'<span><span class="cb-w {side}" style="background:{ramp(value, largest)}">{escape(token)}</span>'
         f"<small>{told}</small></span>"

@@ -18,8 +18,7 @@ from capbias_core.analysis.caption_filters import toward
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import tokenize
 from capbias_core.present.figures import enlarged
-from capbias_core.present.large_words import LARGE, large_words
-from capbias_core.present.sentence import signed
+from capbias_core.present.large_words import LARGE, large_words, pushes
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.labels import is_derived, table_of
@@ -27,7 +26,8 @@ from pages.ui import cached, view
 
 SCORE = (
     "The score is how confident the attackers are in their guess; they did not train on this image. Under a word "
-    "stands what it adds to the logit, which is {} without any word."
+    "stands what it adds to the logit, which is {} without any word. Of a masked word the attackers see only "
+    "that it is there."
 )
 # What lies below keeps its place and its state, but is neither seen nor reached.
 CSS = """<style>
@@ -90,7 +90,8 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
             score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
             given = "by the words of human captions" if _derived(engine, own) else "by other people"
             intercept = row["baseline0" if own.words.shape[1] == 1 else f"baseline{int(row['predicted'])}"]
-            about = f"Labelled {escape(label)} {given}. {SCORE.format(signed(intercept, 2))}"
+            ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
+            about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(intercept, ends)))}"
             said = f'<div class="cb-said">{about}</div>'
             st.html(LARGE + score + _words(engine, own, row) + said)
     view.stop()

@@ -15,7 +15,7 @@ GENDER = get_attribute("gender")
 def test_every_word_has_its_value_and_which_value_it_pushes_toward():
     tokens = ["a", GENDER.mask_token, "in", "<b>tie</b>"]
     html = large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])
-    assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked", "0.25 Female", "1.50 Male"]
+    assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked, 0.40 Male", "0.25 Female", "1.50 Male"]
     assert ">man</span>" in html and GENDER.mask_token not in html
     assert "<b>" not in html and "&lt;b&gt;tie&lt;/b&gt;" in html
     assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", LARGE))
