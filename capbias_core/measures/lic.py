@@ -40,7 +40,6 @@ _LIC = "Hirota et al., CVPR 2022"
 FEW_IMAGES = 2000
 MUCH = 0.5  # of LIC, from which it is remarked that naming alone gives it
 COPIED = 0.9  # share of captions that are human ones, from which it is remarked
-LONGER = 1.5  # times as long as the human captions, from which it is remarked
 RETELLING = 4.0  # seconds for 15,000 images
 HUMAN = Needs(references="required")
 
@@ -294,7 +293,7 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
             f"{own.human_repeated:.1%}; word pairs {own.variety:.1f} and, as the attacker reads them, "
             f"{own.human_variety:.1f} bits. {own.unknown:.1%} of the human words are unknown to the captioner."
         )
-        if own.length > LONGER * own.human_length > 0:
+        if own.longer:
             yield (
                 f"The captions have {own.length:.0f} words, the human ones {own.human_length:.0f}: longer captions can "
                 "tell more, so part of LIC may be length. Compare captions of equal length: Scores, or capbias lengths."

@@ -36,6 +36,7 @@ SAMPLE = "sample"
 # any other. So were 2 to 16% of the captions of eight published captioners, and 80% of human captions of which every
 # fifth word was changed. Where half of a set were, people's others alone say what its captions tell.
 IN_COMMON, MORE, MOSTLY = 0.5, 0.25, 0.5
+LONGER = 1.5  # times as long as the human captions, from which it is remarked
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class Plainness:
         if self.told <= 0 or self.retold <= 0:
             return np.nan
         return min(1.0, self.retold / self.told)
+
+    @property
+    def longer(self) -> bool:
+        """Whether the captions are much longer than the human ones, so that part of LIC may be length."""
+        return self.length > LONGER * self.human_length > 0
 
     @property
     def more_varied(self) -> bool:
@@ -209,6 +215,16 @@ def stored_sides(workspace: Workspace, run: RunRow) -> Sides:
         return replace(sides, retold=held(f"{prefix}retold"), plainness=Plainness(**plainness))
 
     return compared() if run.spec.references else Sides(held("model"))
+
+
+def plainness_of(workspace: Workspace, run: RunRow) -> Plainness | None:
+    """How plain the captions of a finished run of LIC are; None without enough human captions."""
+    if not run.spec.references:
+        return None
+    found = json.loads(workspace.array(run.run_id, "plainness"))
+    if found == SAMPLE:
+        found = json.loads(workspace.array(run.run_id, f"{SAMPLE}_plainness"))
+    return Plainness(**found) if found else None
 
 
 def _told_alike(retold: HeldOut, share: float) -> Ratio:

@@ -15,6 +15,7 @@ from capbias_core.aggregate.refits import NO_WIDTH
 from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES, VERDICTS
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
+from capbias_core.measures.lic_baseline import Plainness
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.spec import RunSpec
@@ -99,11 +100,17 @@ def with_attacker(metric: str, attacker: AttackerEntry) -> str:
 
 
 def answer(
-    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
+    rows: pd.DataFrame,
+    model: str,
+    attribute: Attribute,
+    attacker: AttackerEntry,
+    trained: bool | None,
+    plainness: Plainness | None = None,
 ) -> Answer:
     """The answer for one captioner from its result rows of one attacker and coverage.
 
-    trained: whether the model was trained on the references; only then it can amplify them.
+    trained: whether the model was trained on the references; only then it can amplify them. plainness: of its captions,
+    if known.
     """
     own = rows[rows["model"] == model].set_index("metric")
     seeds, training, test = (int(own.iloc[0][name]) for name in ("seeds", "training", "n"))
@@ -120,9 +127,9 @@ def answer(
         )
     human = f"{_of_100(own.loc['SC_D'])} of 100 human captions of the same images"
     return Answer(
-        _headline(own, model, attribute, attacker, trained),
+        _headline(own, model, attribute, attacker, trained, plainness),
         f"{guessed} and for {human} (SC {number(own.loc['SC_D', 'value'])}, LIC_D "
-        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}",
+        f"{number(own.loc['LIC_D', 'value'])}); {alone}. {basis}{_warning(own.loc['LIC'])}{_of_length(plainness)}",
         model,
     )
 
@@ -147,8 +154,23 @@ def _warning(row: pd.Series) -> str:
     return ""
 
 
+def _of_length(plainness: Plainness | None) -> str:
+    """One line if LIC may be one of length."""
+    if plainness is None or not plainness.longer:
+        return ""
+    return (
+        f" ⚠ Its captions have {plainness.length:.0f} words, people's {plainness.human_length:.0f}: part of LIC may be "
+        "length. Compare them at equal length."
+    )
+
+
 def _headline(
-    own: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
+    own: pd.DataFrame,
+    model: str,
+    attribute: Attribute,
+    attacker: AttackerEntry,
+    trained: bool | None,
+    plainness: Plainness | None,
 ) -> str:
     """The verdict of LIC, and the numbers that it follows from. own: rows by metric."""
     lic = own.loc["LIC"]
@@ -170,7 +192,10 @@ def _headline(
     elif provisional(lic.to_dict()):
         said = ": not decided by one attacker"
     elif lic["ci_low"] > 0:
-        reason = "how far plainness reaches is not known here" if lost else "which plainer captions alone can produce"
+        kind = "plainer"
+        if plainness and (plainness.longer or plainness.more_varied):
+            kind = "longer" if plainness.longer else "otherwise worded"
+        reason = "how far plainness reaches is not known here" if lost else f"which {kind} captions alone can produce"
         said = f": more predictable than the human captions, {reason}"
     elif lic["ci_high"] < 0:
         said = ": less predictable than the human captions, which the wording of captions alone can produce"

@@ -12,6 +12,7 @@ from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
 from capbias_core.load.report import ALIKE
+from capbias_core.measures.lic_baseline import plainness_of
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
@@ -20,6 +21,7 @@ from capbias_core.present.overview import Line, overview
 from capbias_core.present.rows import STYLE, collection_rows, interval_rows, overview_rows, word_rows
 from capbias_core.present.sentence import (
     GREY_BAND,
+    Answer,
     answer,
     baselines,
     best_text,
@@ -160,9 +162,14 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
     names = list(first_to_answer(of_metric)["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     entry = attacker_entry(chosen.attacker)
-    text = cached.once(workspace, "text", lambda: answer(rows, model, chosen.attribute, entry, trained.get(model)))
+    run = next(run for run in chosen.runs if run.spec.model == model)
+
+    def work() -> Answer:
+        return answer(rows, model, chosen.attribute, entry, trained.get(model), plainness_of(workspace, run))
+
+    text = cached.once(workspace, "text", work)
     answer_box(engine, collection, text.headline, text.support)
-    for line in next(run.notes for run in chosen.runs if run.spec.model == model):
+    for line in run.notes:
         if line.endswith(ALIKE):
             note(line)
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):

@@ -1,12 +1,14 @@
 """Notes under the scores: whose they are, and when the readings of DBAC disagree."""
 
 import doctest
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute
+from capbias_core.measures.lic_baseline import Plainness
 from capbias_core.present import sentence
 from capbias_core.present.sentence import named_notes, variants_warning
 
@@ -79,6 +81,35 @@ def test_the_headline_follows_the_verdict(verdict, trained):
     lost = rows.assign(ci_high=rows["ci_high"].where(rows["metric"] != "LIC_baseline", -0.5))
     said = sentence.answer(lost, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
     assert ("how far plainness reaches is not known here" in said) == (verdict == "not shown")
+
+
+def test_captions_that_are_no_plainer_are_not_said_to_be():
+    """100 words for people's 10, or as many but more varied ones: plainness explains neither."""
+    rows = pd.DataFrame(
+        {
+            "model": "m",
+            "metric": ["LIC", "LIC_M", "LIC_D", "SC", "SC_D"],
+            "value": [4.4, 50.0, 45.6, 70.0, 66.0],
+            "ci_low": [2.3, 49, 44, 69, 65],
+            "ci_high": [6.5, 51, 47, 71, 67],
+            "interval": "refits",
+            "verdict": "not shown",
+            "scale": 100.0,
+            "seeds": 10,
+            "training": 2844,
+            "n": 316,
+        }
+    )
+    plain = Plainness(0.4, 0.3, 7.0, 8.0, 0.01, 0.04, 0.5, 0.1, 0.1, length=9.0, human_length=10.0)
+    for changed, word, length in (
+        ({}, "plainer", False),
+        ({"length": 100.0, "variety": 12.0}, "longer", True),
+        ({"variety": 9.0}, "otherwise worded", False),
+    ):
+        own = replace(plain, **changed)
+        said = sentence.answer(rows, "m", get_attribute("gender"), attacker_entry("ngram"), None, own)
+        assert f"which {word} captions alone can produce" in said.headline
+        assert ("100 words, people's 10: part of LIC may be length" in said.support) == length
 
 
 def test_readings_that_disagree_clear_of_zero_are_named():
