@@ -134,7 +134,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
         missing="the scores by",
         format_func=short.get,
     )
-    view.carry(**whose[chosen])
+    view.carry(whose, chosen)
     human = _human(engine, collection)
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
 

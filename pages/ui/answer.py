@@ -123,7 +123,7 @@ def _chosen(found: list[Comparison], tables: list[Item]) -> tuple[Comparison, It
     )
     if len(titles[chosen]) > IN_SIDEBAR:
         st.sidebar.caption(plain(titles[chosen]))
-    view.carry(**whose[chosen])
+    view.carry(whose, chosen)
     return ways[chosen]
 
 

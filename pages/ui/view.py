@@ -155,15 +155,23 @@ def choose(key: str, value: Any) -> None:
         _shared()[key] = value
 
 
-def carry(**choices: Any) -> None:
-    """Let other pages open on what a page chose by a control of its own."""
-    _shared().update(choices)
-
-
 def alike(options: Mapping[str, Mapping[str, Any]]) -> str:
     """Of options that make several choices each, by key, the first that agrees most with what was last chosen."""
     agreed = {name: sum(_shared().get(key) == own for key, own in made.items()) for name, made in options.items()}
     return max(agreed, key=lambda name: agreed[name])
+
+
+def carry(options: Mapping[str, Mapping[str, Any]], chosen: str) -> None:
+    """Let other pages open on the choices of an option. If what was chosen there before is no option here, that is
+    said, and stays for them until another than the nearest option is taken."""
+    made, nearest = options[chosen], alike(options)
+    before = {key: _shared()[key] for key in made if _shared().get(key) is not None}
+    if chosen == nearest and any(made[key] != own for key, own in before.items()):
+        named = ", ".join(map(str, before.values()))
+        said = f"Chosen before: {named}. Nothing is measured so yet. What is shown is chosen in its place."
+        st.html(f'<div class="cb-note">⚠ {escape(said)}</div>')
+    else:
+        _shared().update(made)
 
 
 def selectbox(

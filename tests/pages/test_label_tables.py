@@ -108,6 +108,16 @@ def test_other_labels_are_a_choice_that_goes_from_page_to_page(workspace):
     assert page.query_params["by"] in (f"gender, ngram, {other}", [f"gender, ngram, {other}"])
 
 
+def test_labels_by_which_nothing_is_scored_stay_for_the_next_page(workspace):
+    """Captions and the front page have nothing by them: they say so, show what there is, and pass them on."""
+    _, other = more_labels(workspace)
+    page = opened("objects", {"table": other})
+    for name in ("captions", "answer"):
+        page = went(page, name)
+        assert any(f"Chosen before: gender, {other}." in own.proto.body for own in page.get("html")), name
+    assert went(page, "objects").selectbox(key="table").value == other
+
+
 def test_labels_that_people_gave_answer_first_and_words_are_of_the_same_labels(workspace):
     derived, other = more_labels(workspace)
     workspace.delete(workspace.item("attributes", other, "c"))
