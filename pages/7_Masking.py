@@ -121,7 +121,8 @@ def _choices(
     """Captioner, attributes, attacker, seeds, and the names of the sets that were chosen where there are several."""
     side = st.sidebar
     captioner = view.selectbox(side, "Captioner", list(sets), key="captioner", missing="the captioner") or ""
-    first = [name for name in attributes if name in BY_DEFAULT] or attributes[:1]
+    ways = {name: {"attribute": name} for name in sorted(attributes, key=lambda name: name not in BY_DEFAULT)}
+    first = [view.alike(ways)] if ways else []
     chosen = view.multiselect(
         side,
         "Protected attributes",
@@ -131,6 +132,8 @@ def _choices(
         missing="the attribute",
         help="The first is the one whose words and scores a photograph's captions show.",
     )
+    if chosen:
+        view.carry(ways, chosen[0])
     attacker = view.selectbox(
         side,
         "Attacker",

@@ -25,6 +25,7 @@ PAGES = {
     "objects": "pages/4_Objects.py",
     "directions": "pages/5_Directions.py",
     "encoders": "pages/6_Encoders.py",
+    "masking": "pages/7_Masking.py",
 }
 METRICS = ("lic", "ratio", "dbac")
 
@@ -137,7 +138,9 @@ def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_pag
     page = went(opened("scores", {"attribute": "race"}), "objects")
     assert page.selectbox(key="attribute").value == "gender"
     assert any("no words for race" in own.proto.body for own in page.get("html"))
-    assert went(page, "scores").selectbox(key="attribute").value == "race"
+    page = went(page, "scores")
+    assert page.selectbox(key="attribute").value == "race"
+    assert went(page, "masking").multiselect(key="attributes").value == ["race"]
 
 
 def test_refusals_are_said_beside_the_answer(workspace):
