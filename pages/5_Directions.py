@@ -24,7 +24,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.base import (
     attribute_names,
     box,
@@ -75,7 +75,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     every = attribute_names(tables)
     attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(st.sidebar, engine, collection, attribute)
-    rows = measured_rows(engine.workspace, collection, table)
+    rows = cached.once(engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, table))
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
     found = measures_in(rows)

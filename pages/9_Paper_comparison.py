@@ -12,7 +12,7 @@ from capbias_core.load.published import published_results
 from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside_table, cell_style, claim_block
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.base import box, collection_picker, draw, errors, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
@@ -36,7 +36,7 @@ def _measured(engine: Engine) -> pd.DataFrame:
     """Results of the chosen collection; none where nothing is loaded."""
     collection = collection_picker(engine.workspace)
     progress(engine)
-    return measured_rows(engine.workspace, collection or "")
+    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or ""))
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
