@@ -321,7 +321,7 @@ def _take_away(
 ) -> None:
     """The numbers in view as files, each made when it is asked for."""
     in_view = expand_metrics(request.metrics)
-    table = partial(to_csv, rows, letters, metric)
+    table = partial(to_csv, rows.assign(labels=request.table), letters, metric)
     latex = partial(to_latex, rows[rows["metric"].isin(in_view)], letters, in_view, metric)
     place = st.container(horizontal=True)
     place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")
@@ -357,9 +357,11 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
     if not series:
         return
     if len(series) > MOST_BUTTONS:
-        chosen = view.selectbox(st, "Chart", list(series), key="chart")
+        chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True)
     else:
-        chosen = view.selectbox(st, "Chart", list(series), key="chart", draw="segmented_control", required=True)
+        chosen = view.selectbox(
+            st, "Chart", list(series), key="chart", draw="segmented_control", required=True, follows=True
+        )
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute

@@ -75,7 +75,9 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     every = attribute_names(tables)
     attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(st.sidebar, engine, collection, attribute)
-    rows = cached.once(engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, table))
+    rows = cached.once(
+        engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, {attribute: table})
+    )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
     found = measures_in(rows)

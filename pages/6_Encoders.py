@@ -112,7 +112,7 @@ def _attribute(tables: list[Item]) -> str:
 
 
 def _measured(engine: Engine, collection: str | None, attribute: str, table: Item | None) -> pd.DataFrame:
-    rows = measured_rows(engine.workspace, collection or "", table)
+    rows = measured_rows(engine.workspace, collection or "", {attribute: table} if table else {})
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 

@@ -195,7 +195,7 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
-    measured, printed = measured_rows(engine.workspace, collection, table), published_results()
+    measured, printed = measured_rows(engine.workspace, collection, {request.attribute: table}), published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():
         if metric == "METEOR_aligned" and not option:

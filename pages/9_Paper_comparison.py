@@ -13,7 +13,7 @@ from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import cached, view
-from pages.ui.base import box, collection_picker, draw, errors, note, page
+from pages.ui.base import attribute_names, box, collection_picker, draw, errors, label_tables, note, page
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -36,7 +36,9 @@ def _measured(engine: Engine) -> pd.DataFrame:
     """Results of the chosen collection; none where nothing is loaded."""
     collection = collection_picker(engine.workspace)
     progress(engine)
-    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or ""))
+    held = attribute_names(engine.workspace.items("attributes", collection)) if collection else []
+    labels = label_tables(st.sidebar, engine, collection, held) if collection else {}
+    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or "", labels))
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -36,15 +36,15 @@ MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", 
 KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
 
 
-def measured_rows(workspace: Workspace, collection: str, table: Item | None = None) -> pd.DataFrame:
+def measured_rows(workspace: Workspace, collection: str, labels: Mapping[str, Item] | None = None) -> pd.DataFrame:
     """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
     newest.
 
-    Of each attribute the runs by one table of labels, as `tables_read` says; or of the attributes of one `table` alone.
+    labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
     Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
     wrote the captions of a set and what was masked of its photographs.
     """
-    read = dict.fromkeys(table.details["attributes"], table) if table else tables_read(workspace, collection)
+    read = tables_read(workspace, collection) if labels is None else labels
     runs = [
         run
         for run in current_runs(workspace, collection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -255,8 +256,9 @@ def check_form(flags: InputFlags, **more: Any) -> None:
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
-    """Where attributes of the user's own are. Files alone are read without a workspace, unless one is named."""
-    if of_files and not workspace:
+    """Where attributes of the user's own are. Files alone are read without a workspace, unless one is named, here or by
+    CAPBIAS_HOME."""
+    if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
         return None
     return attribute_folder(Path(workspace) if workspace else default_folder())
 

@@ -55,6 +55,9 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
+    except FileNotFoundError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise CapbiasError(f"{path.name}, which is not there", "a .zip or .gz file", "Check the path.") from None
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = str(error).split("\n")[0][:200].rstrip(".")

@@ -78,8 +78,8 @@ METRICS = by_name(
         (-100, 100),
         "capbias 2026, docs/statistics.md",
         "LIC beyond its baseline, or beyond 0 where that is more. Above 0: the captions tell more about the attribute "
-        "than human captions do, even in the captioner's own plain words. Its interval ends where that of LIC does: "
-        "the baseline says how far plainness may reach, not that it does.",
+        "than human captions do, even in the captioner's own plain words. Its interval covers both that of LIC "
+        "and that beyond the baseline: the baseline says how far plainness may reach, not that it does.",
         needs=HUMAN,
     ),
     RatioMetric(

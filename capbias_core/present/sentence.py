@@ -195,8 +195,10 @@ def _headline(
         kind = "plainer"
         if plainness and (plainness.longer or plainness.more_varied):
             kind = "longer" if plainness.longer else "otherwise worded"
-        reason = "how far plainness reaches is not known here" if lost else f"which {kind} captions alone can produce"
-        said = f": more predictable than the human captions, {reason}"
+        reason = (
+            "; how far plainness reaches is not known here" if lost else f", which {kind} captions alone can produce"
+        )
+        said = f": more predictable than the human captions{reason}"
     elif lic["ci_high"] < 0:
         said = ": less predictable than the human captions, which the wording of captions alone can produce"
     else:
@@ -204,15 +206,22 @@ def _headline(
     return f"{model}{said}: {shown}."
 
 
-def verdicts_text(rows: pd.DataFrame) -> str:
+def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
     """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
+
+    trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
+    `amplifies` means.
 
     >>> verdicts_text(pd.DataFrame({"verdict": ["not shown", "amplifies", "not shown"]}))
     'Verdicts: amplifies 1, not shown 2.'
     """
     counts = [(name, int((rows["verdict"] == name).sum())) for name in VERDICTS]
     said = ", ".join(f"{name} {count}" for name, count in counts if count)
-    return f"Verdicts: {said}." if said and len(rows) > 1 else ""
+    text = f"Verdicts: {said}." if said and len(rows) > 1 else ""
+    amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
+    if any(not (trained or {}).get(model) for model in amplifying):
+        text += " Of a captioner that is not known to be trained on these human captions, 'amplifies' is a difference."
+    return text.strip()
 
 
 def measure(metric: str, direction: str) -> str:
@@ -268,6 +277,7 @@ def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
         rows[rows["metric"] == name].drop_duplicates("model").set_index("model")
         for name in ("LIC_baseline", "LIC_excess")
     )
+    own = own[~(own["ci_high"].astype(float) < 0)]  # a retelling that lost what gives away is no baseline
     beyond = (excess["value"] - excess["ci_low"]).reindex(own.index).fillna(0.0)
     return {model: (value, value + more) for model, value, more in zip(own.index, own["value"], beyond, strict=True)}
 

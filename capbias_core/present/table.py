@@ -20,11 +20,12 @@ from capbias_core.types import RESULT_COLUMNS, counted
 def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by model, by this metric: a last column for its rows. The column name is the metric with its attacker, such
+    letters: by model, by this metric: a last column for its rows. A column `labels`, the table that was read, is kept.
+    The column name is the metric with its attacker, such
     as `LIC (ngram)`.
     """
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
-    columns = [*RESULT_COLUMNS, "name"]
+    columns = [*RESULT_COLUMNS, "name", *(["labels"] if "labels" in frame else [])]
     if letters:
         ranked = frame["metric"] == metric
         frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]

@@ -169,9 +169,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
 
     text = cached.once(workspace, "text", work)
     answer_box(engine, collection, text.headline, text.support)
-    for line in run.notes:
-        if line.endswith(ALIKE):
-            note(line)
+    for other in chosen.runs:
+        for line in other.notes:
+            if line.endswith(ALIKE):
+                note(line if other is run else f"{other.spec.model}: {line}")
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
     if collection == DEMO:
@@ -193,7 +194,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
-        note(f"{verdicts_text(of_metric)} {best} {meaning} {told_apart(pairs)}")
+        note(f"{verdicts_text(of_metric, trained)} {best} {meaning} {told_apart(pairs)}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
             note(f"Measured otherwise, and not shown here: {', '.join(others)}. Choose how under Measured with.")
@@ -224,7 +225,7 @@ def _overview(
     name = chosen.attribute.name
 
     def work() -> list[Line]:
-        rows = measured_rows(engine.workspace, collection, table)
+        rows = measured_rows(engine.workspace, collection, {name: table})
         own = rows[(rows["model"] == model) & (rows["attribute"] == name)]
         return overview(own, chosen.attribute, chosen.attacker, said)
 

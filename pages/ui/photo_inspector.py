@@ -197,7 +197,10 @@ def _object_title(name: str, things: list[str], departures: dict[str, float], at
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
     """The photograph, large, with its layers."""
     if marks.empty:
-        note("Nothing is marked on this photograph. Load COCO instances on the Data page, or find people below.")
+        note(
+            "Nothing is marked on this photograph. "
+            "Load COCO instances on the Data page as “Outlines in the photographs”, or find people below."
+        )
     person = foreground(marks)
     there = {BOXES: len(marks), OUTLINES: "outline" in marks, FOREGROUND: person is not None}
     every = [name for name, is_there in there.items() if is_there]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
+import pandas as pd
 import pytest
 
+from capbias_core import cli
 from capbias_core.analysis.read import caption_runs, tables_read
 from capbias_core.attributes import known_attributes
 from capbias_core.runs.engine import execute
@@ -26,6 +30,7 @@ PAGES = {
     "directions": "pages/5_Directions.py",
     "encoders": "pages/6_Encoders.py",
     "masking": "pages/7_Masking.py",
+    "papers": "pages/9_Paper_comparison.py",
 }
 METRICS = ("lic", "ratio", "dbac")
 
@@ -144,7 +149,7 @@ def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_pag
 
 
 def test_refusals_are_said_beside_the_answer(workspace):
-    """A third of the second captioner's captions are one text; the first one's answer does not say so."""
+    """A third of a captioner's captions are one text; beside another's answer that is said with its name."""
     item = workspace.item("captions", "second", "c")
     own = workspace.frame(item.hash)
     refused = own.assign(caption=own["caption"].where(own.index % 3 > 0, "I cannot describe this"))
@@ -152,6 +157,21 @@ def test_refusals_are_said_beside_the_answer(workspace):
     for spec in plan(workspace, Request("c", ("third",), "labels", "gender", ("lic",), "human", seeds=2)):
         workspace.enqueue(spec, "c", "t")
         execute(str(workspace.folder), spec.run_id, "t")
-    for name, times in (("first", 1), ("third", 2)):  # once among the details, with the captioner's name
+    for name, said in (("first", ">third: 100 captions"), ("third", ">100 captions")):
         page = opened("answer", {"captioner": name})
-        assert sum("I cannot describe this" in own.proto.body for own in page.get("html")) == times, name
+        notes = [own.proto.body for own in page.get("html") if "I cannot describe this" in own.proto.body]
+        assert any(said in text for text in notes), name
+
+
+def test_an_export_says_whose_labels_and_a_table_for_a_paper_has_one(workspace, capsys):
+    _, other = more_labels(workspace)
+    scored(workspace, other)
+    place = ["export", "--collection", "c", "--workspace", str(workspace.folder), "--metric", "error"]
+    assert cli.main(place) == 0
+    rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert rows.groupby("labels")["value"].nunique().to_dict().keys() == {"labels", other}
+    assert cli.main([*place, "--format", "latex"]) == 0
+    read = tables_read(workspace, "c")["gender"].name
+    shown = rows.set_index(["labels", "model"])["value"].round(1)
+    (line,) = [own for own in capsys.readouterr().out.splitlines() if own.startswith("first &")]
+    assert f"{shown[read, 'first']:.1f}" in line
