@@ -19,7 +19,7 @@ from capbias_core.present.directions import (
     way_text,
 )
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.present.sentence import intervals_over
+from capbias_core.present.sentence import intervals_over, variants_warning
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
@@ -92,6 +92,8 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     answer_box(engine, collection, text.headline, text.support)
     if otherwise := measured_otherwise(every_way, frame):
         note(otherwise)
+    if warning := variants_warning(rows):
+        note(f"⚠ {warning}")
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]; {BELOW_TABLE}")

@@ -59,7 +59,8 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
         rest = [value for place, value in enumerate(attribute.values) if place not in shown]
         none = f"No object is shown to go more with {' or '.join(rest)} than there. " if rest else ""
         return Answer(
-            f"{model}: {'; '.join(parts)}.", f"The largest difference toward a value, {tested}. {none}{support}"
+            f"{model}: {'; '.join(parts)}.",
+            f"Of the differences that are shown, the largest toward each value; {tested}. {none}{support}",
         )
     said = "no object goes with a value more than in the human captions, as far as these data can tell"
     other = "".join(f"{own}. " for own in going)

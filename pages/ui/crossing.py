@@ -7,6 +7,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from capbias_core.analysis.read import tables_read
 from capbias_core.prepare.cross import LEAST, parts_of
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.crossing import cross, keep_crossed
@@ -26,8 +27,20 @@ def crossing_view(engine: Engine, collection: str) -> None:
     left, right = st.container(key="stacks_crossing").columns(2, gap="large")
     first = view.selectbox(left, "Attribute", names, key="cross")
     second = view.selectbox(right, "crossed with", [own for own in names if own != first], key="cross_with")
+    having = [own.name for own in tables if {first, second} & own.details["attributes"].keys()]
+    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
+    table = view.selectbox(
+        left,
+        "Table of labels",
+        having,
+        default=read[first].name,
+        key="cross_table",
+        missing="the table of labels",
+        shown=len(having) > 1,
+        help="Of an attribute that it does not hold, the newest table that people gave is read.",
+    )
     with errors():
-        work = partial(cross, engine.workspace, collection, first, second)
+        work = partial(cross, engine.workspace, collection, first, second, table)
         found = cached.once(engine.workspace, "crossing", work)
         counts = {"cell": list(found.counts), "images": list(found.counts.values())}
         said = {"": ["too few, left out" if cell in found.refused else "" for cell in found.counts]}

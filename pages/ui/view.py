@@ -32,7 +32,7 @@ SHARED = (
 OF_COLLECTION = {
     *("against", "alignment", "at", "attribute", "attributes", "by", "caption", "captioner", "column", "group"),
     *("image", "judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets"),
-    *("table", "value", "vectors", "word"),
+    *("cross_table", "table", "value", "vectors", "word"),
 }
 # What no option is.
 UNFIT = object()
