@@ -126,9 +126,13 @@ def files(folder):
 
 
 @pytest.mark.long
-def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp_path, capsys):
+def test_score_of_files_knows_the_attributes_of_a_named_workspace(workspace, tmp_path, capsys, monkeypatch):
+    """Named by CAPBIAS_HOME or by --workspace."""
     own_attributes.keep(workspace, OWN)
     ask = [*files(tmp_path), "error", "--attributes", "labels.csv"]
+    assert cli.main(ask) == 0
+    assert ",mood,model,error," in capsys.readouterr().out
+    monkeypatch.delenv("CAPBIAS_HOME")
     assert cli.main(ask) == 2, "without a workspace mood is a column, and a column has no words"
     assert "mood has no words" in capsys.readouterr().err
     assert cli.main([*ask, "--workspace", str(workspace.folder)]) == 0
