@@ -259,7 +259,7 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the table of labels that is read unless another is chosen.
 
     It is that of the attribute's best answer, else one with which anything was measured, else any; of several, that of
-    `table_with`. So a table that is added later changes no view.
+    `table_with`. So a table that is added, and by which nothing is measured, changes no view.
     """
     tables = workspace.items("attributes", collection)
     answered: dict[str, Item | None] = {}
