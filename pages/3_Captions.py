@@ -20,7 +20,7 @@ from capbias_core.analysis.caption_filters import (
     sort_orders,
     written_captions,
 )
-from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers, tables_read
+from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
 from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
@@ -112,12 +112,13 @@ def _nothing_yet(engine: Engine, collection: str | None) -> None:
 def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
     """Scored sets of the chosen attribute and attacker, by name."""
     tables = engine.workspace.items("attributes", collection)
-    read = tables_read(engine.workspace, collection)
+    read = cached.tables_read(engine.workspace, collection)
+    attackers = scoring_attackers(engine.workspace, collection)
     found, short, whose = {}, {}, {}
     for attribute in attribute_names(tables):
         having = tables_with(tables, attribute)
         for table in sorted(having, key=lambda own: own != read[attribute]):
-            for attacker in scoring_attackers(engine.workspace, collection):
+            for attacker in attackers:
                 runs = caption_runs(engine.workspace, collection, attribute, attacker, table)
                 if runs:
                     by = scores_by(attribute, attacker, table)
@@ -125,16 +126,7 @@ def _runs(engine: Engine, collection: str) -> dict[str, RunRow]:
                     short[by] = by if len(having) > 1 else f"{attribute}, {attacker}"
     if not found:
         return {}
-    chosen = view.selectbox(
-        st.sidebar,
-        "Attribute and attacker",
-        list(found),
-        default=view.alike(whose),
-        key="by",
-        missing="the scores by",
-        format_func=short.get,
-    )
-    view.carry(whose, chosen)
+    chosen = view.way(st.sidebar, "Attribute and attacker", whose, short, key="by", missing="the scores by")
     human = _human(engine, collection)
     return dict(sorted(found[chosen].items(), key=lambda pair: (pair[0] in human, pair[0])))
 

@@ -57,7 +57,7 @@ def main() -> None:
     if held is None:
         return
     sets, named = held[0], _named(held[1])
-    if not named:
+    if not any(named.values()):
         lacking(engine, collection, NAMED)
         return
     with errors():
@@ -66,9 +66,7 @@ def main() -> None:
         attribute = attribute_from(spec.attribute)
         own, table = _counted(engine.folder, spec, human)
         if absent := [word for word in spec.options.get("object_words", ()) if word not in set(table["object"])]:
-            note(
-                f"No caption that counts has the further {'word' if len(absent) == 1 else 'words'} {', '.join(absent)}."
-            )
+            note(f"Not in any caption that counts: {', '.join(absent)}.")
         headline = _answer(table, own, spec.model, attribute)
         _charts(engine, table, spec.model, attribute, headline)
         _table(engine, table, spec, attribute)
@@ -78,11 +76,10 @@ def main() -> None:
 
 
 def _named(tables: list[Item]) -> dict[str, bool]:
-    """Attribute -> whether captions name it; empty where they name none."""
-    words = {
+    """Attribute -> whether captions name it."""
+    return {
         name: bool(entry["attribute"]["words"]) for item in tables for name, entry in item.details["attributes"].items()
     }
-    return words if any(words.values()) else {}
 
 
 def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:

@@ -51,11 +51,9 @@ ADVICE = (
     "images of a value without the objects that usually go with it, for T→A above 0 images of these objects with the "
     "other value."
 )
-
-
 BELOW_TABLE = (
-    "where ± stands, the standard deviation over attacker seeds. Unclear: the interval holds 0, or, for A→T, that of "
-    "what the attacker adds to a constant one's."
+    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what the "
+    "attacker adds to a constant one's does."
 )
 
 
@@ -96,7 +94,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         note(f"⚠ {warning}")
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
-    note(f"{basis(frame)} Value [{intervals_over(rows)}]; {BELOW_TABLE}")
+    note(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
     label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name)])
     _measure(engine, collection, sets, table, attribute)
 

@@ -47,7 +47,7 @@ class KeptMaps:
 def attribution_runs(workspace: Workspace, collection: str, attribute: str, table: Item) -> dict[str, RunRow]:
     """Newest finished run of maps of each caption set (by name) for one attribute and table of labels."""
     found: dict[str, RunRow] = {}
-    for run in runs_with(current_runs(workspace, collection, MEASURE.name), attribute, table):
+    for run in runs_with(current_runs(workspace, collection, MEASURE.name), {attribute: table}):
         found.setdefault(run.spec.model, run)
     return found
 

@@ -95,9 +95,9 @@ def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
 
 
 def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """The runs of LIC of an attribute by an attacker and `tables_read`, as `by_captioner` chooses."""
-    table = tables_read(workspace, collection).get(attribute)
-    runs = runs_with(current_runs(workspace, collection, "lic"), attribute, table) if table else []
+    """The runs of LIC of an attribute, by one attacker and the labels of `tables_read`, as `by_captioner` chooses."""
+    labels = {name: table for name, table in tables_read(workspace, collection).items() if name == attribute}
+    runs = runs_with(current_runs(workspace, collection, "lic"), labels)
     return by_captioner(run for run in runs if run.spec.attacker == attacker)
 
 

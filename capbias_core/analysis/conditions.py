@@ -87,18 +87,17 @@ def condition_rows(
 ) -> pd.DataFrame:
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. among, table: of these runs, of this table of labels
-    alone (default: all). masked: the condition of the photographs.
-    to_original, to_neutral: the value minus that on the originals (paired over the images that both have) and minus the
-    metric's neutral point (chance for LIC_M), with 95% intervals. original_there: the value on the originals of the
-    images that to_original is over. Of what was measured in several ways (seeds, alignment, part of the images) the one
-    with most conditions, on all images before a part, with most seeds.
+    chosen: as in `condition_sets`. among, table: of these runs, of this table of labels alone (default: all). masked:
+    the condition of the photographs. to_original, to_neutral: the value minus that on the originals (paired over the
+    images that both have) and minus the metric's neutral point (chance for LIC_M), with 95% intervals. original_there:
+    the value on the originals of the images that to_original is over. Of what was measured in several ways (seeds,
+    alignment, part of the images) the one with most conditions, on all images before a part, with most seeds.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     names = {item.name: condition for condition, item in sets.items()}
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
     runs = [run for run in runs if among is None or run.run_id in among]
-    runs = runs if table is None else runs_with(runs, attribute, table)
+    runs = runs if table is None else runs_with(runs, {attribute: table})
     rows = workspace.results([run.run_id for run in runs])
     found = []
     for metric, direction in PANELS:

@@ -9,13 +9,12 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.analysis import gender_score_names
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
-from capbias_core.analysis.read import current_runs, object_rows, tables_read
+from capbias_core.analysis.read import current_runs, object_rows, runs_with, tables_read
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.labels import reads
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -45,13 +44,7 @@ def measured_rows(workspace: Workspace, collection: str, labels: Mapping[str, It
     wrote the captions of a set and what was masked of its photographs.
     """
     read = tables_read(workspace, collection) if labels is None else labels
-    runs = [
-        run
-        for run in current_runs(workspace, collection)
-        if not run.spec.merge_masks
-        and (name := run.spec.attribute["name"]) in read
-        and reads(run.spec.labels, name, read[name])
-    ]
+    runs = [run for run in runs_with(current_runs(workspace, collection), read) if not run.spec.merge_masks]
     rows = workspace.results([run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -115,6 +115,10 @@ class CaptionScores:
     def words_of(self, row: int) -> np.ndarray:
         """(T, C) contributions of the masked tokens of the caption at this row."""
         return self.words[self.offsets[row] : self.offsets[row + 1]]
+
+    def intercept(self, row: pd.Series) -> float:
+        """What the logit of a row of the table is without any word; of more than two values that of the predicted."""
+        return float(row[f"baseline{0 if self.words.shape[1] == 1 else int(row['predicted'])}"])
 
 
 def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
@@ -269,14 +273,15 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     found = {}
     for name in dict.fromkeys(name for table in tables for name in table.details["attributes"]):
         having = tables_with(tables, name)
-        used = [table for table in having if len(having) == 1 or runs_with(runs, name, table)]
+        used = [table for table in having if runs_with(runs, {name: table})]
         found[name] = answered.get(name) or table_with(used or having, name)
     return found
 
 
-def runs_with(runs: Iterable[RunRow], attribute: str, table: Item) -> list[RunRow]:
-    """Those of some runs that read an attribute in this table of labels."""
-    return [run for run in runs if run.spec.attribute["name"] == attribute and reads(run.spec.labels, attribute, table)]
+def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:
+    """Those of some runs that read one of these attributes in its table of labels. labels: attribute -> table."""
+    named = ((run, run.spec.attribute["name"]) for run in runs)
+    return [run for run, name in named if name in labels and reads(run.spec.labels, name, labels[name])]
 
 
 def scoring_attackers(workspace: Workspace, collection: str) -> list[str]:
@@ -290,7 +295,7 @@ def caption_runs(
 ) -> dict[str, RunRow]:
     """Newest finished run of per-caption scores of each set, by name, for one attribute, attacker and table."""
     found: dict[str, RunRow] = {}
-    for run in runs_with(current_runs(workspace, collection, "caption_scores"), attribute, table):
+    for run in runs_with(current_runs(workspace, collection, "caption_scores"), {attribute: table}):
         if run.spec.attacker == attacker:
             found.setdefault(run.spec.model, run)
     return found

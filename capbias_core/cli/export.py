@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capbias_core.analysis.read import current_runs, tables_read
+from capbias_core.analysis.read import current_runs, runs_with, tables_read
 from capbias_core.api import ordered
 from capbias_core.bundle.write import write_bundle
 from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, WorkspaceFlag, command, flag
@@ -14,7 +14,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.latex import to_latex
 from capbias_core.present.table import to_csv, to_json
-from capbias_core.workspace.labels import reads, table_of
+from capbias_core.workspace.labels import table_of
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE = "bundle"
@@ -57,9 +57,8 @@ def export(
         if format == BUNDLE and path:
             write_file(write_bundle(place, collection, ids, not without_data, wanted), path)
             return DONE
-        read = tables_read(place, collection)
         if format == "latex":  # a cell has one number
-            runs = [run for run in runs if reads(run.spec.labels, name := run.spec.attribute["name"], read[name])]
+            runs = runs_with(runs, tables_read(place, collection))
         frame = place.results([run.run_id for run in runs])
         tables = place.items("attributes", collection)
         whose = {run.run_id: table_of(tables, run.spec.attribute["name"], run.spec.labels) for run in runs}

@@ -48,8 +48,8 @@ def interval_chart(
     """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
     rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
-    that share one are not told apart. bands: by captioner, where grey bands
-    go from the neutral point, such as `sentence.baselines`.
+    that share one are not told apart. bands: by captioner, where grey bands end that begin at the neutral
+    point, such as `sentence.baselines`.
     """
     need("A chart", "plotly")
     import plotly.graph_objects as go

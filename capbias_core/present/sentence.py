@@ -179,7 +179,7 @@ def _headline(
         shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
     if "LIC_excess" in own.index:
         shown += f", excess {interval(own.loc['LIC_excess'], 1)}"
-    lost = "LIC_baseline" in own.index and bool(own.loc[["LIC_baseline"], "ci_high"].astype(float).lt(0).all())
+    lost = "LIC_baseline" in own.index and bool(_lost(own.loc[["LIC_baseline"]]).all())
     name = attribute.name
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
@@ -220,7 +220,9 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     text = f"Verdicts: {said}." if said and len(rows) > 1 else ""
     amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
     if any(not (trained or {}).get(model) for model in amplifying):
-        text += " Of a captioner that is not known to be trained on these human captions, 'amplifies' is a difference."
+        text += (
+            " For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
+        )
     return text.strip()
 
 
@@ -267,6 +269,11 @@ GREY_BAND = (
 Bands = Mapping[str, Sequence[float]]  # captioner -> where its grey bands end
 
 
+def _lost(rows: pd.DataFrame) -> pd.Series:
+    """Of rows of LIC_baseline whether the retelling lost what gives away, and so is no baseline."""
+    return rows["ci_high"].astype(float) < 0
+
+
 def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
     """The baseline of LIC of each captioner that has one, of rows by one attacker and coverage, and how far it reaches.
 
@@ -277,7 +284,7 @@ def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
         rows[rows["metric"] == name].drop_duplicates("model").set_index("model")
         for name in ("LIC_baseline", "LIC_excess")
     )
-    own = own[~(own["ci_high"].astype(float) < 0)]  # a retelling that lost what gives away is no baseline
+    own = own[~_lost(own)]
     beyond = (excess["value"] - excess["ci_low"]).reindex(own.index).fillna(0.0)
     return {model: (value, value + more) for model, value, more in zip(own.index, own["value"], beyond, strict=True)}
 

@@ -21,20 +21,24 @@ def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: s
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
     letters: by model, by this metric: a last column for its rows. A column `labels`, the table that was read, is kept.
-    The column name is the metric with its attacker, such
-    as `LIC (ngram)`.
+    The column name is the metric with its attacker, such as `LIC (ngram)`.
     """
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
-    columns = [*RESULT_COLUMNS, "name", *(["labels"] if "labels" in frame else [])]
+    columns = _columns(frame, "name")
     if letters:
         ranked = frame["metric"] == metric
         frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]
     return csv_text(frame[columns])
 
 
+def _columns(frame: pd.DataFrame, *more: str) -> list[str]:
+    """Those of the results table, some more, and `labels` where the rows say which table was read."""
+    return [*RESULT_COLUMNS, *more, *(["labels"] if "labels" in frame else [])]
+
+
 def to_json(frame: pd.DataFrame) -> str:
     """Result rows as a JSON list of objects; nothing is rounded, and what is not there is null."""
-    rows = frame[list(RESULT_COLUMNS)].astype(object)
+    rows = frame[_columns(frame)].astype(object)
     return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -48,8 +48,7 @@ def plan_conditions(
     """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
     references: their name, '' for the collection's first. chosen: as in `condition_sets`. table: the labels
-    (default: `table_with`). Raises CapbiasError where
-    nothing is masked or labelled.
+    (default: `table_with`). Raises CapbiasError where nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:

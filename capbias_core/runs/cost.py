@@ -64,7 +64,7 @@ def expected_each(workspace: Workspace, specs: Iterable[RunSpec]) -> dict[str, C
     for spec in specs:
         kind = _kind(spec)
         if kind not in paces:
-            paces[kind] = _pace(workspace, spec, items)
+            paces[kind] = _pace(workspace, spec, items, labelled)
         timed = not math.isnan(paces[kind])
         seconds = uncorrected(workspace, spec, items, labelled)
         found[spec.run_id] = Cost(seconds * (paces[kind] if timed else 1.0), timed)
@@ -91,7 +91,7 @@ def _kind(spec: RunSpec) -> str:
     return json.dumps([spec.measure, spec.attacker, spec.options.get("device", AUTO), models], sort_keys=True)
 
 
-def _pace(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:
+def _pace(workspace: Workspace, spec: RunSpec, items: dict[str, Item], labelled: Labelled) -> float:
     """How many times as long as expected the newest runs of this kind took here (median); nan without any."""
     kind = _kind(spec)
     alike = [
@@ -99,11 +99,11 @@ def _pace(workspace: Workspace, spec: RunSpec, items: dict[str, Item]) -> float:
         for earlier, seconds in workspace.times(spec.measure, spec.attacker)
         if is_current(earlier) and _kind(earlier) == kind
     ]
-    found = [seconds / uncorrected(workspace, earlier, items) for earlier, seconds in alike[:EARLIER]]
+    found = [seconds / uncorrected(workspace, earlier, items, labelled) for earlier, seconds in alike[:EARLIER]]
     return median(found) if found else math.nan
 
 
-def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item], labelled: Labelled | None = None) -> float:
+def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item], labelled: Labelled) -> float:
     """Rough seconds of a run on two free cores. items: those kept, by content hash. labelled: what `_labelled` has read
     for others."""
     measure = MEASURES[spec.measure]
@@ -111,7 +111,7 @@ def uncorrected(workspace: Workspace, spec: RunSpec, items: dict[str, Item], lab
         images=_images(spec, items),
         per_image=_per_image(items[spec.captions]) if spec.captions in items else 1,
         references_per_image=_per_image(items[spec.references]) if spec.references in items else 0,
-        count=lambda: _counts(workspace, spec, {} if labelled is None else labelled),
+        count=lambda: _counts(workspace, spec, labelled),
     )
     return measure.cost(size, measure.options.read(spec.options))
 

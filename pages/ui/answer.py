@@ -111,19 +111,10 @@ def _chosen(found: list[Comparison], tables: list[Item]) -> tuple[Comparison, It
             ways[way] = own, table
             titles[way] = way if len(tables_with(tables, name)) > 1 else title
             whose[way] = {"attribute": name, "table": table.name}
-    chosen = view.selectbox(
-        st.sidebar,
-        "Measured with",
-        list(ways),
-        default=view.alike(whose),
-        key="measured_with",
-        missing="the measurement",
-        follows=True,
-        format_func=titles.get,
-    )
+    named = {"key": "measured_with", "missing": "the measurement"}
+    chosen = view.way(st.sidebar, "Measured with", whose, titles, **named, follows=True)
     if len(titles[chosen]) > IN_SIDEBAR:
         st.sidebar.caption(plain(titles[chosen]))
-    view.carry(whose, chosen)
     return ways[chosen]
 
 

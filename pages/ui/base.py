@@ -12,7 +12,6 @@ from typing import Literal
 
 import streamlit as st
 
-from capbias_core.analysis.read import tables_read
 from capbias_core.errors import CapbiasError
 from capbias_core.load import places
 from capbias_core.prepare.tasks import function_words
@@ -170,12 +169,11 @@ def attribute_names(tables: Iterable[Item]) -> list[str]:
 def label_table(place, engine: Engine, collection: str, attribute: str) -> Item:
     """The table of labels that a page reads for an attribute; a control where there are several. Always in the URL."""
     having = {own.name: own for own in tables_with(engine.workspace.items("attributes", collection), attribute)}
-    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
     chosen = view.selectbox(
         place,
         "Table of labels",
         list(having),
-        default=read[attribute].name,
+        default=cached.tables_read(engine.workspace, collection)[attribute].name,
         key="table",
         missing="the table of labels",
         shown=len(having) > 1,
@@ -189,7 +187,7 @@ def label_tables(place, engine: Engine, collection: str, attributes: Sequence[st
     if not attributes:
         return {}
     first = label_table(place, engine, collection, attributes[0])
-    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
+    read = cached.tables_read(engine.workspace, collection)
     return {name: first if name in first.details["attributes"] else read[name] for name in attributes}
 
 

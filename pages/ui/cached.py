@@ -46,6 +46,11 @@ def _once(key: str, _work: Callable[[], T]) -> T:
     return _work()
 
 
+def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the table of labels that is read unless another is chosen."""
+    return once(workspace, "tables read", lambda: read.tables_read(workspace, collection))
+
+
 def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
     """The captioner that the answer of a collection is about, where it is among these names; else the first of them."""
 

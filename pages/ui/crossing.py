@@ -7,7 +7,6 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.read import tables_read
 from capbias_core.prepare.cross import LEAST, parts_of
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.crossing import cross, keep_crossed
@@ -28,12 +27,11 @@ def crossing_view(engine: Engine, collection: str) -> None:
     first = view.selectbox(left, "Attribute", names, key="cross")
     second = view.selectbox(right, "crossed with", [own for own in names if own != first], key="cross_with")
     having = [own.name for own in tables if {first, second} & own.details["attributes"].keys()]
-    read = cached.once(engine.workspace, "tables read", lambda: tables_read(engine.workspace, collection))
     table = view.selectbox(
         left,
         "Table of labels",
         having,
-        default=read[first].name,
+        default=cached.tables_read(engine.workspace, collection)[first].name,
         key="cross_table",
         missing="the table of labels",
         shown=len(having) > 1,

@@ -204,7 +204,7 @@ def _parts(line: Line) -> tuple[Attribute, np.ndarray, float]:
     """The two ends of the scale, what each word adds, and the intercept."""
     row, words = line.scores.table.loc[line.place], line.scores.words_of(line.place)
     ends, values = toward(line.scores.attribute, words, int(row["predicted"]))
-    return ends, values, float(row["baseline0" if words.shape[1] == 1 else f"baseline{int(row['predicted'])}"])
+    return ends, values, line.scores.intercept(row)
 
 
 def _who(line: Line, human: set[str]) -> str:

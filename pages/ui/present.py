@@ -89,9 +89,8 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
             label = attribute.values[int(row["label"])]
             score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
             given = "by the words of human captions" if _derived(engine, own) else "by other people"
-            intercept = row["baseline0" if own.words.shape[1] == 1 else f"baseline{int(row['predicted'])}"]
             ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
-            about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(intercept, ends)))}"
+            about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(own.intercept(row), ends)))}"
             said = f'<div class="cb-said">{about}</div>'
             st.html(LARGE + score + _words(engine, own, row) + said)
     view.stop()

@@ -168,7 +168,7 @@ def carry(options: Mapping[str, Mapping[str, Any]], chosen: str) -> None:
     before = {key: _shared()[key] for key in made if _shared().get(key) is not None}
     if chosen == nearest and any(made[key] != own for key, own in before.items()):
         named = ", ".join(map(str, before.values()))
-        said = f"Chosen before: {named}. Nothing is measured so yet. What is shown is chosen in its place."
+        said = f"Chosen before: {named}. Nothing is measured by that yet. What is shown is chosen in its place."
         st.html(f'<div class="cb-note">⚠ {escape(said)}</div>')
     else:
         _shared().update(made)
@@ -218,6 +218,14 @@ def selectbox(
 
     more.pop("index", None)
     return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows, unfit)
+
+
+def way(place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
+    """One of some options that make several choices each, by key; it opens on those made on other pages, and goes along
+    to them. titles: how each is shown."""
+    chosen = selectbox(place, label, list(options), default=alike(options), format_func=titles.get, **more)
+    carry(options, chosen)
+    return chosen
 
 
 def multiselect(
