@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import AttributeFile, attribute_files, parse_attribute
-from capbias_core.attributes.form import Fields, fields_of, with_fields
+from capbias_core.attributes.form import Fields, fields_of, renamed, with_fields
 from capbias_core.errors import CapbiasError
 from capbias_core.present.attribute import attribute_lines, examples_table, lines_block, trial_row, words_text
 from capbias_core.runs.engine import Engine
@@ -122,9 +122,8 @@ def _write(key: str, shown: dict[str, str], before: Fields) -> None:
     given = {what: st.session_state[own] for what, own in shown.items()}
     values = tuple(value.strip() for value in given["values"].splitlines() if value.strip())
     words = [_listed(text) for what, text in given.items() if what.startswith("words_")]
-    kept = dict(zip(before.values, words, strict=True))
-    if len(values) == len(words):  # as many as before: one of them may be renamed
-        kept = dict(zip(values, words, strict=True))
+    now = renamed(before.values, values)
+    kept = {now.get(value, value): own for value, own in zip(before.values, words, strict=True)}
     fields = Fields(
         given["name"].strip(),
         given["title"].strip(),
@@ -135,6 +134,8 @@ def _write(key: str, shown: dict[str, str], before: Fields) -> None:
         given["note"].strip(),
     )
     st.session_state[key] = with_fields(st.session_state[key], fields)
+    if fields_of(st.session_state[key], SOURCE) != fields:  # such as the title, which follows the name
+        _begin_anew(key)
 
 
 def _listed(text: str) -> tuple[str, ...]:

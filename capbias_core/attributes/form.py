@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from capbias_core.attributes import KEYS, unreadable
@@ -52,18 +52,33 @@ def _texts(given: object) -> tuple[str, ...]:
     return tuple(map(str, given)) if isinstance(given, list) else ()
 
 
+def renamed(old: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """Old value -> the value that it is now. A value alone that changed at its place is that one renamed; of several
+    that changed at once each is another.
+
+    >>> renamed(["Female", "Male"], ["woman", "Male"]), renamed(["Female", "Male"], ["young", "old"])
+    ({'Female': 'woman', 'Male': 'Male'}, {})
+    """
+    changed = [pair for pair in zip(old, values, strict=False) if pair[0] != pair[1]]
+    if len(old) == len(values) and len(changed) == 1:
+        return dict(zip(old, values, strict=True))
+    return {value: value for value in old if value in values}
+
+
 def with_fields(text: str, fields: Fields) -> str:
     """The TOML text with these fields in place of its own; what a form does not ask stays, but for comments.
 
-    A value at the place of another, where there are as many, is that one renamed: it takes over its labels and its
-    place in what labels are derived from.
+    A value that is renamed takes over its labels and its place in what labels are derived from. Another name makes
+    another attribute, which does without what says the first one's name: a title that was left as it was becomes the
+    name, and that of derived labels goes.
     """
     data = read_toml(text)
     old = _texts(data.get("values"))
-    renamed = dict(zip(old, fields.values, strict=True)) if len(old) == len(fields.values) else {}
+    now = renamed(old, fields.values)
+    another = fields.name != str(data.get("name", ""))
     found = data | {
         "name": fields.name,
-        "title": fields.title,
+        "title": fields.name if another and fields.title == str(data.get("title", "")) else fields.title,
         "values": list(fields.values),
         "mask_token": fields.mask_token,
         "columns": list(fields.columns),
@@ -71,11 +86,12 @@ def with_fields(text: str, fields: Fields) -> str:
         "words": {value: list(own) for value, own in zip(fields.values, fields.words, strict=True) if own},
     }
     if "aliases" in data:
-        moved = {renamed.get(value, value): labels for value, labels in data["aliases"].items()}
-        found["aliases"] = {value: labels for value, labels in moved.items() if value in fields.values}
+        found["aliases"] = {now[value]: labels for value, labels in data["aliases"].items() if value in now}
+    if "forms" in data and set(now.values()) != set(fields.values):
+        del found["forms"]
     if "derived" in data:
-        rule = data["derived"]
-        order = [str(renamed.get(value, value)) for value in rule.get("precedence", ())]
+        rule = {key: said for key, said in data["derived"].items() if not (another and key in ("title", "note"))}
+        order = [now.get(str(value), "") for value in rule.get("precedence", ())]
         if all(fields.words) and sorted(order) in ([], sorted(fields.values)):
             found["derived"] = rule | ({"precedence": order} if order else {})
         else:

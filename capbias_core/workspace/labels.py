@@ -109,7 +109,8 @@ def find_attribute(
             return attribute, by_labels[0]
         raise CapbiasError(
             f"an attribute table with the columns {', '.join(columns)}",
-            f"a column for {attribute.name}, called {' or '.join(attribute.columns)}",
+            f"a column for {attribute.name}, called {' or '.join(attribute.columns)}, or one whose labels are "
+            + " and ".join(attribute.values),
             "Rename the column, or name it with --attribute-column.",
         )
     if column:

@@ -20,7 +20,9 @@ def test_a_form_left_alone_changes_no_attribute(path):
 def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
     text = (FOLDER / "age.toml").read_text()
     own = fields_of(text, "a")
-    changed = parse_attribute(with_fields(text, replace(own, values=("child", "adult"), note='"so" \\ far')), "a")
+    once = with_fields(text, replace(own, values=("child", "old")))
+    again = replace(fields_of(once, "a"), values=("child", "adult"), note='"so" \\ far')
+    changed = parse_attribute(with_fields(once, again), "a")
     before = parse_attribute(text, "a")
     assert changed.words == {"child": before.words["young"], "adult": before.words["old"]}
     assert changed.derived and changed.derived.precedence == ("child", "adult")
@@ -28,6 +30,24 @@ def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
     assert {label for label, value in changed.aliases.items() if value == "child"} == {
         label for label, value in before.aliases.items() if value == "young"
     }
+
+
+def test_an_attribute_of_other_values_and_name_keeps_nothing_of_the_one_that_it_started_from():
+    text = (FOLDER / "gender.toml").read_text()
+    own = fields_of(text, "a")
+    written = with_fields(text, replace(own, name="dress", values=("suit", "gown"), words=(("suit",), ("gown",))))
+    changed = parse_attribute(written, "a")
+    assert changed.title == "dress" and not changed.aliases
+    assert changed.derived and not changed.derived.title and not changed.derived.note
+    assert "forms" not in written
+
+
+def test_a_title_of_its_own_stays_with_another_name():
+    text = (FOLDER / "gender.toml").read_text()
+    own = fields_of(text, "a")
+    changed = parse_attribute(with_fields(text, replace(own, name="dress", title="dress (by hand)")), "a")
+    assert changed.title == "dress (by hand)"
+    assert changed.aliases["f"] == "Female"
 
 
 def test_a_value_more_ends_what_needs_all_of_them():

@@ -85,6 +85,7 @@ def test_an_attribute_is_checked_tried_kept_and_deleted(page, home, address):
 def test_the_form_and_the_toml_say_the_same(page, address):
     open_page(page, f"{address}/Attributes?pick=a+new+one")
     fill(page, "Name", "smile")
+    expect(page.get_by_role("textbox", name="Title")).to_have_value("smile")
     fill(page, "Values, one a line", "smiling\nserious")
     fill(page, "Words that name smiling", "smiling, smiles")
     text = toml(page).input_value()
