@@ -38,6 +38,7 @@ from capbias_core.present.encoders import (
     devices_note,
     encoders_answer,
     encoders_table,
+    human_note,
     judges_table,
     named,
     rank_chart,
@@ -302,6 +303,7 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
     if upload is not None:
         with errors():
             human = within_limits(upload.name, read_human_scores, uploaded_path(engine.folder, upload))
+            note(human_note(human, shown))
             draw_table(alignment_table(alignment(shown, human)), alt="Alignment with human scores")
 
 

@@ -139,9 +139,8 @@ def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) 
     refused: dict[str, str] = {}
     for file in files:
         try:
-            if file.suffix.lower() not in PICTURES:
-                raise CapbiasError(f"{file.name}, which ends in none of {', '.join(sorted(PICTURES))}", "", "")
-            within_limits(file.name, check_photograph, file)
+            if fault := photograph_fault(file):
+                raise fault
             _check_other_name(folder, file)
             file.replace(folder / file.name)
         except CapbiasError as error:
@@ -152,6 +151,18 @@ def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) 
             "; ".join(refused.values()) or "no photograph", "at least one JPEG, PNG or WebP file", "Choose others."
         )
     return keep_images(workspace, folder, collection), refused
+
+
+def photograph_fault(file: Path) -> CapbiasError | None:
+    """Why an uploaded file cannot be kept as a photograph; None where it can."""
+    if file.suffix.lower() not in PICTURES:
+        ends = ", ".join(sorted(PICTURES))
+        return CapbiasError(f"{file.name}, which ends in none of {ends}", f"one of {ends}", "Choose another file.")
+    try:
+        within_limits(file.name, check_photograph, file)
+    except CapbiasError as error:
+        return error
+    return None
 
 
 def _check_other_name(folder: Path, file: Path) -> None:

@@ -31,8 +31,16 @@ def read_head(path: Path) -> bytes:
         head = handle.read(HEAD)
     if not head[encoding_of(head)[0] :].strip():
         raise CapbiasError(f"{path.name}, an empty file", READABLE, "Check how the file was written.")
+    if is_workbook(head):
+        return head
+    if path.suffix.lower() == ".xlsx" and head.startswith(b"PK"):
+        raise CapbiasError(
+            f"{path.name}, which is named as an Excel file and is another archive, or is cut short",
+            "a whole .xlsx file",
+            "Save it again, or as CSV.",
+        )
     for mark, what in ARCHIVES:
-        if head.startswith(mark) and not is_workbook(head):
+        if head.startswith(mark):
             raise CapbiasError(
                 f"{path.name}, {what}", READABLE, "Unpack it first (save a spreadsheet as .xlsx) and load the file."
             )

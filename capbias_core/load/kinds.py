@@ -17,6 +17,7 @@ from capbias_core.load.sniff import reader_of
 
 GENERATED, HUMAN, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
 TITLES = {GENERATED: "captions of a model", HUMAN: "human captions", LABELS: "a table of labels", OBJECTS: "objects"}
+INSTANCES = "COCO instances (JSON)"
 HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
 SEVERAL = 1.5  # captions per image, from which they are people's
 
@@ -46,7 +47,7 @@ def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
     path = Path(path)
     reader = reader_of(path)
     if reader.name == CAPTIONS:  # columns would take a whole reading, which of instances is long
-        return Likely(OBJECTS, "COCO instances (JSON)") if _has_categories(path) else Likely(HUMAN, reader.title)
+        return Likely(OBJECTS, INSTANCES) if _has_categories(path) else Likely(HUMAN, reader.title)
     if reader.holds:
         return Likely(reader.holds, reader.title)
     columns = reader.columns(path)

@@ -12,6 +12,7 @@ from html import escape
 
 import pandas as pd
 
+from capbias_core.aggregate.consistency import name_key
 from capbias_core.aggregate.sensitivity import ABOVE, BELOW, LEAST_ENCODERS, OPEN, Sensitivity, ranks_by_encoder
 from capbias_core.analysis.consistency import CLEAR
 from capbias_core.analysis.encoders import Series
@@ -440,6 +441,13 @@ def alignment_table(alignment: pd.DataFrame) -> pd.DataFrame:
             "captioners": alignment["n"],
         }
     )
+
+
+def human_note(human: pd.Series, rows: pd.DataFrame) -> str:
+    """Of how many captioners people gave scores, and which of them are here. human: model -> score."""
+    here = {name_key(model): model for model in rows["model"]}
+    found = [here[name_key(model)] for model in human.index if name_key(model) in here]
+    return f"Human scores of {counted(len(human), 'captioner')}; of those here: {', '.join(found) or 'none'}."
 
 
 def encoders_table(rows: pd.DataFrame, own: Sensitivity) -> pd.DataFrame:

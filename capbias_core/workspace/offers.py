@@ -11,7 +11,7 @@ import pandas as pd
 
 from capbias_core.attributes import columns_by_labels, holds_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
+from capbias_core.load.kinds import GENERATED, HUMAN, INSTANCES, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
     SAMPLES,
@@ -37,8 +37,9 @@ ORDER = (LABELS, HUMAN, OBJECTS, SEGMENTS, GENERATED)
 @dataclass(frozen=True)
 class Offer:
     """What of one file may be kept. own: what its content suggests. name: what it would be called. preview: None where
-    it cannot be read as `kind`, for which `error` is the reason. images: its image ids. beside: whether these are the
-    human captions beside a model's captions of the same file. wanted: whether it is kept if the user says nothing."""
+    it cannot be read as `kind`, for which `error` is the reason. images: its image ids. beside: whether it is what a
+    file has besides: the human captions beside a model's, the outlines beside objects. wanted: whether it is kept if
+    the user says nothing."""
 
     path: Path
     kind: str
@@ -77,13 +78,18 @@ def offers_of(
     kind: str = "",
     columns: dict | None = None,
     references: pd.DataFrame | None = None,
+    photographs: bool = False,
 ) -> list[Offer]:
     """Read a file as a kind, by default the likely one.
 
-    Human captions beside those of a model are an offer of their own, unless the images got their ids from others.
-    references: human captions at hand besides those of the collection.
+    Human captions beside those of a model are an offer of their own, unless the images got their ids from others; so
+    are the outlines of COCO's instances where there are photographs. references: human captions at hand besides those
+    of the collection.
     """
     first = _offer(workspace, path, collection, kind, columns, references)
+    if photographs and first.kind == OBJECTS and first.preview and first.own.title == INSTANCES:
+        outlines = _offer(workspace, path, collection, SEGMENTS, columns)
+        return [first, replace(outlines, beside=True)] if outlines.preview else [first]
     if first.kind != GENERATED or first.preview is None or not first.own.references:
         return [first]
     human = _offer(workspace, path, collection, HUMAN, columns)
@@ -125,8 +131,9 @@ def choose_references(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> 
     known = set(kept.get(HUMAN, ())).union(*(own.images for own in offers if own.kind == HUMAN and not own.beside))
     chosen = []
     for own in offers:
-        chosen.append(replace(own, wanted=not own.images <= known) if own.beside else own)
-        known |= own.images if own.beside else set()
+        beside = own.beside and own.kind == HUMAN
+        chosen.append(replace(own, wanted=not own.images <= known) if beside else own)
+        known |= own.images if beside else set()
     return chosen
 
 

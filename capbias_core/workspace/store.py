@@ -349,9 +349,20 @@ class Workspace:
         ]
 
     def scored(self) -> list[str]:
-        """Those of the collections for which a run has finished, in the same order."""
-        ended = {row["collection"] for row in self._all("SELECT DISTINCT collection FROM runs WHERE status='finished'")}
-        return [name for name in self.collections() if name in ended]
+        """Those of the collections whose captions a run has finished by their labels, in the same order. A run for
+        another collection that holds the same counts too, as everywhere."""
+        query = "SELECT DISTINCT " + ", ".join(
+            f"json_extract(spec, '$.{key}')" for key in ("model", "captions", "labels.table")
+        )
+        ended = {tuple(row) for row in self._all(f"{query} FROM runs WHERE status='finished'")}
+        held: dict[str, set] = {}
+        for item in self.items():
+            held.setdefault(item.collection, set()).update({(item.name, item.hash), item.hash})
+        return [
+            name
+            for name in self.collections()
+            if any((model, captions) in held[name] and labels in held[name] for model, captions, labels in ended)
+        ]
 
     def frame(self, digest: str) -> pd.DataFrame:
         """The kept frame with this content hash."""

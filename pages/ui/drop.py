@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.photo_inspector import keep_uploaded
+from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
 from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
 from capbias_core.load import detect
@@ -37,6 +37,7 @@ from capbias_core.workspace.offers import (
     replaced,
     same_names,
 )
+from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.store import checked_name, suggested_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
@@ -62,10 +63,9 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     """A row a file: what it is, its name, its report; and the button that keeps them all. What was kept, as a sentence;
     '' as long as nothing was."""
     st.header("2 · What they are")
-    pictures = [path for path in paths if path.suffix.lower() in PICTURES]
-    if pictures:
-        note(f"{counted(len(pictures), 'photograph')}, named by image id.")
-    found = _all_offered(engine, [path for path in paths if path not in pictures], collection)
+    every = [path for path in paths if path.suffix.lower() in PICTURES]
+    pictures = _photographs(every)
+    found = _all_offered(engine, [path for path in paths if path not in every], collection, bool(pictures))
     common = in_common([own for own in found if _said(own, "wanted", own.wanted)], _kept_images(engine, collection))
     offers, choices = [], {}
     for number, own in enumerate(found, start=1):
@@ -99,6 +99,21 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     return ""
 
 
+def _photographs(paths: list[Path]) -> list[Path]:
+    """Those photographs that can be read; each is tried once. What is wrong with the others is said."""
+    known = st.session_state.setdefault(PREVIEWS, {})
+    if any(path not in known for path in paths):
+        with st.spinner(f"Reading {counted(len(paths), 'photograph')}"):
+            known |= {path: photograph_fault(path) for path in paths if path not in known}
+    good = [path for path in paths if known[path] is None]
+    if good:
+        note(f"{counted(len(good), 'photograph')}, named by image id.")
+    for path in paths:
+        if fault := known[path]:
+            show_error(fault)
+    return good
+
+
 def _why_left_out(own: Offer) -> str:
     if not _said(own, "wanted", own.wanted):
         return "not ticked"
@@ -130,7 +145,7 @@ def _row(own: Offer, number: int) -> Offer | None:
     with left:
         st.markdown(f"**{plain(own.path.name)}**")
         note(_about(own))
-    kinds = [HUMAN] if own.beside else list(KINDS)
+    kinds = [own.kind] if own.beside else list(KINDS)
     place = kinds.index(own.kind) if own.kind else None
     title = f"What is file {number}?"
     middle.selectbox(title, kinds, place, format_func=KINDS.get, key=_key(own, "kind"))
@@ -150,37 +165,41 @@ def _row(own: Offer, number: int) -> Offer | None:
     return None
 
 
-def _all_offered(engine: Engine, paths: list[Path], collection: str) -> list[Offer]:
-    """What the files are. Those whose images have no ids are read beside the human captions of the others."""
-    found = [own for path in paths for own in _offered(engine, path, collection)]
+def _all_offered(engine: Engine, paths: list[Path], collection: str, photographs: bool) -> list[Offer]:
+    """What the files are. Those whose images have no ids are read beside the human captions of the others.
+
+    photographs: whether there are some among the files.
+    """
+    photographs |= bool(engine.workspace.items(IMAGES, collection))
+    found = [own for path in paths for own in _offered(engine, path, collection, photographs)]
     references = references_among(found)
     if references is not None:
         by_rows = {own.path for own in found if own.own.by_rows}
         found = [own for own in found if own.path not in by_rows]
-        found += [own for path in by_rows for own in _offered(engine, path, collection, references)]
+        found += [own for path in by_rows for own in _offered(engine, path, collection, photographs, references)]
     order = {path: place for place, path in enumerate(paths)}
     return choose_references(sorted(found, key=lambda own: order[own.path]), _kept_images(engine, collection))
 
 
-def _offered(engine: Engine, path: Path, collection: str, references: pd.DataFrame | None = None) -> list[Offer]:
+def _offered(
+    engine: Engine, path: Path, collection: str, photographs: bool, references: pd.DataFrame | None = None
+) -> list[Offer]:
     """What the file is, read as what was chosen; read once for each choice. references: of the other files."""
     kind = st.session_state.get(f"kind_{place_of(path)}", "")
     columns = st.session_state.get(COLUMNS, {}).get(place_of(path), {})
     beside = None if references is None else hash(tuple(references["caption"]))
-    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside)
+    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside, photographs)
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
         with st.spinner(f"Reading {path.name}{' once another file is read' * all_taken()}"):
-            found = _read(engine, path, collection, kind, columns, references)
+            found = _read(engine, path, collection, kind, columns, references, photographs)
         previews[kind, *asked] = previews[found[0].kind, *asked] = found
     return previews[kind, *asked]
 
 
-def _read(
-    engine: Engine, path: Path, collection: str, kind: str, columns: dict, references: pd.DataFrame | None
-) -> list[Offer]:
+def _read(engine: Engine, path: Path, collection: str, kind: str, *asked) -> list[Offer]:
     try:
-        return within_limits(path.name, offers_of, engine.workspace, path, collection, kind, columns, references)
+        return within_limits(path.name, offers_of, engine.workspace, path, collection, kind, *asked)
     except CapbiasError as error:  # a limit, or what no reader says of a file
         return [Offer(path, kind, Likely(kind, ""), suggested_name(path.stem), None, error)]
 

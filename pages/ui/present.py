@@ -40,6 +40,7 @@ CSS = """<style>
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
   height: calc(100vh - 13rem) !important; min-height: 22rem}
 .st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small {font-size: 28px}
+.st-key-present_ways {position: sticky; bottom: 0; flex: none; background: light-dark(#FFFFFF, #12171E)}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
 </style>"""
 # Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.
@@ -149,7 +150,7 @@ def _screen(headline: str, steps: list[tuple[str, str, int | None, str]] | None 
         if headline:
             st.html(f"<h1>{escape(headline)}</h1>")
         yield
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, key="present_ways"):
             for label, key, to, image in steps or ():
                 st.button(
                     label, key=f"present_{key}", shortcut=key, disabled=to is None, on_click=_step, args=(to, image)

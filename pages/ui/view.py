@@ -188,8 +188,8 @@ def selectbox(
     unfit: Mapping[str, str] = MappingProxyType({}),
     **more,
 ) -> Any:
-    """One of some options; None where there are none. missing: what to call an option of the link that is not here;
-    unfit: what there is, and why it is no option of this page.
+    """One of some options; None where there are none. missing: what to call an option of the link that is not here, by
+    the label unless given; unfit: what there is, and why it is no option of this page.
 
     default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
     option that nobody chose gives way to a default that is another one now, as results arrive. shown: whether there is
@@ -217,6 +217,7 @@ def selectbox(
         return getattr(place, draw)(label, options, first, key=key, **more)
 
     more.pop("index", None)
+    missing = missing or _under(label)
     return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows, unfit)
 
 
@@ -258,7 +259,7 @@ def multiselect(
         read,
         fits,
         lambda value: place.multiselect(label, options, value, key=key, **more),
-        missing,
+        missing or _under(label),
         _text_of(more),
         follows,
     )
@@ -400,6 +401,10 @@ def _write(key: str, given: list[str], texts: list[str]) -> None:
     if given != texts:
         st.query_params[key] = texts
     st.session_state[_WRITTEN][key] = texts
+
+
+def _under(label: str) -> str:
+    return f"under “{label}”"
 
 
 def _say_gone(what: str, name: str, why: str | None) -> None:

@@ -57,6 +57,7 @@ from capbias_core.present.encoders import (
     encoders_answer,
     encoders_table,
     encoders_warning,
+    human_note,
     judges_table,
     rank_chart,
     ranks_note,
@@ -731,3 +732,10 @@ def test_people_beside_each_encoder():
     # a: deviations -7/3 -4/3 11/3, people -1 0 1: 6 / sqrt(2 * (49 + 16 + 121) / 9) = 6 / 6.429 = 0.933
     # b: 1 -4 9, mean 2: -1 -6 7: 8 / sqrt(2 * 86) = 0.610
     assert table["a"] == "0.933" and table["b"] == "0.610"
+
+
+def test_human_scores_say_whom_they_meet():
+    rows = pd.DataFrame({"model": ["Att2In", "sat", "sat"]})
+    human = pd.Series({"att2in": 1.0, "other": 2.0})
+    assert human_note(human, rows) == "Human scores of 2 captioners; of those here: Att2In."
+    assert human_note(human[1:], rows) == "Human scores of 1 captioner; of those here: none."

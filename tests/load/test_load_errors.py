@@ -51,6 +51,11 @@ WHOLE_FILE = {
     "no good record": ("a.json", b'[{"image_id": 1, "caption": 2}]', "at record 1: the caption is a number (2), not"),
     "no good line": ("a.jsonl", b"{\n[]\n", "JSON Lines without a usable line (line 1: broken JSON at column"),
     "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
+    "cut Excel": (
+        "a.xlsx",
+        b"PK\x03\x04" + b"x" * 50,
+        "named as an Excel file and is another archive, or is cut short",
+    ),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
     "gzip": ("a.json.gz", gzip.compress(b"[]"), "a gzip archive"),
     "bzip2": ("a.json", b"BZh91AY&SY" + b"x" * 9, "a bzip2 archive"),
@@ -71,7 +76,7 @@ def test_whole_file_faults(tmp_path, case):
 
 
 def test_archives_say_unpack(tmp_path):
-    path = tmp_path / "captions.xlsx"
+    path = tmp_path / "captions.ods"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("sheet.xml", "x")
     error = error_of(path)

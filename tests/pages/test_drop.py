@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from capbias_core.workspace.store import Workspace
@@ -62,6 +63,18 @@ def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_p
         assert "collection=my+captions" in window.url
     kinds = {item.name: item.kind for item in Workspace(tmp_path / "home").items()}
     assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
+
+
+def test_a_broken_photograph_is_said_before_the_others_are_kept(window, files, tmp_path):
+    Image.new("RGB", (30, 20)).save(tmp_path / "1.png")
+    (tmp_path / "2.png").write_text("no picture")
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data")
+        drop(window, files[0], tmp_path / "1.png", tmp_path / "2.png")
+        window.get_by_text("1 photograph, named by image id.").wait_for()
+        window.get_by_text(re.compile("2.png, which cannot be read as a picture")).wait_for()
+        window.get_by_role("button", name="Keep", exact=True).click()
+        window.get_by_text("Kept first, 1 photograph in the collection my captions.").wait_for()
 
 
 def test_a_file_of_captions_and_human_captions_is_two_rows(window, formats, tmp_path):

@@ -1,11 +1,14 @@
 """Several files at once: what each is, what they have in common, and keeping them together."""
 
+import json
+
 import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
 from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.workspace.ingest import SEGMENTS
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.offers import (
     Choices,
@@ -160,6 +163,20 @@ def test_several_captions_of_an_image_are_samples_or_sets(tmp_path, sets, expect
     assert {name: frame["caption"].to_list() for name, frame in frames.items()} == expected
     for frame in frames.values():
         assert not frame.duplicated(["image_id", "caption_index"]).any() and set(frame["caption_index"]) <= {0, 1, 2}
+
+
+def test_instances_beside_photographs_are_objects_and_outlines(tmp_path):
+    workspace, path = Workspace(tmp_path / "home"), tmp_path / "instances.json"
+    outline = {"image_id": 1, "category_id": 1, "segmentation": [[1, 1, 4, 1, 4, 4]], "bbox": [1, 1, 3, 3]}
+    size, tie = {"id": 1, "height": 10, "width": 10}, {"id": 1, "name": "tie"}
+    path.write_text(json.dumps({"images": [size], "annotations": [outline], "categories": [tie]}))
+    assert [own.kind for own in offers_of(workspace, path, "c")] == [OBJECTS]
+    both = choose_references(offers_of(workspace, path, "c", photographs=True), kept_images(workspace, "c"))
+    assert [(own.kind, own.beside, own.wanted) for own in both] == [(OBJECTS, False, True), (SEGMENTS, True, True)]
+    assert {item.kind for item in keep_offers(workspace, "c", both, {})} == {OBJECTS, SEGMENTS}
+    del outline["segmentation"]
+    path.write_text(json.dumps({"images": [size], "annotations": [outline], "categories": [tie]}))
+    assert [own.kind for own in offers_of(workspace, path, "c", photographs=True)] == [OBJECTS]
 
 
 def test_prompts_that_are_not_there(files, tmp_path):

@@ -98,6 +98,18 @@ def test_a_reopened_workspace_finds_all(workspace):
     assert [message for _, message in again.log_of("r1")][-1] == "finished"
 
 
+def test_a_collection_of_the_same_content_is_scored_too_and_one_of_other_labels_or_names_is_not(workspace):
+    labels = {table: frame(table) for table in ("by A", "by B")}
+    captions = {name: frame("a dog", "a cat") for name in ("same", "labels", "name")}
+    for collection, own in captions.items():
+        kept = workspace.keep("captions", "other" if collection == "name" else "m", own, collection, "")
+    for collection in captions:
+        workspace.keep("attributes", "l", labels["by B" if collection == "labels" else "by A"], collection, "")
+    table = workspace.item("attributes", "l", "same")
+    finished(workspace, own=spec(captions=kept.hash, table=table.hash))  # for the collection c, which is gone
+    assert workspace.scored() == ["same"]
+
+
 def test_results_come_back_as_they_went_in(workspace):
     assert list(workspace.results().columns) == list(RESULT_COLUMNS)
     finished(workspace)
