@@ -179,6 +179,16 @@ def test_instances_beside_photographs_are_objects_and_outlines(tmp_path):
     assert [own.kind for own in offers_of(workspace, path, "c", photographs=True)] == [OBJECTS]
 
 
+def test_a_column_that_is_not_there_may_be_known_by_its_labels_where_the_attribute_has_words(tmp_path):
+    frame = pd.DataFrame({"image_id": ["1", "2"], "mood": ["glad", "sad"], "tone": ["Dark", "Light"]})
+    with pytest.raises(CapbiasError) as gender:
+        suggested_details("gender", frame)
+    assert gender.value.expected.endswith("or one with the labels Female, Male")
+    with pytest.raises(CapbiasError) as race:
+        suggested_details("race", frame)
+    assert "labels" not in race.value.expected, "dark and light are not only labels of people"
+
+
 def test_prompts_that_are_not_there(files, tmp_path):
     workspace = Workspace(tmp_path / "home")
     (own,) = offers_of(workspace, files[0], "c")
