@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -128,18 +128,21 @@ def upload_folder(workspace: Workspace, collection: str) -> Path:
     return folder
 
 
-def keep_uploaded(workspace: Workspace, collection: str, files: Sequence[Path]) -> tuple[Item, dict[str, str]]:
+def keep_uploaded(
+    workspace: Workspace, collection: str, files: Sequence[Path], tried: Collection[Path] = ()
+) -> tuple[Item, dict[str, str]]:
     """Keep photographs that were uploaded, beside earlier ones; the item, and why others were refused.
 
     files: where they lie; those that can be read are moved. One of the same name is replaced; one of another name for
-    an image that is there already is refused. Raises CapbiasError where none can be kept.
+    an image that is there already is refused. tried: files in which `photograph_fault` found nothing.
+    Raises CapbiasError where none can be kept.
     """
     folder = upload_folder(workspace, collection)
     folder.mkdir(parents=True, exist_ok=True)
     refused: dict[str, str] = {}
     for file in files:
         try:
-            if fault := photograph_fault(file):
+            if file not in tried and (fault := photograph_fault(file)):
                 raise fault
             _check_other_name(folder, file)
             file.replace(folder / file.name)

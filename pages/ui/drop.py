@@ -90,7 +90,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     with errors():
         kept = [item.name for item in keep_offers(engine.workspace, collection, offers, choices)]
         if pictures:
-            item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures)
+            item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures, tried=pictures)
             kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
         forget()
         left_out = "; ".join(f"{name} ({why})" for name, why in lost.items())
