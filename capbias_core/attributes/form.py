@@ -53,8 +53,8 @@ def _texts(given: object) -> tuple[str, ...]:
 
 
 def renamed(old: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """Old value -> the value that it is now. A value alone that changed at its place is that one renamed; of several
-    that changed at once each is another.
+    """Old value -> what it is called now, without values that are gone. A single value that changes is renamed; where
+    several change at once, they are other values.
 
     >>> renamed(["Female", "Male"], ["woman", "Male"]), renamed(["Female", "Male"], ["young", "old"])
     ({'Female': 'woman', 'Male': 'Male'}, {})
@@ -68,9 +68,8 @@ def renamed(old: Sequence[str], values: Sequence[str]) -> dict[str, str]:
 def with_fields(text: str, fields: Fields) -> str:
     """The TOML text with these fields in place of its own; what a form does not ask stays, but for comments.
 
-    A value that is renamed takes over its labels and its place in what labels are derived from. Another name makes
-    another attribute, which does without what says the first one's name: a title that was left as it was becomes the
-    name, and that of derived labels goes.
+    A value that is renamed keeps its labels and its place in what labels are derived from. A new name makes another
+    attribute: a title that was left unchanged becomes the name, and title and note of derived labels go.
     """
     data = read_toml(text)
     old = _texts(data.get("values"))

@@ -37,8 +37,8 @@ ORDER = (LABELS, HUMAN, OBJECTS, SEGMENTS, GENERATED)
 @dataclass(frozen=True)
 class Offer:
     """What of one file may be kept. own: what its content suggests. name: what it would be called. preview: None where
-    it cannot be read as `kind`, for which `error` is the reason. images: its image ids. beside: whether it is what a
-    file has besides: the human captions beside a model's, the outlines beside objects. wanted: whether it is kept if
+    it cannot be read as `kind`, for which `error` is the reason. images: its image ids. beside: whether it is the
+    second thing in its file: human captions beside a model's, outlines beside objects. wanted: whether it is kept if
     the user says nothing."""
 
     path: Path

@@ -88,12 +88,9 @@ def score_now(engine: Engine, collection: str) -> bool:
     left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
     with left:
         name = todo[0].attribute["name"]
-        held = (
-            "is scored in part: the rest"
-            if collection in engine.workspace.scored()
-            else ("has captions and labels: a first answer")
-        )
-        note(f"“{collection}” {held} about {name} takes {cost(engine, todo)}.")
+        scored = collection in engine.workspace.scored()
+        found = "is scored in part: what is missing" if scored else "has captions and labels: a first answer"
+        note(f"“{collection}” {found} about {name} takes {cost(engine, todo)}.")
     if right.button("Score now", type="primary", width="stretch", key="score_now"):
         engine.submit(todo, collection)
         view.go("app.py", collection=collection)

@@ -217,8 +217,7 @@ def selectbox(
         return getattr(place, draw)(label, options, first, key=key, **more)
 
     more.pop("index", None)
-    missing = missing or _under(label)
-    return _drawn(key, default, read, fits, drawn, missing, _text_of(more), follows, unfit)
+    return _drawn(key, default, read, fits, drawn, missing or label, _text_of(more), follows, unfit)
 
 
 def way(place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
@@ -259,7 +258,7 @@ def multiselect(
         read,
         fits,
         lambda value: place.multiselect(label, options, value, key=key, **more),
-        missing or _under(label),
+        missing or label,
         _text_of(more),
         follows,
     )
@@ -401,10 +400,6 @@ def _write(key: str, given: list[str], texts: list[str]) -> None:
     if given != texts:
         st.query_params[key] = texts
     st.session_state[_WRITTEN][key] = texts
-
-
-def _under(label: str) -> str:
-    return f"under “{label}”"
 
 
 def _say_gone(what: str, name: str, why: str | None) -> None:

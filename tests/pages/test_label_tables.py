@@ -148,6 +148,16 @@ def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_pag
     assert went(page, "masking").multiselect(key="attributes").value == ["race"]
 
 
+def test_a_captioner_that_came_later_is_what_is_missing_of_a_scored_collection(workspace):
+    captions = workspace.frame(workspace.item("captions", "second", "c").hash)
+    labels = workspace.item("attributes", "labels", "c")
+    workspace.keep("attributes", "labels", workspace.frame(labels.hash), "new", "drawn", labels.details)
+    for collection, found in (("c", "is scored in part: what is missing"), ("new", "a first answer")):
+        workspace.keep("captions", "third", captions, collection, "drawn")
+        page = opened("answer", {"into": collection}).switch_page("pages/1_Data.py").run()
+        assert any(f"“{collection}”" in own.proto.body and found in own.proto.body for own in page.get("html"))
+
+
 def test_refusals_are_said_beside_the_answer(workspace):
     """A third of a captioner's captions are one text; beside another's answer that is said with its name."""
     item = workspace.item("captions", "second", "c")

@@ -48,6 +48,11 @@ def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
     assert not any("zebra" in own.value for own in page.html), "another was chosen since"
 
 
+def test_what_is_not_here_is_named_by_the_label_of_its_control_where_no_other_name_is_given():
+    page = opened(way="zebra")
+    assert any("The link names way &#x27;zebra&#x27;, which is not here." in own.value for own in page.html)
+
+
 def test_what_has_no_control_is_read_from_the_address_too():
     page = opened(step="4")
     assert page.session_state["step"] == 4 and shown(page)["step"] == ["4"]

@@ -11,8 +11,8 @@ def main() -> None:
     view.enter(st.session_state.get("title", "One"))
     first = st.session_state.get("first", "a")
     options = [first, *(own for own in "abc" if own != first)]
-    for key, follows in (("captioner", False), ("way", True)):
-        view.selectbox(st, key, options, key=key, missing="the option", follows=follows)
+    for key, follows, missing in (("captioner", False, "the option"), ("way", True, "")):
+        view.selectbox(st, key, options, key=key, missing=missing, follows=follows)
     view.multiselect(st, "some", ["a", "b"], default=["a"], key="some", missing="the part")
     view.number(st, "number", 1, 50, 10, key="number")
     view.text(st, "word", key="word")
