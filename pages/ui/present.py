@@ -40,7 +40,8 @@ CSS = """<style>
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
   height: calc(100vh - 13rem) !important; min-height: 22rem}
 .st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small {font-size: 28px}
-.st-key-present_ways {position: sticky; bottom: 0; flex: none; background: light-dark(#FFFFFF, #12171E)}
+.st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
+  padding-bottom: 1rem; background: light-dark(#FFFFFF, #12171E)}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
 </style>"""
 # Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.

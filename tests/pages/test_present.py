@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
+from tests.browser import server
 
 pytestmark = pytest.mark.long
 testing = pytest.importorskip("streamlit.testing.v1")
@@ -79,3 +82,17 @@ def test_a_chart_is_presented_alone(home, monkeypatch):
     assert len(page.get("plotly_chart")) == 1 and "One encoder cannot show" in heading(page)
     front = opened(home, monkeypatch, "app.py", present="1")
     assert not front.exception and "LIC" in heading(front) and not front.expander
+
+
+@pytest.mark.browser
+def test_the_way_out_stays_in_view_where_the_caption_is_higher_than_the_window(home, chrome):
+    context = chrome.new_context(viewport={"width": 500, "height": 300})
+    window = context.new_page()
+    with server(home) as (address, _):
+        window.goto(f"{address}/Captions?collection=scored&present=1")
+        window.get_by_text(re.compile("bias score")).wait_for()
+        assert window.evaluate(
+            "(own => own.scrollHeight > own.clientHeight)(document.querySelector('.st-key-presented'))"
+        )
+        expect(window.get_by_role("button", name="Leave")).to_be_in_viewport(ratio=1)
+    context.close()
