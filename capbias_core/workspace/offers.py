@@ -11,7 +11,7 @@ import pandas as pd
 
 from capbias_core.attributes import columns_by_labels, holds_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.load.kinds import GENERATED, HUMAN, INSTANCES, LABELS, OBJECTS, Likely, kind_of_captions, likely
+from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
     SAMPLES,
@@ -78,23 +78,24 @@ def offers_of(
     kind: str = "",
     columns: dict | None = None,
     references: pd.DataFrame | None = None,
-    photographs: bool = False,
 ) -> list[Offer]:
     """Read a file as a kind, by default the likely one.
 
-    Human captions beside those of a model are an offer of their own, unless the images got their ids from others; so
-    are the outlines of COCO's instances where there are photographs. references: human captions at hand besides those
-    of the collection.
+    Human captions beside those of a model are an offer of their own, unless the images got their ids from others.
+    references: human captions at hand besides those of the collection.
     """
     first = _offer(workspace, path, collection, kind, columns, references)
-    if photographs and first.kind == OBJECTS and first.preview and first.own.title == INSTANCES:
-        outlines = _offer(workspace, path, collection, SEGMENTS, columns)
-        return [first, replace(outlines, beside=True)] if outlines.preview else [first]
     if first.kind != GENERATED or first.preview is None or not first.own.references:
         return [first]
     human = _offer(workspace, path, collection, HUMAN, columns)
     identified = first.own.by_rows and first.images.isdisjoint(human.images)
     return [first] if identified else [first, replace(human, beside=True)]
+
+
+def outlines_of(workspace: Workspace, path: Path, collection: str) -> list[Offer]:
+    """The outlines in a file of COCO's instances, for photographs: an offer beside its objects, if they can be read."""
+    outlines = _offer(workspace, path, collection, SEGMENTS, None)
+    return [replace(outlines, beside=True)] if outlines.preview else []
 
 
 def _offer(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_faul
 from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
 from capbias_core.load import detect
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely
+from capbias_core.load.kinds import GENERATED, HUMAN, INSTANCES, LABELS, OBJECTS, Likely
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.report import MOST_LABELS
 from capbias_core.present.conditions import TITLES
@@ -33,12 +34,13 @@ from capbias_core.workspace.offers import (
     keep_offers,
     kept_images,
     offers_of,
+    outlines_of,
     references_among,
     replaced,
     same_names,
 )
 from capbias_core.workspace.photographs import KIND as IMAGES
-from capbias_core.workspace.store import checked_name, suggested_name
+from capbias_core.workspace.store import Item, checked_name, suggested_name
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.table import draw_table
 from pages.ui.uploads import discard, place_of
@@ -88,7 +90,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     taken = {own.path for own in offers}
     lost = {own.path.name: _why_left_out(own) for own in found if own.path not in taken}
     with errors():
-        kept = [item.name for item in keep_offers(engine.workspace, collection, offers, choices)]
+        kept = _names(keep_offers(engine.workspace, collection, offers, choices))
         if pictures:
             item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures, tried=pictures)
             kept.append(f"{counted(item.rows, 'photograph')}{_refused(refused)}")
@@ -118,6 +120,13 @@ def _why_left_out(own: Offer) -> str:
     if not _said(own, "wanted", own.wanted):
         return "not ticked"
     return f"got {own.error.got}; expected {own.error.expected}" if own.error else "its name cannot be used"
+
+
+def _names(kept: list[Item]) -> list[str]:
+    """What was kept, by name; what shares its name with another by its kind, too."""
+    names = [item.name for item in kept]
+    kinds = [f" ({KINDS[item.kind].lower()})" if names.count(item.name) > 1 else "" for item in kept]
+    return [f"{name}{kind}" for name, kind in zip(names, kinds, strict=True)]
 
 
 def _refused(reasons: Mapping[str, str]) -> str:
@@ -188,20 +197,26 @@ def _offered(
     kind = st.session_state.get(f"kind_{place_of(path)}", "")
     columns = st.session_state.get(COLUMNS, {}).get(place_of(path), {})
     beside = None if references is None else hash(tuple(references["caption"]))
-    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside, photographs)
+    asked = (path, collection, tuple(sorted(columns.items())), _held(engine, collection), beside)
     previews = st.session_state.setdefault(PREVIEWS, {})
     if (kind, *asked) not in previews:
-        with st.spinner(f"Reading {path.name}{' once another file is read' * all_taken()}"):
-            found = _read(engine, path, collection, kind, columns, references, photographs)
+        try:
+            found = _read(path, offers_of, engine.workspace, path, collection, kind, columns, references)
+        except CapbiasError as error:  # a limit, or what no reader says of a file
+            found = [Offer(path, kind, Likely(kind, ""), suggested_name(path.stem), None, error)]
         previews[kind, *asked] = previews[found[0].kind, *asked] = found
-    return previews[kind, *asked]
+    found = previews[kind, *asked]
+    if not photographs or found[0].kind != OBJECTS or found[0].own.title != INSTANCES or not found[0].preview:
+        return found
+    if (SEGMENTS, "beside", *asked) not in previews:
+        with suppress(CapbiasError):  # a limit; the objects were read
+            previews[SEGMENTS, "beside", *asked] = _read(path, outlines_of, engine.workspace, path, collection)
+    return [*found, *previews.setdefault((SEGMENTS, "beside", *asked), [])]
 
 
-def _read(engine: Engine, path: Path, collection: str, kind: str, *asked) -> list[Offer]:
-    try:
-        return within_limits(path.name, offers_of, engine.workspace, path, collection, kind, *asked)
-    except CapbiasError as error:  # a limit, or what no reader says of a file
-        return [Offer(path, kind, Likely(kind, ""), suggested_name(path.stem), None, error)]
+def _read(path: Path, read: Callable[..., list[Offer]], *given) -> list[Offer]:
+    with st.spinner(f"Reading {path.name}{' once another file is read' * all_taken()}"):
+        return within_limits(path.name, read, *given)
 
 
 def _held(engine: Engine, collection: str) -> tuple:

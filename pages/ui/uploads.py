@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import streamlit as st
@@ -26,38 +26,42 @@ def uploaded_path(folder: str, upload) -> Path:
 
 
 def held_paths(folder: str, uploads) -> list[Path]:
-    """Where these uploads lie on disk, archives unpacked; earlier ones of the session are removed.
+    """Where these uploads lie on disk, archives unpacked; others of the session are removed.
 
     Raises CapbiasError for an archive that cannot be unpacked.
     """
 
-    def written(own: Path) -> Iterator[Path]:
-        for upload in uploads:
-            place = own / upload.file_id  # files of one name all stay, and an upload keeps its place beside others
-            yield from _unpacked(_written(upload, place), place / "unpacked")
+    def write(upload) -> Callable[[Path], list[Path]]:
+        return lambda place: _unpacked(_written(upload, place), place / "unpacked")
 
-    return _held(folder, [upload.file_id for upload in uploads], written)
+    return _held(folder, {upload.file_id: write(upload) for upload in uploads})
 
 
 def held_from(folder: str, path: Path) -> list[Path]:
     """A file on the server, where it is; what is in an archive, unpacked among the uploads."""
-    stamp = [str(path), path.stat().st_mtime_ns]
-    return _held(folder, stamp, lambda own: _unpacked(path, own / "unpacked"))
+    stamp = uuid.uuid5(uuid.NAMESPACE_URL, f"{path} {path.stat().st_mtime_ns}").hex
+    return _held(folder, {stamp: lambda place: _unpacked(path, place / "unpacked")})
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
     return within_limits(path.name, unpacked, path, folder) if path.suffix.lower() in ARCHIVES else [path]
 
 
-def _held(folder: str, ids: list, written: Callable[[Path], Iterable[Path]]) -> list[Path]:
+def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> list[Path]:
+    """Files on disk by their source, each in a folder called after it; those that are there already are not written
+    again, so that what was read of them holds."""
     held = st.session_state.get(STATE)
-    if held and held["ids"] == ids and all(path.exists() for path in held["paths"]):
-        return held["paths"]
-    discard()
-    own = _new_folder(folder)
-    st.session_state[STATE] = {"ids": ids, "folder": own, "paths": []}
-    st.session_state[STATE]["paths"] = paths = list(written(own))
-    return paths
+    if not held or not all(path.exists() for paths in held["paths"].values() for path in paths):
+        discard()
+        held = st.session_state[STATE] = {"folder": _new_folder(folder), "paths": {}}
+    paths: dict[str, list[Path]] = held["paths"]
+    for gone in paths.keys() - sources.keys():
+        shutil.rmtree(held["folder"] / gone, ignore_errors=True)
+        del paths[gone]
+    for source, write in sources.items():
+        if source not in paths:
+            paths[source] = write(held["folder"] / source)
+    return [path for source in sources for path in paths[source]]
 
 
 def place_of(path: Path) -> str:

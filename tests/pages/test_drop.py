@@ -87,7 +87,8 @@ def test_a_file_of_captions_and_human_captions_is_two_rows(window, formats, tmp_
         expect(window.get_by_label("What is file 4?")).to_have_count(0)
         expect(window.get_by_text("40 of 40 images are known to the other files or the collection.")).to_have_count(1)
         window.get_by_role("button", name="Keep", exact=True).click()
-        kept = f"Kept {samples.stem}, LLaVA_COCO_VAL, {samples.stem} in the collection my captions."
+        twins = [f"{samples.stem} ({kind})" for kind in ("human captions", "captions of a model")]
+        kept = f"Kept {twins[0]}, LLaVA_COCO_VAL, {twins[1]} in the collection my captions."
         window.get_by_text(kept).wait_for()
         rows = {(item.kind, item.name): item.rows for item in Workspace(tmp_path / "home").items()}
     assert rows["references", samples.stem] == 200

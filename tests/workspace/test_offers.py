@@ -17,6 +17,7 @@ from capbias_core.workspace.offers import (
     keep_offers,
     kept_images,
     offers_of,
+    outlines_of,
     references_among,
 )
 from capbias_core.workspace.store import Workspace
@@ -171,12 +172,14 @@ def test_instances_beside_photographs_are_objects_and_outlines(tmp_path):
     size, tie = {"id": 1, "height": 10, "width": 10}, {"id": 1, "name": "tie"}
     path.write_text(json.dumps({"images": [size], "annotations": [outline], "categories": [tie]}))
     assert [own.kind for own in offers_of(workspace, path, "c")] == [OBJECTS]
-    both = choose_references(offers_of(workspace, path, "c", photographs=True), kept_images(workspace, "c"))
+    found = [*offers_of(workspace, path, "c"), *outlines_of(workspace, path, "c")]
+    both = choose_references(found, kept_images(workspace, "c"))
     assert [(own.kind, own.beside, own.wanted) for own in both] == [(OBJECTS, False, True), (SEGMENTS, True, True)]
     assert {item.kind for item in keep_offers(workspace, "c", both, {})} == {OBJECTS, SEGMENTS}
     del outline["segmentation"]
     path.write_text(json.dumps({"images": [size], "annotations": [outline], "categories": [tie]}))
-    assert [own.kind for own in offers_of(workspace, path, "c", photographs=True)] == [OBJECTS]
+    assert [own.kind for own in offers_of(workspace, path, "c")] == [OBJECTS]
+    assert outlines_of(workspace, path, "c") == []
 
 
 def test_a_column_that_is_not_there_may_be_known_by_its_labels_where_the_attribute_has_words(tmp_path):
