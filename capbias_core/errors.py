@@ -60,6 +60,19 @@ def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
     return [by_lower[own] for own in found if own == name.lower() or name.lower() not in found]
 
 
+def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
+    """The error for a part of capbias that is called as another one. where: who has the name.
+
+    >>> print(taken_twice("metric", "length", ["colours", "description"]))
+    Got the metric 'length' in both colours and description. Expected a name of its own for each. Rename the new one.
+    >>> print(taken_twice("metric", "length", ["colours", "colours"]))
+    Got the metric 'length' twice in colours. Expected a name of its own for each. Rename the new one.
+    """
+    places = list(dict.fromkeys(where))
+    found = f"twice in {places[0]}" if len(places) == 1 else f"in both {' and '.join(places)}"
+    return CapbiasError(f"the {kind} {name!r} {found}", "a name of its own for each", "Rename the new one.")
+
+
 # Packages that only an extra installs: name in an import -> extra, name for `pip install`. pyproject.toml says why each
 # is there.
 EXTRAS = {

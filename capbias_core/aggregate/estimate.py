@@ -186,6 +186,11 @@ def _estimate(sides: list[tuple[Ratio, Any]], scale: float, span: Span) -> Estim
 
 def _rows(ratio: Ratio, evidence, place: np.ndarray) -> _Rows:
     """place: (n_images,) that of each image among those that take part, -1 for others."""
+    if not len(ratio.numerator) == len(ratio.denominator) == len(evidence.image):
+        raise ValueError(
+            f"a Ratio of {len(ratio.numerator):,} numerators and {len(ratio.denominator):,} denominators beside "
+            f"{len(evidence.image):,} rows of evidence: give one of each a row"
+        )
     seeds, codes = np.unique(getattr(evidence, "seed", np.zeros(0, int)), return_inverse=True)
     image = place[evidence.image]
     kept = image >= 0

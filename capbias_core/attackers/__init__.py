@@ -13,7 +13,7 @@ from importlib import import_module
 
 from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.attackers.frozen import frozen_entry
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
 
 __all__ = [
@@ -37,7 +37,7 @@ def _found() -> dict[str, AttackerEntry]:
     modules = [import_module(f"{__name__}.{own.name}") for own in pkgutil.iter_modules(__path__) if not own.ispkg]
     entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
     if twice := [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]:
-        raise ValueError(f"several attackers are called {', '.join(twice)}")
+        raise taken_twice("attacker", twice[0], ["attackers/"])
     return {entry.name: entry for entry in sorted(entries, key=lambda entry: (entry.place, entry.name))}
 
 

@@ -75,7 +75,7 @@ def _checked(data: dict, source: str) -> Attribute:
         title=str(data.get("title") or data.get("name") or Path(source).stem),
         values=values,
         words=_single_words(words, values, source) if words else {},
-        mask_token=_special(str(data.get("mask_token", "<mask>")), source),
+        mask_token=_special(str(data.get("mask_token", Attribute.mask_token)), source),
         columns=_texts(data.get("columns", []), "columns", source),
         aliases={alias.lower(): value for value, names in aliases.items() for alias in names},
         note=str(data.get("note", "")),
@@ -170,8 +170,12 @@ class AttributeFile:
 
 @cache
 def shipped_files() -> tuple[AttributeFile, ...]:
-    """The attributes that ship with capbias."""
+    """The attributes that ship with capbias. Raises CapbiasError where two have one name."""
     attributes = {path: read_attribute(path) for path in sorted(FOLDER.glob("*.toml"))}
+    names = [own.name.lower() for own in attributes.values()]
+    for place, (path, own) in enumerate(attributes.items()):
+        if own.name.lower() in names[:place]:
+            raise name_taken(own.name, path.name)
     return tuple(AttributeFile(own.name, path, True, own) for path, own in attributes.items())
 
 

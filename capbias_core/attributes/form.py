@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capbias_core.attributes import KEYS, unreadable
 from capbias_core.toml import read_toml
+from capbias_core.types import Attribute
 
 # In the order in which a file has them; tables come last.
 TABLES = ("derived", "words", "aliases")
@@ -42,7 +43,7 @@ def fields_of(text: str, source: str) -> Fields:
         str(data.get("title", "")),
         values,
         tuple(_texts(words.get(value) if isinstance(words, dict) else ()) for value in values),
-        str(data.get("mask_token", "")),
+        str(data.get("mask_token", Attribute.mask_token)),
         _texts(data.get("columns")),
         str(data.get("note", "")),
     )
@@ -107,6 +108,8 @@ def _written(data: Mapping) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, int):
+        return str(value)
     return f"[{', '.join(map(_value, value))}]" if isinstance(value, list) else _quoted(str(value))
 
 

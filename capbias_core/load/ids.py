@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-# COCO_val2014_000000000785.jpg (in a folder or not), 000000000785.jpg, 000785, 785.0
+ENDING = r"\.(?:jpe?g|png|gif|bmp|webp|tiff?)"
+# COCO_val2014_000000000785.jpg and 000000000785.jpg (in a folder or not), 785.jpg, 000785, 785.0
 DIGITS = re.compile(
-    r"(?:(?:.*[/\\])?COCO_[A-Za-z0-9]+_)(\d+)(?:\.(?:jpe?g|png|gif|bmp|webp|tiff?))?"
-    r"|(\d+)(?:\.(?:jpe?g|png|gif|bmp|webp|tiff?|0+))?",
+    rf"(?:.*[/\\])?(?:COCO_[A-Za-z0-9]+_(\d+)(?:{ENDING})?|(\d{{12}}){ENDING})|(\d+)(?:{ENDING}|\.0+)?",
     re.IGNORECASE | re.ASCII,
 )
 MOST = 10**100
@@ -27,6 +27,8 @@ def normalise_image_id(value: object) -> str:
 
     >>> [normalise_image_id(value) for value in (785, 785.0, "000785", "COCO_val2014_000000000785.jpg", " dog.jpg ")]
     ['785', '785', '785', '785', 'dog.jpg']
+    >>> [normalise_image_id(value) for value in ("val2017/000000000785.jpg", "785.jpg", "mine/785.jpg")]
+    ['785', '785', 'mine/785.jpg']
     """
     if type(value) is int and -MOST < value < MOST:  # the usual ones, quickly
         return str(value)
@@ -46,7 +48,7 @@ def _from_text(text: str) -> str:
     if UNSTORABLE.search(stripped):
         raise ValueError("the image id holds a NUL character or half a surrogate pair")
     match = DIGITS.fullmatch(stripped)
-    return (match[1] or match[2]).lstrip("0") or "0" if match else stripped
+    return (match[1] or match[2] or match[3]).lstrip("0") or "0" if match else stripped
 
 
 def _from_number(value: Any) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.load.files import read_head
 from capbias_core.load.reader import Head, Reader
 
@@ -20,7 +20,7 @@ def readers() -> dict[str, Reader]:
     modules = [import_module(f"{__package__}.{name}") for name in names]
     found = [reader for module in modules for reader in getattr(module, "READERS", ())]
     if twice := [name for name, count in Counter(reader.name for reader in found).items() if count > 1]:
-        raise ValueError(f"several readers are called {', '.join(twice)}")
+        raise taken_twice("reader", twice[0], ["load/"])
     return {reader.name: reader for reader in sorted(found, key=lambda reader: (reader.place, reader.name))}
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
 from capbias_core.aggregate import Estimate
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.measures.cost import Size
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.metrics.evidence import CooccurrenceCounts, Ratio
@@ -32,6 +32,8 @@ from capbias_core.workspace.vectors import alignment_name
 
 # Whether an input is not read, read if it is there, or must be there.
 Presence = Literal["", "optional", "required"]
+# Whether captions need no word for a value, must be able to name one, or each.
+WORDS = Literal["", "any", "every"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Needs:
     photographs: bool = False
     people: bool = False
     vectors: bool = False
-    words: Literal["", "any", "every"] = ""
+    words: WORDS = ""
     values: int = 0
     model: str = ""
 
@@ -135,8 +137,12 @@ AnyMetric = TypeVar("AnyMetric", bound=Metric)
 
 
 def by_name(*metrics: AnyMetric) -> dict[str, AnyMetric]:
-    """Metrics by name, in order."""
-    return {own.name: own for own in metrics}
+    """Metrics by name, in order. Raises CapbiasError for a name that comes twice."""
+    found: dict[str, AnyMetric] = {}
+    for own in metrics:
+        if found.setdefault(own.name, own) is not own:
+            raise taken_twice("metric", own.name, ["one measure"])
+    return found
 
 
 def _nothing_frozen(workspace: Workspace, collection: str, options: Options, attribute: Attribute | None) -> Options:

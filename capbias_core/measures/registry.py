@@ -5,13 +5,14 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
+from typing import get_args
 
 import pandas as pd
 
 import capbias_core.measures as package
 from capbias_core.aggregate.variants import variants
-from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.base import BETTER, Group, Measure, Metric
+from capbias_core.errors import CapbiasError, taken_twice, unknown_name
+from capbias_core.measures.base import BETTER, WORDS, Group, Measure, Metric
 
 
 def _found() -> dict[str, Measure]:
@@ -23,26 +24,64 @@ def _found() -> dict[str, Measure]:
     modules = [module for module in modules if hasattr(module, "MEASURE")]
     for module in modules:
         if module.__name__ != f"{package.__name__}.{module.MEASURE.name}":
-            raise ValueError(f"{module.__file__}: MEASURE is called {module.MEASURE.name!r}; call it as the file")
+            raise CapbiasError(
+                f"the measure {module.MEASURE.name!r} in {module.__name__.rpartition('.')[2]}.py",
+                "a measure that is called as its file",
+                "Rename one of them.",
+            )
     measures = [module.MEASURE for module in modules]
     check(measures)
     return {own.name: own for own in sorted(measures, key=lambda own: (own.place, own.name))}
 
 
 def check(measures: list[Measure]) -> None:
-    """Raises ValueError for what two measures both claim, and for words that mean nothing."""
-    names: dict[str, str] = {}
+    """Raises CapbiasError for what two measures both claim, and for what means nothing."""
+    metrics: dict[str, str] = {}
+    groups: dict[str, str] = {}
     flags: dict[str, tuple[str, str]] = {}
     for own in measures:
+        _check_options(own)
         for row in own.metrics:
-            if row.better not in BETTER:
-                raise ValueError(f"{own.name}: better={row.better!r} of {row.name}; expected one of {BETTER}")
-            if (other := names.setdefault(row.name, own.name)) != own.name:
-                raise ValueError(f"{own.name}: the metric {row.name!r} is one of {other} already")
+            _check_metric(own.name, row)
+            if (other := metrics.setdefault(row.name, own.name)) != own.name:
+                raise taken_twice("metric", row.name, (other, own.name))
         for name, about in own.options.about().items():
             # A measure that makes an item has a command of its own, with flags of its own.
             if about.flag and not own.makes and (other := flags.setdefault(about.flag, (name, own.name)))[0] != name:
-                raise ValueError(f"{own.name}: the flag {about.flag} is that of {other[0]} in {other[1]} already")
+                raise CapbiasError(
+                    f"the flag {about.flag} for {other[0]} in {other[1]} and for {name} in {own.name}",
+                    "a flag of its own for each choice",
+                    "Rename the new one.",
+                )
+    for own in measures:
+        for group in own.groups:
+            # A group may be called as a metric that it holds.
+            hidden = metrics.get(group.name) if group.name not in group.metrics else None
+            if other := hidden or groups.get(group.name):
+                raise taken_twice("group", group.name, (other, own.name))
+            groups[group.name] = own.name
+
+
+def _check_options(own: Measure) -> None:
+    if "__dataclass_fields__" not in vars(own.options):
+        raise CapbiasError(
+            f"{own.options.__name__}, the options of {own.name}, which is no dataclass",
+            "@dataclass(frozen=True) above it",
+            "Add it; without it none of its choices is known.",
+        )
+
+
+def _check_metric(measure: str, row: Metric) -> None:
+    given = {"better": (row.better, BETTER), "words": (row.needs.words, get_args(WORDS))}
+    for name, (value, known) in given.items():
+        if value not in known:
+            raise unknown_name(f"{name} of {row.name} in {measure}", value, known)
+    if not callable(row.neutral):
+        raise CapbiasError(
+            f"neutral={row.neutral!r} of {row.name} in {measure}",
+            "a function of how many values there are, such as zero or no_neutral",
+            "Give the function.",
+        )
 
 
 # Name -> measure, in the order in which they are shown.

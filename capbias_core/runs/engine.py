@@ -35,6 +35,7 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 if TYPE_CHECKING:
     from distributed import Future
 
+HOUSE = Path(__file__).parent.parent
 BEAT = 2.0
 BETWEEN_NOTES = 0.25
 
@@ -70,8 +71,18 @@ def execute(folder: str, run_id: str, token: str) -> None:
     except Exception as error:  # the run's end must be noted, whatever broke it
         with suppress(WorkspaceError):  # the workspace may be what broke it
             workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}", token)
+        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_place(error)}", token)
     _remove_checkpoints(workspace)
+
+
+def _place(error: Exception) -> str:
+    """` (measures/lic.py, line 12)`: the last of our own lines that a failure went through."""
+    ours = [
+        (Path(frame.filename).relative_to(HOUSE), frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(HOUSE)
+    ]
+    return f" ({ours[-1][0]}, line {ours[-1][1]})" if ours else ""
 
 
 # Runs that did not end by themselves: who asks for them again goes on from what was trained.

@@ -294,6 +294,11 @@ def test_an_undefined_value_is_never_told_apart():
     assert found.letters == {"never": "a", "mixed": "a"} and found.pairs[0].p == 1
 
 
+def test_a_ratio_has_an_entry_a_row_of_its_evidence():
+    with pytest.raises(ValueError, match="a Ratio of 2 numerators and 2 denominators beside 3 rows of evidence"):
+        estimate(Ratio(np.ones(2), np.ones(2)), evidence([0.5, 0, 0.6]), 1)
+
+
 def test_parts_are_summed_before_the_quotient():
     held = Naming(("1", "2"), np.array([0, 0, 1]), np.zeros(3, int), np.zeros((3, 2), bool))
     found = estimate(Ratio(np.array([1.0, 1, 0]), np.array([1.0, 0, 1])), held, 10)

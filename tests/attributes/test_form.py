@@ -17,6 +17,13 @@ def test_a_form_left_alone_changes_no_attribute(path):
     assert written.count("forms =") == text.count("forms =")
 
 
+def test_a_file_with_the_least_and_a_rule_in_numbers_stays_what_it_is():
+    rule = '[derived]\nboth = "drop"\nat_least = 2\n'
+    text = f'name = "mood"\nvalues = ["glad", "sad"]\n{rule}[words]\nglad = ["glad"]\nsad = ["sad"]\n'
+    kept = parse_attribute(with_fields(text, fields_of(text, "a")), "a")
+    assert kept == parse_attribute(text, "a") and kept.derived.at_least == 2
+
+
 def test_a_value_that_is_renamed_keeps_its_words_labels_and_place():
     text = (FOLDER / "age.toml").read_text()
     own = fields_of(text, "a")

@@ -172,6 +172,7 @@ def test_human_captions_of_the_release_unfold(tmp_path, protocol):
         ("val2014/COCO_val2014_000000000785.jpg", "785"),
         ("COCO_train2014_000000000785", "785"),
         ("000000000785.jpg", "785"),
+        ("/data/val2017/000000000785.jpg", "785"),
         ("785.PNG", "785"),
         (" dog 7.jpg ", "dog 7.jpg"),
         ("flickr_785.jpg", "flickr_785.jpg"),

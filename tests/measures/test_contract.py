@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import BETTER, Measure
+from capbias_core.measures.base import BETTER, Group, Measure, Needs, by_name
 from capbias_core.measures.cost import CaptionCounts, Size
 from capbias_core.measures.options import Option, Options, bounds_text
 from capbias_core.measures.registry import (
@@ -66,16 +66,28 @@ def test_a_metric_says_what_it_is(row):
 def test_a_taken_name_or_flag_is_said_when_a_command_starts():
     own = next(own for own in TOGETHER if own.options.about())
     row, (name, about) = own.metrics[0], next(pair for pair in own.options.about().items() if pair[1].flag)
-    other = replace(own, name="other", options=Options, metrics=(replace(row, name="new"),))
+    other = replace(own, name="other", options=Options, metrics=(replace(row, name="new"),), groups=())
     check([own, other])
     taken = make_dataclass("Taken", [("mine", str, field(metadata={"option": about}))], bases=(Options,), frozen=True)
+    new = replace(row, name="new")
+
+    class Plain(Options):
+        choice: int = 1
+
     for broken, said in (
-        (replace(other, metrics=(row,)), f"the metric '{row.name}' is one of {own.name} already"),
-        (replace(other, metrics=(replace(row, name="new", better="neither"),)), "better='neither' of new"),
-        (replace(other, options=taken), f"the flag {about.flag} is that of {name} in {own.name} already"),
+        (replace(other, metrics=(row,)), f"Got the metric '{row.name}' in both {own.name} and other."),
+        (replace(other, metrics=(replace(new, better="neither"),)), "Got better of new in other 'neither'."),
+        (replace(other, metrics=(replace(new, needs=Needs(words="some")),)), "Got words of new in other 'some'."),
+        (replace(other, metrics=(replace(new, neutral=0),)), "Got neutral=0 of new in other."),
+        (replace(other, groups=(Group(row.name, "", ("new",)),)), f"Got the group '{row.name}' in both {own.name} and"),
+        (replace(other, groups=own.groups), f"Got the group '{own.groups[0].name}' in both {own.name} and other."),
+        (replace(other, options=taken), f"Got the flag {about.flag} for {name} in {own.name} and for mine in other."),
+        (replace(other, options=Plain), "Got Plain, the options of other, which is no dataclass."),
     ):
-        with pytest.raises(ValueError, match=re.escape(said)):
+        with pytest.raises(CapbiasError, match=re.escape(said)):
             check([own, broken])
+    with pytest.raises(CapbiasError, match="Got the metric 'new' twice in one measure"):
+        by_name(new, replace(new, title="another"))
 
 
 def test_every_name_is_given_once():

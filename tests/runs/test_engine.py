@@ -237,7 +237,7 @@ def test_what_a_cancelled_run_has_trained_stays_until_the_run_is_finished(tmp_pa
     ("error", "message"),
     [
         (CapbiasError("3 images", "10", "Load more."), "Got 3 images. Expected 10. Load more."),
-        (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"),
+        (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero (runs/engine.py, line "),
         (MemoryError(), "MemoryError"),
     ],
 )
