@@ -113,12 +113,10 @@ class House:
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in files}
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory) -> Iterator[House]:
-    """A copy with a workspace in which the demo was measured before anything is added."""
-    folder = tmp_path_factory.mktemp("house")
+def copy_checkout(folder: Path, names: tuple[str, ...] = ()) -> None:
+    """Copy what git knows of these files and folders, or of all."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *COPIED],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *names],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -129,6 +127,13 @@ def house(tmp_path_factory) -> Iterator[House]:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / name)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory) -> Iterator[House]:
+    """A copy with a workspace in which the demo was measured before anything is added."""
+    folder = tmp_path_factory.mktemp("house")
+    copy_checkout(folder, COPIED)
     own = House(folder, tmp_path_factory.mktemp("home") / "workspace")
     assert sections()["Before you start"].commands == [["demo"]]
     own.python("-c", DEMO)
@@ -307,3 +312,19 @@ page.selectbox(key="bars_metric").select("ratio").run()
 assert not page.exception, page.exception
 print(page.title[0].value, len(page.get("plotly_chart")), len(page.dataframe))
 """
+
+
+@pytest.mark.slow
+def test_the_quick_tests_pass_with_all_of_the_guide_but_the_one_that_is_told(tmp_path):
+    """What `When it works` asks for, in a checkout with every example."""
+    house = House(tmp_path / "house", tmp_path / "home")
+    copy_checkout(house.folder)
+    for own in sections().values():
+        house.write(own)
+    (house.folder / ".venv").symlink_to(Path(sys.prefix))
+    house.python("-m", "scripts.make_docs")
+    house.python("-m", "ruff", "check", "-q")
+    house.python("-m", "ruff", "format", "-q")
+    house.python("-m", "basedpyright", "--threads", "1")
+    told = "tests/load/test_formats.py::test_every_reader_is_tried_here_or_in_test_load"
+    house.python("-m", "pytest", "-m", "not slow and not long and not browser and not torch", "--deselect", told)

@@ -59,6 +59,7 @@ class Needs:
 
 
 NOTHING_MORE = Needs()
+ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 # Which values of a metric are good: low ones, high ones, those near its neutral value, or neither end.
 BETTER = ("lower", "higher", "neutral", "none")
 
@@ -271,11 +272,14 @@ class Job:
         """A row of the results table.
 
         n: captions or images that the value rests on. interval: where it is known already. columns: others of the row,
-        such as `group`. A metric that rests on human captions carries their alignment.
+        such as `group`. A metric that rests on human captions carries their alignment. Raises ValueError for a value
+        beyond the metric's range.
         """
         aligned = isinstance(self.options, Aligned) and self.spec.references and metric.side != "model"
         alignment = alignment_name(self.options.alignment) if aligned else ""
-        numbers = found.columns(interval)
+        numbers, (low, high) = found.columns(interval), metric.range
+        if numbers["value"] < low - ROUNDING * metric.scale or numbers["value"] > high + ROUNDING * metric.scale:
+            raise ValueError(f"{metric.name} is {numbers['value']:g}, beyond its range from {low:g} to {high:g}")
         common = {"encoder": self.spec.attacker, "coverage": self.spec.coverage, "alignment": alignment}
         known: dict[str, Any] = numbers | common | columns
         return Result(

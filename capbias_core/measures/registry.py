@@ -55,6 +55,8 @@ def check(measures: list[Measure]) -> None:
                 )
     for own in measures:
         for group in own.groups:
+            if lost := sorted(set(group.metrics) - {row.name for row in own.metrics}):
+                raise unknown_name(f"metric of the group {group.name} in {own.name}", lost[0], metrics)
             # A group may be called as a metric that it holds.
             hidden = metrics.get(group.name) if group.name not in group.metrics else None
             if other := hidden or groups.get(group.name):

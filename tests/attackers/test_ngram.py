@@ -133,6 +133,11 @@ def test_every_entry_says_what_it_is():
         load_attacker("gru")
 
 
+def test_logits_that_are_no_numbers_are_no_guess_at_random():
+    with pytest.raises(ValueError, match="no finite numbers"):
+        probabilities(np.array([[0.0], [np.nan]]))
+
+
 def test_probabilities_are_logistic_and_softmax():
     assert probabilities(np.array([[0.0], [np.log(3)]])) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))
     assert probabilities(np.log([[1.0, 2.0, 5.0]])) == pytest.approx(np.array([[0.125, 0.25, 0.625]]))

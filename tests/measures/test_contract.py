@@ -80,7 +80,11 @@ def test_a_taken_name_or_flag_is_said_when_a_command_starts():
         (replace(other, metrics=(replace(new, needs=Needs(words="some")),)), "Got words of new in other 'some'."),
         (replace(other, metrics=(replace(new, neutral=0),)), "Got neutral=0 of new in other."),
         (replace(other, groups=(Group(row.name, "", ("new",)),)), f"Got the group '{row.name}' in both {own.name} and"),
-        (replace(other, groups=own.groups), f"Got the group '{own.groups[0].name}' in both {own.name} and other."),
+        (replace(other, groups=(Group("any", "", ("none",)),)), "Got metric of the group any in other 'none'."),
+        (
+            replace(other, groups=(Group(own.groups[0].name, "", ("new",)),)),
+            f"Got the group '{own.groups[0].name}' in both {own.name} and other.",
+        ),
         (replace(other, options=taken), f"Got the flag {about.flag} for {name} in {own.name} and for mine in other."),
         (replace(other, options=Plain), "Got Plain, the options of other, which is no dataclass."),
     ):
