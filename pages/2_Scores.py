@@ -53,6 +53,7 @@ from pages.ui.base import (
     collection_picker,
     draw,
     errors,
+    human_captions,
     label_table,
     masked_left_out,
     note,
@@ -97,13 +98,11 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     every = attribute_names(tables)
     attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(side, engine, collection, attribute)
-    references = [item.name for item in engine.workspace.items("references", collection)]
-    human = view.selectbox(
+    human = human_captions(
         side,
-        "Human captions",
-        [*references, NO_REFERENCES],
-        key="references",
-        missing="the human captions",
+        engine,
+        collection,
+        NO_REFERENCES,
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
     # The page opens on what the front page says, where anything was measured.
@@ -170,7 +169,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         table=table.name,
         attribute=attribute,
         metrics=tuple(metrics),
-        references="" if human == NO_REFERENCES else human,
+        references=human.name if human else "",
         attacker=attacker,
         seeds=int(seeds),
         merge_masks=merge,
@@ -321,7 +320,7 @@ def _take_away(
 ) -> None:
     """The numbers in view as files, each made when it is asked for."""
     in_view = expand_metrics(request.metrics)
-    table = partial(to_csv, rows.assign(labels=request.table), letters, metric)
+    table = partial(to_csv, rows.assign(labels=request.table, references=request.references), letters, metric)
     latex = partial(to_latex, rows[rows["metric"].isin(in_view)], letters, in_view, metric)
     place = st.container(horizontal=True)
     place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")

@@ -36,7 +36,18 @@ from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import cached, present, view
-from pages.ui.base import box, captions_and_labels, collection_picker, draw, errors, label_table, lacking, note, page
+from pages.ui.base import (
+    box,
+    captions_and_labels,
+    collection_picker,
+    draw,
+    errors,
+    human_captions,
+    label_table,
+    lacking,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -99,10 +110,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
         unfit=silent,
     )
     table = label_table(side, engine, collection, attribute)
-    references = {item.name: item for item in engine.workspace.items("references", collection)}
-    human = view.selectbox(
-        side, "Human captions", [*references, NOBODY], key="references", missing="the human captions"
-    )
+    human = human_captions(side, engine, collection, NOBODY)
     source = view.selectbox(
         side,
         "Objects",
@@ -122,7 +130,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
     further = [word.strip() for word in words.split(",") if word.strip()]
     options |= {"object_words": further} if further else {}
     request = Request(collection, (name,), table.name, attribute, (), options=options)
-    return request, references.get(human)
+    return request, human
 
 
 KEYS = cached.KEYS | {RunSpec: lambda spec: spec.run_id}

@@ -32,6 +32,7 @@ from pages.ui.base import (
     collection_picker,
     draw,
     errors,
+    human_captions,
     label_caveats,
     label_table,
     note,
@@ -73,15 +74,16 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     every = attribute_names(tables)
     attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(st.sidebar, engine, collection, attribute)
+    human = human_captions(st.sidebar, engine, collection)
     rows = cached.once(
-        engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, {attribute: table})
+        engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, {attribute: table}, human)
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)
     found = measures_in(rows)
     if not found:
         box("Nothing is measured in both directions yet.", WHAT)
-        _measure(engine, collection, sets, table, attribute)
+        _measure(engine, collection, sets, table, attribute, human)
         return
     name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
     every_way = directions(rows, name)
@@ -96,7 +98,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
     label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name)])
-    _measure(engine, collection, sets, table, attribute)
+    _measure(engine, collection, sets, table, attribute, human)
 
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,14 +111,15 @@ def _one_way(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame[list(WAY)] == list(chosen)).all(axis=1)]
 
 
-def _measure(engine: Engine, collection: str, sets: tuple[str, ...], table: Item, attribute: str) -> None:
+def _measure(
+    engine: Engine, collection: str, sets: tuple[str, ...], table: Item, attribute: str, human: Item | None
+) -> None:
     """A button that measures DBAC and DBA, with what it costs; nothing where that is done."""
-    human = [item.name for item in engine.workspace.items("references", collection)]
-    if not human:
+    if human is None:
         note("Both directions compare with human captions, and this collection has none.")
         view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
         return
-    request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human[0], seeds=SEEDS)
+    request = Request(collection, sets, table.name, attribute, ("dbac", "dba", "ba"), human.name, seeds=SEEDS)
     specs = plan(engine.workspace, request)
     if to_do(engine, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: on Scores.")

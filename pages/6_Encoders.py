@@ -64,6 +64,7 @@ from pages.ui.base import (
     draw,
     empty_state,
     errors,
+    human_captions,
     label_caveats,
     label_table,
     lacking,
@@ -89,15 +90,16 @@ def main() -> None:
     with errors():
         attribute = _attribute(engine.workspace.items("attributes", collection) if collection else [])
         table = label_table(st.sidebar, engine, collection, attribute) if collection and attribute else None
+        human = human_captions(st.sidebar, engine, collection) if collection else None
         progress(engine)
-        _encoders(engine, collection, attribute, table)
+        _encoders(engine, collection, attribute, table, human)
         if table:
             label_caveats({attribute: table})
     st.divider()
     st.header("Sweep over encoders")
     with errors():
         if collection and table:
-            _sweep(engine, collection, table, attribute)
+            _sweep(engine, collection, table, attribute, human)
         elif collection:
             lacking(engine, collection, f"captions, or no {LABELS}")
         else:
@@ -112,15 +114,17 @@ def _attribute(tables: list[Item]) -> str:
     return view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
 
 
-def _measured(engine: Engine, collection: str | None, attribute: str, table: Item | None) -> pd.DataFrame:
-    rows = measured_rows(engine.workspace, collection or "", {attribute: table} if table else {})
+def _measured(
+    engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None
+) -> pd.DataFrame:
+    rows = measured_rows(engine.workspace, collection or "", {attribute: table} if table else {}, human)
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None) -> None:
+def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None) -> None:
     """The answer, then what it rests on."""
     once = partial(cached.once, engine.workspace)
-    measured = once("measured", lambda: _measured(engine, collection, attribute, table))
+    measured = once("measured", lambda: _measured(engine, collection, attribute, table, human))
     sources = [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED]
     source = view.selectbox(
         st.sidebar,
@@ -307,13 +311,12 @@ def _judges(engine: Engine, shown: pd.DataFrame, name: str) -> None:
             draw_table(alignment_table(alignment(shown, human)), alt="Alignment with human scores")
 
 
-def _sweep(engine: Engine, collection: str, table: Item, attribute: str) -> None:
+def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: Item | None) -> None:
     """Choose encoders, captioners, metric, seeds and device; see what it will cost; start it."""
     workspace = engine.workspace
     items = workspace.items("captions", collection)
     sets, first = [item.name for item in items], originals(items)
-    human = [item.name for item in workspace.items("references", collection)]
-    if not sets or not human:
+    if not sets or human is None:
         note("LIC and DBAC compare with human captions: load captions and references on the Data page.")
         return
     left, right = st.container(key="stacks").columns(2, gap="large")
@@ -343,7 +346,7 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str) -> None
     )
     options = {"device": device, "deterministic": same}
     request = Request(
-        collection, tuple(captions), table.name, attribute, (metric,), human[0], seeds=int(seeds), options=options
+        collection, tuple(captions), table.name, attribute, (metric,), human.name, seeds=int(seeds), options=options
     )
     if encoders:
         _start(engine, request, encoders)

@@ -36,6 +36,7 @@ from pages.ui.base import (
     draw,
     empty_state,
     errors,
+    human_captions,
     label_caveats,
     label_tables,
     note,
@@ -63,17 +64,18 @@ def main() -> None:
     names = attribute_names(engine.workspace.items("attributes", collection))
     captioner, attributes, attacker, seeds, chosen = _choices(sets, names)
     labels = label_tables(st.sidebar, engine, collection, attributes)
+    human = human_captions(st.sidebar, engine, collection)
     own = condition_sets(engine.workspace, collection, chosen).get(captioner, {})
     rows = pd.DataFrame(columns=list(COLUMNS))
     first = next(iter(labels.items()), ("", None))
     whole = len(own) > 1 and bool(attributes)
     with errors():
         if whole:
-            rows = _answers(engine, collection, captioner, labels, attacker, chosen)
+            rows = _answers(engine, collection, captioner, labels, attacker, chosen, human)
     if whole:
         st.header("A whole set against the condition")
         with errors():
-            plans = _run(engine, collection, captioner, labels, attacker, seeds, chosen)
+            plans = _run(engine, collection, captioner, labels, attacker, seeds, chosen, human)
             for line in taken_of_several(engine.workspace, collection, captioner, chosen):
                 note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
             _chart(rows, attributes, captioner)
@@ -94,12 +96,21 @@ def main() -> None:
 
 
 def _answers(
-    engine: Engine, collection: str, captioner: str, labels: dict[str, Item], attacker: str, chosen: list[str]
+    engine: Engine,
+    collection: str,
+    captioner: str,
+    labels: dict[str, Item],
+    attacker: str,
+    chosen: list[str],
+    human: Item | None,
 ) -> pd.DataFrame:
     """A sentence for each attribute, and the rows that they rest on."""
     found = []
     for name, table in labels.items():
-        found.append(condition_rows(engine.workspace, collection, captioner, name, attacker, chosen, table=table))
+        rows = condition_rows(
+            engine.workspace, collection, captioner, name, attacker, chosen, table=table, references=human
+        )
+        found.append(rows)
         text = condition_answer(found[-1], captioner, name, bool(active_runs(engine, collection)))
         box(text.headline, text.support)
     return pd.concat([own for own in found if len(own)] or found, ignore_index=True)
@@ -166,11 +177,13 @@ def _run(
     attacker: str,
     seeds: int,
     chosen: list[str],
+    human: Item | None,
 ) -> dict[str, Plan]:
     """What is missing, what it costs, and the button; the plan for each attribute."""
+    named = human.name if human else ""
     plans = {
         name: plan_conditions(
-            engine.workspace, collection, captioner, name, attacker, seeds, chosen=chosen, table=table
+            engine.workspace, collection, captioner, name, attacker, seeds, references=named, chosen=chosen, table=table
         )
         for name, table in labels.items()
     }

@@ -30,6 +30,7 @@ from pages.ui.base import (
     draw,
     empty_state,
     errors,
+    human_captions,
     label_caveats,
     label_table,
     lacking,
@@ -97,8 +98,8 @@ def _request(engine: Engine, collection: str) -> tuple[Request, Item]:
     every = attribute_names(kept)
     attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(side, engine, collection, attribute)
-    human = [item.name for item in workspace.items("references", collection)]
-    references = view.selectbox(side, "Human captions", human, key="references", missing="the human captions")
+    human = human_captions(side, engine, collection)
+    references = human.name if human else ""
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
     vectors = (
         view.selectbox(side, "Word vectors", list(kept), key="vectors", missing="the word vectors") if kept else ""
@@ -195,7 +196,9 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
-    measured, printed = measured_rows(engine.workspace, collection, {request.attribute: table}), published_results()
+    human = engine.workspace.item("references", request.references, collection)
+    measured = measured_rows(engine.workspace, collection, {request.attribute: table}, human)
+    printed = published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():
         if metric == "METEOR_aligned" and not option:

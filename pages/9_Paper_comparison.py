@@ -13,7 +13,17 @@ from capbias_core.present.published import HOLDS, STYLE, beside_sentence, beside
 from capbias_core.present.tradeoff import NAMES, tradeoff_chart, tradeoff_note
 from capbias_core.runs.engine import Engine
 from pages.ui import cached, view
-from pages.ui.base import attribute_names, box, collection_picker, draw, errors, label_tables, note, page
+from pages.ui.base import (
+    attribute_names,
+    box,
+    collection_picker,
+    draw,
+    errors,
+    human_captions,
+    label_tables,
+    note,
+    page,
+)
 from pages.ui.chart import draw_chart
 from pages.ui.running import progress
 from pages.ui.table import draw_table
@@ -38,7 +48,10 @@ def _measured(engine: Engine) -> pd.DataFrame:
     progress(engine)
     held = attribute_names(engine.workspace.items("attributes", collection)) if collection else []
     labels = label_tables(st.sidebar, engine, collection, held) if collection else {}
-    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or "", labels))
+    human = human_captions(st.sidebar, engine, collection) if collection else None
+    return cached.once(
+        engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or "", labels, human)
+    )
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:

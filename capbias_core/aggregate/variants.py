@@ -6,6 +6,8 @@ import pandas as pd
 
 # The columns that make two rows of one metric different things, in the order in which they are said.
 ORIGINS = ("condition", "photographs", "prompt", "alignment", "coverage", "object", "group")
+# What rows read, where a column says so: said only where rows of one attribute read several.
+INPUTS = ("labels", "references")
 # What is usual, and not said. A paper that compares alignments prints both as its condition, which is said.
 USUAL = {"alignment": "constant"}
 
@@ -21,10 +23,18 @@ def variant(row: dict) -> str:
 
 
 def variants(rows: pd.DataFrame) -> pd.Series:
-    """Every row's."""
-    own = rows[[name for name in ORIGINS if name in rows]]
-    found = [variant(row) for row in own.to_dict("records")]
+    """Every row's; with the table of labels and the human captions where there are columns of them, and several are
+    among the rows of an attribute."""
+    several = [name for name in INPUTS if name in rows and _several(rows, name)]
+    own = rows[[*(name for name in ORIGINS if name in rows), *several]]
+    found = [
+        "; ".join(filter(None, (variant(row), *(row[name] for name in several)))) for row in own.to_dict("records")
+    ]
     return pd.Series(found, index=rows.index, dtype=object)
+
+
+def _several(rows: pd.DataFrame, name: str) -> bool:
+    return bool((rows[rows[name] != ""].groupby("attribute")[name].nunique() > 1).any())
 
 
 def variant_text(row: dict) -> str:

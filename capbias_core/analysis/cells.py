@@ -9,7 +9,7 @@ import numpy as np
 
 from capbias_core.aggregate import Estimate, estimate
 from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
-from capbias_core.analysis.read import current_runs, runs_with, tables_read
+from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare.cross import WITHIN, parts_of
@@ -95,9 +95,11 @@ def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
 
 
 def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """The runs of LIC of an attribute, by one attacker and the labels of `tables_read`, as `by_captioner` chooses."""
+    """The runs of LIC of an attribute, by one attacker the labels of `tables_read` and the human captions of
+    `references_read`, as `by_captioner` chooses."""
     labels = {name: table for name, table in tables_read(workspace, collection).items() if name == attribute}
-    runs = runs_with(current_runs(workspace, collection, "lic"), labels)
+    found = runs_with(current_runs(workspace, collection, "lic"), labels)
+    runs = runs_against(found, references_read(workspace, collection))
     return by_captioner(run for run in runs if run.spec.attacker == attacker)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from capbias_core.aggregate import Pair
-from capbias_core.analysis.read import current_runs, ranking, runs_with
+from capbias_core.analysis.read import current_runs, ranking, runs_against, runs_with
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import Plan, _masked_sets
@@ -84,10 +84,12 @@ def condition_rows(
     chosen: Sequence[str] = (),
     among: Collection[str] | None = None,
     table: Item | None = None,
+    references: Item | None = None,
 ) -> pd.DataFrame:
     """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. among, table: of these runs, of this table of labels alone (default: all). masked:
+    chosen: as in `condition_sets`. among, table, references: of these runs, of this table of labels, with these
+    human captions alone (default: all). masked:
     the condition of the photographs. to_original, to_neutral: the value minus that on the originals (paired over the
     images that both have) and minus the metric's neutral point (chance for LIC_M), with 95% intervals. original_there:
     the value on the originals of the images that to_original is over. Of what was measured in several ways (seeds,
@@ -98,6 +100,7 @@ def condition_rows(
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
     runs = [run for run in runs if among is None or run.run_id in among]
     runs = runs if table is None else runs_with(runs, {attribute: table})
+    runs = runs if references is None else runs_against(runs, references)
     rows = workspace.results([run.run_id for run in runs])
     found = []
     for metric, direction in PANELS:

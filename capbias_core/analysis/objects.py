@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 
-from capbias_core.analysis.read import current_runs, object_rows
+from capbias_core.analysis.read import attribute_of_run, current_runs, object_rows
 from capbias_core.measures import gender_score, object_distance
 from capbias_core.measures.base import of_images
 from capbias_core.measures.gender_score_common import Label, Sums, gendered, set_rows
@@ -154,10 +154,10 @@ def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict
     counted: the run that counts objects; those of the same set, attribute and labels are given.
     """
     found: dict[str, RunRow] = {}
-    alike = (counted.model, counted.attribute, counted.labels)
+    asked = (counted.model, attribute_from(counted.attribute), counted.labels)
     for measure in SCORED:
         for run in current_runs(workspace, collection, measure):
-            if (run.spec.model, run.spec.attribute, run.spec.labels) == alike:
+            if (run.spec.model, attribute_of_run(run), run.spec.labels) == asked:
                 found.setdefault(f"{measure} {_models(run)}", run)
     return found
 

@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.analysis import gender_score_names
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
-from capbias_core.analysis.read import current_runs, object_rows, runs_with, tables_read
+from capbias_core.analysis.read import current_runs, object_rows, references_read, runs_against, runs_with, tables_read
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
@@ -35,16 +35,21 @@ MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", 
 KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
 
 
-def measured_rows(workspace: Workspace, collection: str, labels: Mapping[str, Item] | None = None) -> pd.DataFrame:
+def measured_rows(
+    workspace: Workspace, collection: str, labels: Mapping[str, Item] | None = None, references: Item | None = None
+) -> pd.DataFrame:
     """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
     newest.
 
     labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
-    Runs that merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who
-    wrote the captions of a set and what was masked of its photographs.
+    references: the human captions with which runs compare, if with any (default: as `references_read` says). Runs that
+    merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who wrote the
+    captions of a set and what was masked of its photographs.
     """
     read = tables_read(workspace, collection) if labels is None else labels
-    runs = [run for run in runs_with(current_runs(workspace, collection), read) if not run.spec.merge_masks]
+    human = references or references_read(workspace, collection)
+    found = runs_against(runs_with(current_runs(workspace, collection), read), human)
+    runs = [run for run in found if not run.spec.merge_masks]
     rows = workspace.results([run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]

@@ -21,6 +21,7 @@ from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
+from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
@@ -276,6 +277,37 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
         used = [table for table in having if runs_with(runs, {name: table})]
         found[name] = answered.get(name) or table_with(used or having, name)
     return found
+
+
+def references_read(workspace: Workspace, collection: str) -> Item | None:
+    """The human captions that are read unless others are chosen: those of the best answer, else those that most runs
+    compared with, else those of most images; None where there are none. So a set that is added changes no view."""
+    sets = {item.hash: item for item in human_sets(workspace, collection)}
+    best = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
+    used = [own.references for own in best if own.references]
+    if not used:
+        runs = [run.spec.references for run in current_runs(workspace, collection) if run.spec.references]
+        used = sorted(sets, key=lambda digest: -runs.count(digest))
+    return sets[used[0]] if used else None
+
+
+def runs_against(runs: Iterable[RunRow], references: Item | None) -> list[RunRow]:
+    """Those of some runs that compare with no human captions, or with these."""
+    known = {"", references.hash} if references else {""}
+    return [run for run in runs if run.spec.references in known]
+
+
+def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
+    """Rows of these runs with the columns labels and references: the table of labels and the human captions that each
+    read, by name; '' where it read none."""
+    tables = workspace.items("attributes", collection)
+    human = {item.hash: item.name for item in workspace.items("references", collection)}
+    read = {}
+    for run in runs:
+        table = table_of(tables, run.spec.attribute["name"], run.spec.labels) if run.spec.attribute else None
+        read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
+    names = [read[run_id] for run_id in rows["run_id"]]
+    return rows.assign(labels=[own for own, _ in names], references=[own for _, own in names])
 
 
 def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:

@@ -229,11 +229,14 @@ def compared(
     changed: dict[str, tuple[str, str]] | None = None,
 ) -> Comparison:
     """The rows of a bundle beside those made now."""
-    by_key = {_key(row): row for row in made.to_dict("records")}
+    by_key: dict[tuple[str, ...], dict] = {}
+    for row in made.to_dict("records"):
+        # What runs read is in their id alone; a run of another version has another.
+        by_key[_key(row)] = by_key[row["run_id"], *_key(row)] = row
     same = near = 0
     largest, differ = 0.0, []
     for row in rows.to_dict("records"):
-        other = by_key.get(_key(row))
+        other = by_key.get((row["run_id"], *_key(row))) or by_key.get(_key(row))
         if other is None:
             differ.append({"row": _named(row), "number": "value", "bundle": _shown(row["value"]), "here": "not made"})
             continue

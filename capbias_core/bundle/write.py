@@ -25,7 +25,7 @@ import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.learned import unlearned_note
-from capbias_core.analysis.read import attribute_of_run, comparisons, ranking
+from capbias_core.analysis.read import attribute_of_run, comparisons, ranking, with_inputs
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.figures import chart_series
@@ -72,7 +72,7 @@ def write_bundle(
     CapbiasError if these runs gave no number.
     """
     runs = [run for run in workspace.runs_of(list(run_ids)).values() if run.status == "finished"]
-    rows = workspace.results([run.run_id for run in runs])
+    rows = with_inputs(workspace, collection, workspace.results([run.run_id for run in runs]), runs)
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
     runs = [run for run in runs if run.run_id in set(rows["run_id"])]
     if not runs:

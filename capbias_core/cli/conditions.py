@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import pandas as pd
 
 from capbias_core.analysis.conditions import COLUMNS, condition_rows
-from capbias_core.analysis.read import tables_read
+from capbias_core.analysis.read import references_read, tables_read
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.cli.flags import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.flags import (
@@ -62,7 +63,7 @@ def conditions(
         list[str] | None, flag("captioners (default: all with captions under two conditions or more)", "NAME", INPUTS)
     ] = None,
     attribute: Annotated[list[str], flag("protected attributes", "NAME", INPUTS)],
-    references: Annotated[str, flag("human captions (default: the first)", "NAME", INPUTS)] = "",
+    references: Annotated[str, flag("human captions (default: those of most images)", "NAME", INPUTS)] = "",
     set: Annotated[
         list[str] | None,
         flag(
@@ -103,9 +104,10 @@ def conditions(
                     say(f"note: {line}")
             code = outcome(run_all(place, list(specs.values()), collection))
         judge = attacker_entry(attacker).name
+        human = place.item("references", references, collection) if references else references_read(place, collection)
+        rows_of = partial(condition_rows, place, collection, attacker=judge, chosen=sets, references=human)
         frame = pd.concat(
-            [condition_rows(place, collection, name, own, judge, sets, table=read.get(own)) for name, own in pairs],
-            ignore_index=True,
+            [rows_of(captioner=name, attribute=own, table=read.get(own)) for name, own in pairs], ignore_index=True
         )
     if len(frame):
         write_output(csv_text(frame[list(COLUMNS)]), path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capbias_core.analysis.read import current_runs, runs_with, tables_read
+from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read, with_inputs
 from capbias_core.api import ordered
 from capbias_core.bundle.write import write_bundle
 from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, WorkspaceFlag, command, flag
@@ -14,7 +14,6 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.present.latex import to_latex
 from capbias_core.present.table import to_csv, to_json
-from capbias_core.workspace.labels import table_of
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE = "bundle"
@@ -58,11 +57,9 @@ def export(
             write_file(write_bundle(place, collection, ids, not without_data, wanted), path)
             return DONE
         if format == "latex":  # a cell has one number
-            runs = runs_with(runs, tables_read(place, collection))
-        frame = place.results([run.run_id for run in runs])
-        tables = place.items("attributes", collection)
-        whose = {run.run_id: table_of(tables, run.spec.attribute["name"], run.spec.labels) for run in runs}
-        frame = frame.assign(labels=[own.name if (own := whose[run_id]) else "" for run_id in frame["run_id"]])
+            human = references_read(place, collection)
+            runs = runs_against(runs_with(runs, tables_read(place, collection)), human)
+        frame = with_inputs(place, collection, place.results([run.run_id for run in runs]), runs)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

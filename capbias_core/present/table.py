@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Ranking
+from capbias_core.aggregate.variants import INPUTS
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.sentence import decimals, limit, measure, number, seeds_agree, signed
@@ -20,7 +21,8 @@ from capbias_core.types import RESULT_COLUMNS, counted
 def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by model, by this metric: a last column for its rows. A column `labels`, the table that was read, is kept.
+    letters: by model, by this metric: a last column for its rows. Columns labels and references, what was read, are
+    kept.
     The column name is the metric with its attacker, such as `LIC (ngram)`.
     """
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
@@ -32,8 +34,8 @@ def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: s
 
 
 def _columns(frame: pd.DataFrame, *more: str) -> list[str]:
-    """Those of the results table, some more, and `labels` where the rows say which table was read."""
-    return [*RESULT_COLUMNS, *more, *(["labels"] if "labels" in frame else [])]
+    """Those of the results table, some more, and those of what was read, where the rows have them."""
+    return [*RESULT_COLUMNS, *more, *(name for name in INPUTS if name in frame)]
 
 
 def to_json(frame: pd.DataFrame) -> str:

@@ -13,6 +13,7 @@ from capbias_core.types import Attribute
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.objects import object_sources
+from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace
 
@@ -47,7 +48,7 @@ def plan_conditions(
 ) -> Plan:
     """The runs of a captioner's set of every condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    references: their name, '' for the collection's first. chosen: as in `condition_sets`. table: the labels
+    references: their name, '' for the collection's fullest. chosen: as in `condition_sets`. table: the labels
     (default: `table_with`). Raises CapbiasError where nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
@@ -61,7 +62,7 @@ def plan_conditions(
     if not tables:
         known = {name for own in workspace.items("attributes", collection) for name in own.details["attributes"]}
         raise unknown_name("attribute", attribute, sorted(known))
-    human = references or next((own.name for own in workspace.items("references", collection)), "")
+    human = references or next((own.name for own in human_sets(workspace, collection)), "")
     table = table or table_with(tables, attribute)
     objects = object_sources(workspace, collection, table)
     wanted, lacking = _possible(metrics, attribute_of(table, attribute)[0], bool(human), bool(objects))

@@ -29,6 +29,7 @@ from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so
+from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, PhotographsReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace, images_in
 
@@ -80,7 +81,7 @@ def first_request(workspace: Workspace, collection: str) -> Request | None:
     if not captions or attribute is None:
         return None
     table = table_with(tables, attribute).name
-    human = [own.name for own in workspace.items("references", collection)]
+    human = [own.name for own in human_sets(workspace, collection)]
     return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)
 
 

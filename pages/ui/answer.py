@@ -90,7 +90,8 @@ def answer_page() -> None:
     if not found:
         _no_answer(engine, collection)
         return
-    chosen, table = _chosen(found, workspace.items("attributes", collection))
+    human = {own.hash: own.name for own in workspace.items("references", collection)}
+    chosen, table = _chosen(found, workspace.items("attributes", collection), human)
     _answer(engine, collection, chosen, table, found)
     buttons = st.container(horizontal=True)
     if buttons.button("Load captions", icon=":material/upload:"):
@@ -100,17 +101,22 @@ def answer_page() -> None:
     _loaded(engine, collection)
 
 
-def _chosen(found: list[Comparison], tables: list[Item]) -> tuple[Comparison, Item]:
-    """One of what was measured, and the table of labels that it read; the link names that, whatever else there is."""
+def _chosen(found: list[Comparison], tables: list[Item], human: dict[str, str]) -> tuple[Comparison, Item]:
+    """One of what was measured, and the table of labels that it read; the link names that and the human captions,
+    whatever else there is. human: the names of human captions by content, oldest first; only others than the oldest
+    are named, so that a link means the same when more of them come."""
     ways, titles, whose = {}, {}, {}
     for own in found:
         name = own.attribute.name
         table = table_of(tables, name, own.runs[0].spec.labels) or table_with(tables, name)
         title = _describe(own)
+        if own.references not in ("", *list(human)[:1]):
+            title += f", human captions {human[own.references]}"
         if (way := f"{title}, {table.name}") not in ways:  # of two described alike the better one
             ways[way] = own, table
             titles[way] = way if len(tables_with(tables, name)) > 1 else title
-            whose[way] = {"attribute": name, "table": table.name}
+            against = {"references": human[own.references]} if own.references and len(human) > 1 else {}
+            whose[way] = {"attribute": name, "table": table.name} | against
     named = {"key": "measured_with", "missing": "the measurement"}
     chosen = view.way(st.sidebar, "Measured with", whose, titles, **named, follows=True)
     if len(titles[chosen]) > IN_SIDEBAR:
@@ -145,6 +151,16 @@ def _labels_note(name: str, read: Item, tables: list[Item]) -> str:
     )
 
 
+def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
+    """Which human captions an answer compares with, where a collection has several sets; else ''."""
+    sets = engine.workspace.items("references", collection)
+    read = ", ".join(own.name for own in sets if own.hash == chosen.references)
+    others = ", ".join(own.name for own in sets if own.hash != chosen.references)
+    return f"Compared with the human captions {read}. Also here, and not read for this answer: {others}." * bool(
+        read and others
+    )
+
+
 def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison]) -> None:
     workspace = engine.workspace
     rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
@@ -166,6 +182,8 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
                 note(line if other is run else f"{other.spec.model}: {line}")
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
+    if others := _other_human(engine, collection, chosen):
+        note(others)
     if collection == DEMO:
         note("This is the demo. Its pictures, labels and captions are generated, and no person is on them.")
     said = cached.once(workspace, "sensitivity", lambda: sensitivity_alike(workspace, found, chosen))
@@ -213,10 +231,11 @@ def _overview(
     engine: Engine, collection: str, chosen: Comparison, table: Item, model: str, said: Sensitivity | None
 ) -> None:
     """What else is known of the captioner that the answer is about."""
-    name = chosen.attribute.name
+    name, items = chosen.attribute.name, engine.workspace.items("references", collection)
 
     def work() -> list[Line]:
-        rows = measured_rows(engine.workspace, collection, {name: table})
+        human = next((own for own in items if own.hash == chosen.references), None)
+        rows = measured_rows(engine.workspace, collection, {name: table}, human)
         own = rows[(rows["model"] == model) & (rows["attribute"] == name)]
         return overview(own, chosen.attribute, chosen.attacker, said)
 

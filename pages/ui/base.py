@@ -21,6 +21,7 @@ from capbias_core.types import counted
 from capbias_core.workspace import people
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import attribute_of, tables_with
+from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.store import Item, Workspace, one_reading
 from pages.ui import cached, sign_in, view
 from pages.ui.frame import frame
@@ -189,6 +190,26 @@ def label_tables(place, engine: Engine, collection: str, attributes: Sequence[st
     first = label_table(place, engine, collection, attributes[0])
     read = cached.tables_read(engine.workspace, collection)
     return {name: first if name in first.details["attributes"] else read[name] for name in attributes}
+
+
+def human_captions(place, engine: Engine, collection: str, nobody: str = "", **more) -> Item | None:
+    """The human captions that a page compares with; a control where there is a choice. Always in the URL.
+
+    nobody: what to call comparing with none, where a page can do without.
+    """
+    having = {item.name: item for item in human_sets(engine.workspace, collection)}
+    usual = cached.references_read(engine.workspace, collection)
+    chosen = view.selectbox(
+        place,
+        "Human captions",
+        [*having, *([nobody] if nobody else [])],
+        default=usual.name if usual else None,
+        key="references",
+        missing="the human captions",
+        shown=bool(nobody) or len(having) > 1,
+        **more,
+    )
+    return having.get(chosen)
 
 
 def scores_by(attribute: str, attacker: str, table: Item) -> str:

@@ -51,6 +51,11 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     return once(workspace, "tables read", lambda: read.tables_read(workspace, collection))
 
 
+def references_read(workspace: Workspace, collection: str) -> Item | None:
+    """The human captions that are read unless others are chosen."""
+    return once(workspace, "references read", lambda: read.references_read(workspace, collection))
+
+
 def answering(workspace: Workspace, collection: str, names: Sequence[str]) -> str | None:
     """The captioner that the answer of a collection is about, where it is among these names; else the first of them."""
 

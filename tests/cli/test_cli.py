@@ -814,7 +814,8 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
 def export(kept: Path, capsys, rows: pd.DataFrame) -> None:
     of = ["--collection", "my captions", "--metric", "lic", "error"]
     assert in_workspace(kept, "export", *of) == 0
-    assert scored(capsys.readouterr().out).equals(rows.assign(labels="attributes")), "and whose labels were read"
+    read = rows.assign(labels="attributes", references=["human" if name else "" for name in rows["encoder"]])
+    assert scored(capsys.readouterr().out).equals(read), "and whose labels and human captions were read"
     assert in_workspace(kept, "export", *of, "--format", "json") == 0
     records = json.loads(capsys.readouterr().out)
     assert [row["value"] for row in records] == rows["value"].astype(float).tolist()

@@ -33,7 +33,7 @@ from capbias_core.measures.gender_score import Models, load_models, scored
 from capbias_core.measures.gender_score_common import Label, ObjectChoices, Sums, gendered
 from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.object_cooccurrence import cooccurrence
-from capbias_core.measures.registry import METRICS, expand_metrics
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics
 from capbias_core.measures.word_distance import cosines_of
 from capbias_core.metrics.bias_ratio import bias_ratio
 from capbias_core.metrics.estimation import chosen, estimation
@@ -937,6 +937,19 @@ def test_bars_of_a_distribution_have_the_colour_of_the_value_that_most_captions_
     bars = distribution_chart(beside_people(), GENDER, "m").data[0]
     colours = dict(zip(bars.x.round(3), bars.marker.color, strict=True))
     assert colours[0.475] == ORANGE_MARK and colours[0.525] == BLUE_MARK and sum(bars.y) == 5
+
+
+def test_a_score_of_the_same_captions_and_labels_is_found(tmp_path):
+    """The page plans what it counts anew; what was scored comes from the workspace."""
+    workspace = fill(tmp_path, 80)
+    counted = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
+    models = {"sentence_encoder": {"name": "mini"}}
+    run = replace(counted, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
+    assert workspace.enqueue(run, "c", "t") and workspace.claim(run.run_id, "t")
+    workspace.finish(run.run_id, "t", [], {}, (), [own.name for own in MEASURES["object_distance"].metrics])
+    assert list(objects.scored_runs(workspace, "c", counted)) == ["object_distance mini"]
+    other = replace(counted, labels=counted.labels | {"column": "other"})
+    assert objects.scored_runs(workspace, "c", other) == {}
 
 
 def test_the_page_of_objects(tmp_path, monkeypatch):
