@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from capbias_core.analysis.directions import WAY, directions, measures_in, ways_measured
+from capbias_core.analysis.directions import MEASURES, WAY, directions, measures_in, ways_measured
 from capbias_core.analysis.known_answer import kept_answers
 from capbias_core.analysis.published import measured_rows
 from capbias_core.present.directions import (
@@ -19,7 +19,7 @@ from capbias_core.present.directions import (
     way_text,
 )
 from capbias_core.present.known_answer import known_basis, known_sentence, known_table
-from capbias_core.present.sentence import intervals_over, variants_warning
+from capbias_core.present.sentence import intervals_over, named_notes, variants_warning
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.conditions import originals
@@ -53,8 +53,8 @@ ADVICE = (
     "other value."
 )
 BELOW_TABLE = (
-    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what the "
-    "attacker adds to a constant one's does."
+    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what it has "
+    "beyond an attacker that reads nothing does."
 )
 
 
@@ -97,8 +97,16 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     draw_chart(plane(frame, name), key="plane", alt=f"{name} in both directions", headline=text.headline)
     draw_table(directions_table(frame, rows, name), alt="Both directions of each captioner")
     note(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
-    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name)])
+    told = cached.once(engine.workspace, "notes", lambda: _notes(engine, rows, frame, name))
+    label_caveats({attribute: table}, [of_tasks(ADVICE, name), explained(name), *told])
     _measure(engine, collection, sets, table, attribute, human)
+
+
+def _notes(engine: Engine, rows: pd.DataFrame, frame: pd.DataFrame, name: str) -> list[str]:
+    """What the runs behind these points say of themselves, such as whose objects they read."""
+    own = rows["metric"].isin([metric for metric, _ in MEASURES[name].values()]) & rows["model"].isin(frame["model"])
+    ids = rows.loc[own & rows["encoder"].isin(frame["encoder"]), "run_id"].unique()
+    return named_notes([(run.spec.model, run.notes) for run in engine.workspace.runs_of(list(ids)).values()])
 
 
 def _one_way(frame: pd.DataFrame) -> pd.DataFrame:

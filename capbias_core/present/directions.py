@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 
 import numpy as np
@@ -13,7 +13,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.labels import Box, name_places, name_points
-from capbias_core.present.sentence import Answer, decimals, measure, number
+from capbias_core.present.sentence import DBAC_VARIANTS, Answer, decimals, measure, number, variants_disagree
 from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
@@ -23,11 +23,12 @@ HEIGHT = 520
 # Of its pixels, those above and below the plot.
 BELOW = 66
 # Where the quadrants are named, which captioners' names keep off: left, top, right, bottom in shares of the plot.
-CORNERS = ((0, 0, 1, 0.1), (0, 0.9, 1, 1))
+CORNERS = ((0, 0, 1, 0.12), (0, 0.88, 1, 1))
+# Narrow, so that they stay in their quadrant in a narrow window.
 QUADRANTS = (
     ("both ways:<br>collect both", 1, 1),
-    ("T→A only: collect the<br>objects with the other value", 0, 1),
-    ("A→T only: collect a value<br>without its usual objects", 1, 0),
+    ("T→A only:<br>objects with<br>the other value", 0, 1),
+    ("A→T only:<br>a value without<br>its objects", 1, 0),
     ("neither way", 0, 0),
 )
 
@@ -127,7 +128,7 @@ def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
     """0, every interval, and room for the names of the quadrants."""
     ends = frame[[f"{way}_low", f"{way}_high", way]]
     low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
-    room = 0.2 * (high - low or 1.0)
+    room = 0.25 * (high - low or 1.0)
     return low - room, high + room
 
 
@@ -168,22 +169,31 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     """
     above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
     below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in (A_TO_T, T_TO_A)}
+    split = {way: _split(frame, rows, name, way) for way in (A_TO_T, T_TO_A)}
     parts = [
         f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
         + (f" and below for {below[way]}" if below[way] else "")
+        + (f", {len(split[way])} of them with the other sign by another variant of DBAC" if split[way] else "")
         for way in (T_TO_A, A_TO_T)
     ]
     if name in CONSTANT:
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            parts[-1] += f" (what attackers add to a constant one's is above 0 for {shown})"
+            parts[-1] += f" (beyond what an attacker that reads nothing has: {shown})"
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",
         f"{says} By the 95% intervals. Only of a captioner that was trained on these human captions is it "
         "amplification; of another it is a difference.",
     )
+
+
+def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
+    """Captioners of which another variant of this metric has the other sign in a direction."""
+    if name not in DBAC_VARIANTS:
+        return set()
+    return {model for model, direction in variants_disagree(rows) if direction == way} & set(frame["model"])
 
 
 def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:
@@ -230,27 +240,35 @@ def explained(name: str) -> str:
     return " ".join(f"{metric}: {METRICS[metric].explanation}" for metric in metrics)
 
 
-def _advice(found: dict[str, int]) -> str:
-    """Which images to add. found: of `signs`."""
-    kinds = [text for way, text in ADVICE.items() if found[way] > 0]
-    unclear = [way.replace("->", "→") for way in ADVICE if not found[way]]
+def _advice(found: dict[str, int], split: Collection[str]) -> str:
+    """Which images to add. found: of `signs`. split: directions in which another variant has the other sign."""
+    kinds = [text for way, text in ADVICE.items() if found[way] > 0 and way not in split]
+    unclear = [way.replace("->", "→") for way in ADVICE if not found[way] and way not in split]
     if len(kinds) == len(ADVICE):
         return "both kinds"
     if len(unclear) == len(ADVICE):
         return "unclear both ways"
-    return "; ".join([*kinds, *(f"{way} unclear" for way in unclear)]) or "none by this metric"
+    open_ = [f"{way} unclear" for way in unclear] + [f"{way.replace('->', '→')}: variants disagree" for way in split]
+    return "; ".join([*kinds, *open_]) or "none by this metric"
 
 
 def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """One row a captioner: both directions, what to collect, and beside them LIC, BA and DBAC's constant attacker."""
     table, added = [], CONSTANT[name][1] if name in CONSTANT else None
+    split = {way: _split(frame, rows, name, way) for way in ADVICE}
     for row in frame.sort_values(T_TO_A, ascending=False).to_dict("records"):
         others = _others(rows, row, name)
         table.append(
             {
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in (T_TO_A, A_TO_T)},
-                "images to add": of_tasks(_advice(signs(row, others.get(added) if added else None)), name),
+                "images to add": of_tasks(
+                    _advice(
+                        signs(row, others.get(added) if added else None),
+                        [way for way in ADVICE if row["model"] in split[way]],
+                    ),
+                    name,
+                ),
                 **{measure(*other): value_text(found) if found else "" for other, found in others.items()},
             }
         )

@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.analysis.directions import CONSTANT, WAY, beside, directions, ways_measured
 from capbias_core.analysis.encoders import Sensitivity
 from capbias_core.present.encoders import encoder_note
-from capbias_core.present.sentence import interval, measure, number
+from capbias_core.present.sentence import interval, measure, number, variants_disagree
 from capbias_core.types import A_TO_T, T_TO_A, Attribute
 
 WAYS = (A_TO_T, T_TO_A)
@@ -72,5 +72,11 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     return (
         f"{by}{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how "
         f"often they name objects): {shown[A_TO_T]}{alone}. {measure('DBAC', T_TO_A)} (objects masked, what they tell "
-        f"of the objects): {shown[T_TO_A]}."
+        f"of the objects): {shown[T_TO_A]}.{_other_sign(rows, own['model'])}"
     )
+
+
+def _other_sign(rows: pd.DataFrame, model: str) -> str:
+    """A sentence where another variant of DBAC has the other sign; else ''."""
+    ways = [direction.replace("->", "→") for name, direction in variants_disagree(rows) if name == model]
+    return f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""

@@ -144,6 +144,18 @@ def test_verbs_are_called_verbs():
     assert "verbs" in said and "verbs" in named and "objects" not in said + named + explained("DBAC_verbs")
 
 
+def test_no_image_is_advised_where_another_variant_has_the_other_sign():
+    rows = pd.DataFrame([*ROWS.to_dict("records"), *pair("one", (-9, -12, -6), (5, 1, 9), metric="DBAC_code")])
+    frame = directions(rows, "DBAC")
+    table = directions_table(frame, rows, "DBAC").set_index("captioner")
+    before = directions_table(frame, ROWS, "DBAC").set_index("captioner")
+    assert before.loc["one", "images to add"] == "both kinds"
+    assert table.loc["one", "images to add"] == "objects with the other value; A→T: variants disagree"
+    assert table.drop("one")["images to add"].equals(before.drop("one")["images to add"])
+    said = directions_answer(frame, rows, "DBAC", "gender").headline
+    assert "A→T is above 0 for 2 of 5 captioners and below for 2, 1 of them with the other sign by another" in said
+
+
 def test_what_a_constant_attacker_has_stands_beside_dbac():
     rows = pd.DataFrame(
         [
@@ -161,7 +173,7 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
         said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
         assert said.endswith(
             "A→T is above 0 for 2 of 5 captioners and below for 2 "
-            f"(what attackers add to a constant one's is above 0 for {beyond[0]})."
+            f"(beyond what an attacker that reads nothing has: {beyond[0]})."
         )
 
 
