@@ -53,7 +53,7 @@ ADVICE = (
     "other value."
 )
 BELOW_TABLE = (
-    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what it has "
+    "± is the standard deviation over attacker seeds. Unclear: the interval contains 0, or, for A→T, that of what is "
     "beyond an attacker that reads nothing does."
 )
 

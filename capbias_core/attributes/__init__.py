@@ -249,7 +249,7 @@ def word_forms(attribute: Attribute, neutral: str = "person") -> tuple[tuple[str
 def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:
     """An attribute that is only a column of labels: no words are masked."""
     note = (
-        "Labels come from the attribute table and were given by other people. No word list belongs to this "
+        "Labels come from the attribute table; who gave them, and how, is not known here. No word list belongs to this "
         "attribute, so captions that name a value are not masked and are read as they are."
     )
     return Attribute(name=name, title=name, values=values, columns=(name,), note=note)

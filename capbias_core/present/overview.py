@@ -31,6 +31,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     (`measured_rows`). attacker: whose answer stands above. own: what several attackers say, None where one was run."""
     name = attribute.name
     model = rows["model"].iloc[0] if len(rows) else ""
+    # Without words for the attribute captions name no value, alone or beside an object.
     lines = (
         [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores")]
         if attribute.words
@@ -42,7 +43,8 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
         said = encoder_note(own, model)
         others = f"{said[0].upper()}{said[1:]} ({', '.join(own.encoders)})." if model in own.signs else others
     lines.append(Line("Would another attacker say so?", others, "Encoders"))
-    lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Objects"))
+    if attribute.words:
+        lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Objects"))
     return lines
 
 

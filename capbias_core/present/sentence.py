@@ -136,9 +136,27 @@ def answer(
 
 def _guessed(own: pd.DataFrame, attribute: Attribute) -> str:
     """What a classifier does with the captions, as somebody outside the field would ask. own: rows by metric."""
-    hidden = f"With every {attribute.name} word hidden, a classifier still" if attribute.words else "A classifier"
+    still = "" if at_chance(own.loc["SC"], attribute) else " still"
+    hidden = f"With every {attribute.name} word hidden, a classifier{still}" if attribute.words else "A classifier"
     right = f"guesses the labelled {attribute.name} right for {_of_100(own.loc['SC'])} of 100 captions"
-    return f"{hidden} {right} (SC {number(own.loc['SC', 'value'])}, LIC_M {number(own.loc['LIC_M', 'value'])})"
+    return f"{hidden} {right} (SC {interval(own.loc['SC'], 1)}, LIC_M {number(own.loc['LIC_M', 'value'])})"
+
+
+def at_chance(row: pd.Series, attribute: Attribute) -> bool:
+    """Whether an accuracy is not shown to be above guessing. row: of SC."""
+    low = row["value"] if pd.isna(row["ci_low"]) else row["ci_low"]
+    return bool(low <= row["scale"] / len(attribute.values) + NO_WIDTH)
+
+
+def chance_warning(row: pd.Series, attribute: Attribute) -> str:
+    """What is not known of captions whose attackers are not shown to guess better than chance; else ''. row: of SC."""
+    if not at_chance(row, attribute):
+        return ""
+    chance = number(row["scale"] / len(attribute.values))
+    return (
+        f"⚠ The attackers are not shown to do better than guessing (SC {interval(row, 1)}, chance {chance}), so no "
+        f"word is shown to reveal the {attribute.name}."
+    )
 
 
 def _of_100(row: pd.Series) -> int:

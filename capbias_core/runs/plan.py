@@ -72,14 +72,18 @@ class Request:
         return own | self.options
 
 
-def first_request(workspace: Workspace, collection: str) -> Request | None:
+def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
     """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
-    each caption. None where captions or labels are missing."""
+    each caption. None where captions or labels are missing.
+
+    attribute: one of the collection's (default: the first that captions have words for, else the first).
+    """
     captions = originals(workspace.items("captions", collection))
     tables = workspace.items("attributes", collection)
-    attribute = next((name for table in tables for name in table.details["attributes"]), None)
-    if not captions or attribute is None:
+    found = {name: own["attribute"] for table in tables for name, own in table.details["attributes"].items()}
+    if not captions or not found:
         return None
+    attribute = attribute or next((name for name, own in found.items() if own.get("words")), next(iter(found)))
     table = table_with(tables, attribute).name
     human = [own.name for own in human_sets(workspace, collection)]
     return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)

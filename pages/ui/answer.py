@@ -25,6 +25,7 @@ from capbias_core.present.sentence import (
     answer,
     baselines,
     best_text,
+    chance_warning,
     intervals_over,
     named_notes,
     told_apart,
@@ -53,7 +54,7 @@ from pages.ui.base import (
     workspace_engine,
 )
 from pages.ui.chart import take_away
-from pages.ui.running import active_runs, answer_box, nothing_scored, progress, start_button
+from pages.ui.running import active_runs, answer_box, first_runs, nothing_scored, progress, start_button
 
 WORDS_A_SIDE = 6
 IN_SIDEBAR = 30  # letters that a control there shows at once
@@ -210,8 +211,10 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         figure = partial(interval_chart, of_metric, chosen.metric, chosen.attribute, pairs.letters, bands)
         take_away(figure, "answer_chart", f"{chosen.metric} of each captioner")
     with right:
-        _words(engine, collection, chosen, table, model)
+        guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
+        _words(engine, collection, chosen, table, model, chance_warning(guessed, chosen.attribute))
     _overview(engine, collection, chosen, table, model, said)
+    _other_attributes(engine, collection, found)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -225,6 +228,21 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
             if line not in of_all:
                 note(line)
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
+
+
+def _other_attributes(engine: Engine, collection: str, found: list[Comparison]) -> None:
+    """Attributes with labels of which nothing is measured: what the first answer about one costs, and its button."""
+    known = {own.attribute.name for own in found}
+    names = [own for own in attribute_names(engine.workspace.items("attributes", collection)) if own not in known]
+    able = {name: runs for name in names if (runs := first_runs(engine, collection, name))}
+    if not able:
+        return
+    st.header("Not measured yet")
+    name = next(iter(able))
+    if len(able) > 1:
+        name = st.selectbox("Attribute", list(able), key="unmeasured")
+    note(f"The images also have labels for {name}.")
+    start_button(engine, collection, able[name], f"Score {name}", "score_other")
 
 
 def _overview(
@@ -244,9 +262,12 @@ def _overview(
     st.html(overview_rows(cached.once(engine.workspace, "overview", work), shown))
 
 
-def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, model: str) -> None:
+def _words(engine: Engine, collection: str, chosen: Comparison, table: Item, model: str, warning: str) -> None:
+    """warning: why no word is shown to reveal anything, '' where some are."""
     name = chosen.attribute.name
-    st.header(f"Which words reveal the {name}")
+    st.header(f"Which words weigh most for the {name}" if warning else f"Which words reveal the {name}")
+    if warning:
+        note(warning)
     run = caption_runs(engine.workspace, collection, name, chosen.attacker, table).get(model)
     if run is None:
         asked = Request(collection, (model,), table.name, name, (), attacker=chosen.attacker, words=True)

@@ -58,9 +58,12 @@ def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: s
         st.rerun()
 
 
-def first_runs(engine: Engine, collection: str) -> list[RunSpec]:
-    """What a first answer of a collection still needs; nothing where it is there, under way or cannot be had."""
-    request = first_request(engine.workspace, collection)
+def first_runs(engine: Engine, collection: str, attribute: str = "") -> list[RunSpec]:
+    """What a first answer of a collection still needs; nothing where it is there, under way or cannot be had.
+
+    attribute: as of `first_request`.
+    """
+    request = first_request(engine.workspace, collection, attribute)
     try:
         specs = useful(plan(engine.workspace, request), request)[0] if request else []
     except CapbiasError:

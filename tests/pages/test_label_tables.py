@@ -12,7 +12,7 @@ from capbias_core import cli
 from capbias_core.analysis.read import caption_runs, tables_read
 from capbias_core.attributes import known_attributes
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import Request, first_request, plan
 from capbias_core.workspace.ingest import derive, keep_derived
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
@@ -146,6 +146,39 @@ def test_an_attribute_without_words_is_said_on_objects_and_kept_for_the_next_pag
     page = went(page, "scores")
     assert page.selectbox(key="attribute").value == "race"
     assert went(page, "masking").multiselect(key="attributes").value == ["race"]
+
+
+def test_attributes_that_are_not_measured_are_a_button_on_the_answer(workspace):
+    assert not [own for own in opened("answer").button if own.key == "score_other"]
+    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    halves = np.arange(len(table)) % 2
+    table = table.assign(race=np.where(halves, "Light", "Dark"), sky=np.where(halves, "blue", "grey"))
+    details = {name: suggested_details(name, table) for name in ("race", "sky")}
+    workspace.keep("attributes", "more", table.drop(columns="gender"), "c", "drawn", {"attributes": details})
+    page = opened("answer")
+    assert page.selectbox(key="unmeasured").options == ["race", "sky"]
+    page = page.selectbox(key="unmeasured").select("sky").run()
+    assert page.button(key="score_other").label == "Score sky"
+    asked = first_request(workspace, "c", "sky")
+    assert asked and (asked.attribute, asked.table) == ("sky", "more")
+    usual = first_request(workspace, "c")
+    assert usual and usual.attribute == "gender", "captions have words for it"
+
+
+def test_words_of_an_attacker_at_chance_are_not_said_to_reveal_anything(workspace):
+    """Labels that were drawn by lot."""
+    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    table = table.assign(sky=np.random.default_rng(3).choice(["blue", "grey"], len(table)))
+    details = {"attributes": {"sky": suggested_details("sky", table)}}
+    workspace.keep("attributes", "drawn", table.drop(columns="gender"), "c", "drawn", details)
+    for spec in plan(workspace, Request("c", ("first",), "drawn", "sky", ("lic",), "human", seeds=3, words=True)):
+        workspace.enqueue(spec, "c", "t")
+        execute(str(workspace.folder), spec.run_id, "t")
+    ways = opened("answer").selectbox(key="measured_with").options
+    page = opened("answer", {"measured_with": next(own for own in ways if own.startswith("sky"))})
+    html = " ".join(own.proto.body for own in page.get("html"))
+    assert "so no word is shown to reveal the sky" in html
+    assert "Which words weigh most for the sky" in [own.value for own in page.header]
 
 
 def test_a_captioner_that_came_later_is_what_is_missing_of_a_scored_collection(workspace):

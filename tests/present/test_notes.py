@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attributes import get_attribute
+from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.measures.lic_baseline import Plainness
 from capbias_core.present import sentence
-from capbias_core.present.sentence import named_notes, variants_warning
+from capbias_core.present.sentence import chance_warning, named_notes, variants_warning
 
 
 def rows(*given) -> pd.DataFrame:
@@ -129,3 +129,19 @@ def test_readings_that_agree_or_cannot_be_told_say_nothing():
     assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", 1, 3))) == ""
     assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10), ("sat", "DBAC_code", "A->T", -1, 3))) == ""
     assert variants_warning(rows(("sat", "DBAC", "A->T", 5, 10))) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "values", "said"),
+    [
+        (54.4, 44.9, 64.0, 2, "SC 54.4 [44.9, 64.0], chance 50.0"),
+        (41.0, 30.0, 52.0, 3, "SC 41.0 [30.0, 52.0], chance 33.3"),
+        (50.0, None, None, 2, "SC 50.0, chance 50.0"),
+        (63.8, 60.1, 67.5, 2, ""),
+        (41.0, 36.0, 46.0, 3, ""),
+    ],
+)
+def test_words_reveal_nothing_where_guesses_are_not_above_chance(value, low, high, values, said):
+    row = {"metric": "SC", "value": value, "ci_low": low, "ci_high": high, "scale": 100.0, "spread": None, "seeds": 10}
+    found = chance_warning(pd.Series(row), plain_attribute("sky", tuple("abc")[:values]))
+    assert said in found and bool(found) == bool(said)

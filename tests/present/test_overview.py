@@ -47,7 +47,7 @@ def test_what_was_not_measured_is_said_to_be_so():
     found = said(overview(frame(), GENDER, "ngram", None))
     assert found["Scores"] == found["Directions"] == NOT_YET
     plain = overview(frame(), plain_attribute("place", ("in", "out")), "ngram", None)
-    assert [line.page for line in plain] == ["Directions", "Encoders", "Objects"], "captions name no place"
+    assert [line.page for line in plain] == ["Directions", "Encoders"], "captions name no value"
 
 
 def test_other_attackers_that_disagree_are_said():
