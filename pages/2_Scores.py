@@ -44,7 +44,7 @@ from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
-from pages.ui import cached, view
+from pages.ui import cached, present, view
 from pages.ui.base import (
     MASKED_TOO,
     attribute_names,
@@ -374,6 +374,7 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
         alt=f"{chosen} of each captioner",
         notes=notes,
         headline=f"{metric} of each captioner",
+        legend=present.marks(bool(bands), pairs.letters),
     )
     if pairs.pairs:
         with st.expander(f"Pairs by {chosen}"):

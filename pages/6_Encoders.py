@@ -163,7 +163,8 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, table: Ite
     said = once("said", lambda: sensitivity_of(engine.workspace, able, values))
     _scores(engine, shown, grey, key, values, said, looks, text.headline)
     if own and beside != NONE and grey.empty:
-        note(f"Nothing is grey: {_title(beside)} has no {measure(*key[:2])} of a captioner called as one of yours.")
+        what = f"{measure(*key[:2])} of any captioner that has a name of one of yours"
+        note(f"No printed value stands beside, in grey: the paper ({PRINTED[beside].title}) has no {what}.")
     if lacking := once("lacking", lambda: unlearned_note(rows, known)):
         note(f"{lacking} Shown, and left out of everything that compares encoders.")
     if judged["encoder"].nunique() > 1:

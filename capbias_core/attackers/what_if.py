@@ -81,7 +81,7 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
     replacements = [part.strip() for part in match[2].split("|")] if match else []
     if not match or not all(replacements):
         raise CapbiasError(
-            f"the edit {edit!r}", "the form: word -> replacement | replacement", "For example: man -> woman | person"
+            f"the edit {edit!r}", "the form: word -> replacement | replacement", "For example: umbrella -> bat | phone"
         )
     return match[1].lower(), replacements
 

@@ -46,7 +46,7 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     support = f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the counts"
     support += ": the labelled images need not show each value equally often."
     most = [_most(table, place, share) for place, share in enumerate(overall)]
-    going = [_told(row, place, value) for place, row, value in _there(most, attribute)]
+    going = [_told(row, place, value, overall[place]) for place, row, value in _there(most, attribute)]
     if "human_share0" not in table:
         going = going or ["no object goes with a value more than the others, as far as these data can tell"]
         return Answer(f"{model}: {'; '.join(going)}.", support)
@@ -57,7 +57,7 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     if parts:
         shown = {place for place, _, _ in _there(departing, attribute)}
         rest = [value for place, value in enumerate(attribute.values) if place not in shown]
-        none = f"No object is shown to go more with {' or '.join(rest)} than there. " if rest else ""
+        none = f"No object is shown to go more with {' or '.join(rest)} than in those. " if rest else ""
         return Answer(
             f"{model}: {'; '.join(parts)}.",
             f"Of the differences that are shown, the largest toward each value; {tested}. {none}{support}",
@@ -79,8 +79,9 @@ def _most(table: pd.DataFrame, place: int, overall: float) -> pd.Series | None:
     return None if kept.empty else kept.sort_values([f"share{place}", "captions"]).iloc[-1]
 
 
-def _told(row: pd.Series, place: int, value: str) -> str:
-    return f"“{row['object']}” goes most with {value}, {_share(row, place)} of {row['captions']:,} captions"
+def _told(row: pd.Series, place: int, value: str, overall: float) -> str:
+    share = f"{_share(row, place)} of {row['captions']:,} captions"
+    return f"“{row['object']}” goes with {value} in {share}, all objects together in {percent(overall)}"
 
 
 def _testable(table: pd.DataFrame) -> pd.DataFrame:
@@ -244,8 +245,8 @@ def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
     shown, every = beside_rows(table, attribute)
     most = f"the {len(shown)} with the largest difference of the {every}" if every > MOST else "all"
     return (
-        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. Intervals are "
-        "of each share; those of differences are in the table."
+        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. A dot's "
+        "interval stands beside it under the mouse; those of differences are in the table."
     )
 
 

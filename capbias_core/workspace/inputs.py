@@ -727,7 +727,7 @@ def dropped_line(frame: pd.DataFrame, details: dict) -> str:
     dropped = sorted(ingest.dropped_labels(frame, details).items(), key=lambda pair: (not pair[0], pair[0]))
     shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_DROPPED])
     more = len(dropped) - SHOWN_DROPPED
-    return f"dropped: {shown or 'no label'}" + (f" and {more:,} more labels" if more > 0 else "")
+    return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
 
 
 # alignment

@@ -200,7 +200,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
             "intervals",
             lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands),
         )
-        present.rows(drawn, text.headline)
+        present.rows(drawn, text.headline, present.marks(bool(bands), pairs.letters))
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"

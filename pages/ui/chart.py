@@ -16,14 +16,16 @@ from pages.ui.base import note
 NO_BAR = {"displayModeBar": False}
 
 
-def draw_chart(figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", **selecting) -> None:
+def draw_chart(
+    figure: Any, *, key: str, alt: str, notes: str = "", headline: str = "", legend: str = "", **selecting
+) -> None:
     """A Plotly figure, what is to be known of it, and its downloads.
 
-    alt: what it shows, for people who do not see it; the files are called so. headline: of the chart that the page
-    presents. selecting: what st.plotly_chart takes of a chart whose points can be selected.
+    alt: what it shows, for people who do not see it; the files are called so. headline, legend: of the chart that
+    the page presents. selecting: what st.plotly_chart takes of a chart whose points can be selected.
     """
     if headline:
-        present.chart(figure, key, alt, headline)
+        present.chart(figure, key, alt, headline, legend)
     lack = pictures_lack()
     camera = {
         "displayModeBar": True,

@@ -233,7 +233,7 @@ def _kept_images(engine: Engine, collection: str) -> dict[str, set[str]]:
 
 def _about(found: Offer) -> str:
     if found.preview is None:
-        return "This file cannot be read as this kind."
+        return "This file cannot be read as this kind." if found.kind else "This file cannot be read."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
     named = " Taken for human captions by its name." if found.own.named and found.kind == HUMAN else ""
@@ -421,7 +421,10 @@ def _trained(engine: Engine, collection: str, offers: list[Offer], place) -> boo
 
 def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[str], gone: list[str]) -> bool:
     """Whether the files can be kept as they stand; what is in the way is said. gone: names of what they replace."""
-    ready = all(own.kind != LABELS or choices[own.key].attributes for own in offers)
+    without = [own.path.name for own in offers if own.kind == LABELS and not choices[own.key].attributes]
+    if without:
+        note(f"⚠ No column of {', '.join(without)} is a protected attribute yet: choose one above.")
+    ready = not without
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")
         ready &= st.checkbox("Keep them although their image ids match nothing", key=f"sure_{'_'.join(unknown)}")

@@ -6,7 +6,7 @@ to a function here, which draws it alone where it is presented, and ends the pag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 
@@ -39,7 +39,10 @@ CSS = """<style>
 .st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: none;
   height: calc(100vh - 13rem) !important; min-height: 22rem}
-.st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small {font-size: 28px}
+.st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small,
+.st-key-presented .cb-legend {font-size: 28px}
+.st-key-presented:has(.cb-legend) [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {
+  height: calc(100vh - 19rem) !important}
 .st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
   padding-bottom: 1rem; background: light-dark(#FFFFFF, #12171E)}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
@@ -53,22 +56,36 @@ def on() -> bool:
     return view.state("present", False)
 
 
-def chart(figure, key: str, alt: str, headline: str) -> None:
-    """The chart of a page, where it is presented. headline: what it shows, said above it."""
+def chart(figure, key: str, alt: str, headline: str, legend: str = "") -> None:
+    """The chart of a page, where it is presented. headline: what it shows, said above it. legend: what marks mean."""
     if not _presenting():
         return
     with _screen(headline):
         st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
+        _legend(legend)
     view.stop()
 
 
-def rows(html: str, headline: str) -> None:
+def rows(html: str, headline: str, legend: str = "") -> None:
     """The same of a chart that is drawn as rows of text."""
     if not _presenting():
         return
     with _screen(headline):
         st.html(html)
+        _legend(legend)
     view.stop()
+
+
+def marks(bands: bool, letters: Mapping[str, str]) -> str:
+    """What grey bands and letters of a chart of intervals mean, in a line; '' where it has neither."""
+    grey = "Grey: what captions as plain give away; lighter: how far that may reach." if bands else ""
+    same = "Captioners that share a letter are not told apart." if any(letters.values()) else ""
+    return " ".join(filter(None, (grey, same)))
+
+
+def _legend(text: str) -> None:
+    if text:
+        st.html(f'<div class="cb-legend">{escape(text)}</div>')
 
 
 def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen: pd.DataFrame) -> None:

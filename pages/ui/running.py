@@ -84,9 +84,7 @@ def score_now(engine: Engine, collection: str) -> bool:
     todo = first_runs(engine, collection)
     if not todo:
         if first_request(engine.workspace, collection):
-            active = "Being scored: see the answer as it arrives"
-            label = active if active_runs(engine, collection) else "See the answer"
-            view.link(st, "app.py", label, ":material/balance:", collection=collection)
+            view.link(st, "app.py", "See the answer", ":material/balance:", collection=collection)
         return False
     left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
     with left:

@@ -104,6 +104,11 @@ def _rescored(
     predicted = int(own.probabilities.argmax())
     column = 0 if len(own.logit) == 1 else predicted
     share = own.probabilities[predicted]
-    change = f" · {signed(share - before.probabilities[predicted], 2)} against the original" if before else ""
+    change = ""
+    if before:
+        # Of the value that the original is taken for, so that a sign means the same for every edit.
+        first = int(before.probabilities.argmax())
+        moved = signed(own.probabilities[first] - before.probabilities[first], 2)
+        change = f" · {attribute.values[first]} {moved} against the original"
     extra = f"{change}; logit {signed(own.logit[column], 3)} = intercept {signed(own.baseline[column], 3)} + words"
     coloured_caption(name, own.tokens, own.words, attribute, predicted, share, tokenize(text), largest, extra)

@@ -103,7 +103,7 @@ def test_edits_are_read(edit, parsed):
     "edit", ["", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman"]
 )
 def test_other_edits_are_refused(edit):
-    with pytest.raises(CapbiasError, match="man -> woman"):
+    with pytest.raises(CapbiasError, match="umbrella -> bat"):
         parse_edit(edit)
 
 

@@ -837,7 +837,7 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
     rows |= {"share1": [0.9, 1.0], "low1": [0.85, 1.0], "high1": [0.95, 1.0]}
     table = pd.DataFrame(rows)
     found = object_answer(table, (0.4, 0.6), 500, "m", GENDER)
-    assert found.headline == "m: “tie” goes most with Male, 90% [85%, 95%] of 200 captions."
+    assert found.headline == "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, all objects together in 60%."
     assert "Female 40%, Male 60%" in found.support
     assert "no object" in object_answer(table.assign(low1=0.5), (0.4, 0.6), 500, "m", GENDER).headline
     # Errors of 3.61 points: z = 10 / 3.61 = 2.77 and p = 0.0056 of one object; cup has too few captions to be tested.
@@ -855,7 +855,7 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
         "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, in 80% [75%, 85%] of 300 human ones."
     )
     assert "Holm over 1 object " in told.support
-    assert "No object is shown to go more with Female than there." in told.support
+    assert "No object is shown to go more with Female than in those." in told.support
     more = pd.concat([beside] + [beside.assign(human_share0=0.1, human_share1=0.9)] * 9, ignore_index=True)
     none = object_answer(more, (0.4, 0.6), 500, "m", GENDER)
     assert "no object goes with a value more than in the human" in none.headline, "p is 0.056 after Holm over ten"
