@@ -16,8 +16,9 @@ from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, f
 from capbias_core.cli.inputs import SETS_FLAG, known_collection, named_columns, opened, own_folder, unpacked_files
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.datasets import is_dataset
 from capbias_core.load.kinds import HUMAN, likely
-from capbias_core.load.photographs import find_pictures
+from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.prepare import with_rule
 from capbias_core.present.table import to_text
 from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
@@ -51,7 +52,7 @@ app = command(
   capbias import instances_val2014.json --kind objects
   capbias import instances_val2014.json --kind segments
   capbias import glove.6B.300d.txt --kind vectors
-  capbias import val2014/ --kind images""",
+  capbias import val2014/ --collection coco""",
 )
 
 
@@ -111,7 +112,9 @@ NOTHING_SAID = ImportFlags()
 
 @app.default
 def import_files(
-    *files: Annotated[str, flag("captions, labels, objects, outlines, word vectors, or a folder", "FILE", INPUTS)],
+    *files: Annotated[
+        str, flag("captions, labels, objects, outlines, word vectors, or a folder of photographs", "FILE", INPUTS)
+    ],
     flags: Annotated[ImportFlags, Flags] = NOTHING_SAID,
 ) -> int:
     """Read files, report on each, and keep them in the workspace."""
@@ -128,6 +131,12 @@ def import_files(
         if flags.kind == IMAGES:
             return _import_photographs(flags, given[0], collection)
         return _import_vectors(flags, given[0], checked_name(flags.name or suggested_name(given[0].stem)), collection)
+    folders = [] if flags.kind else [path for path in given if not is_dataset(path) and picture_files(path)]
+    for own in folders:
+        _import_photographs(flags, own, collection)
+    files = tuple(file for file, path in zip(files, given, strict=True) if path not in folders)
+    if not files:
+        return DONE
     with TemporaryDirectory() as folder:
         paths = unpacked_files(files, Path(folder))
         if flags.name and len(paths) > 1:

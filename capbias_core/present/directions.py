@@ -125,10 +125,10 @@ def _error(frame: pd.DataFrame, way: str) -> dict:
 
 
 def _range(frame: pd.DataFrame, way: str) -> tuple[float, float]:
-    """0, every interval, and room for the names of the quadrants."""
+    """0, every interval, and room for the names of the quadrants, in a narrow window across too."""
     ends = frame[[f"{way}_low", f"{way}_high", way]]
     low, high = min(0.0, ends.min().min()), max(0.0, ends.max().max())
-    room = 0.25 * (high - low or 1.0)
+    room = (0.35 if way == A_TO_T else 0.25) * (high - low or 1.0)
     return low - room, high + room
 
 
@@ -169,18 +169,21 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     """
     above = {way: int((frame[f"{way}_low"] > 0).sum()) for way in (A_TO_T, T_TO_A)}
     below = {way: int((frame[f"{way}_high"] < 0).sum()) for way in (A_TO_T, T_TO_A)}
-    split = {way: _split(frame, rows, name, way) for way in (A_TO_T, T_TO_A)}
-    parts = [
-        f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
-        + (f" and below for {below[way]}" if below[way] else "")
-        + (f", {len(split[way])} of them with the other sign by another variant of DBAC" if split[way] else "")
-        for way in (T_TO_A, A_TO_T)
-    ]
+    besides = {way: [] for way in (A_TO_T, T_TO_A)}
+    for way, found in besides.items():
+        if split := _split(frame, rows, name, way):
+            found.append(f"otherwise by another variant: {len(split)}")
     if name in CONSTANT:
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            parts[-1] += f" (beyond what an attacker that reads nothing has: {shown})"
+            besides[A_TO_T].append(f"beyond an attacker that reads nothing: {shown}")
+    parts = [
+        f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
+        + (f" and below for {below[way]}" if below[way] else "")
+        + (f" ({', '.join(besides[way])})" if besides[way] else "")
+        for way in (T_TO_A, A_TO_T)
+    ]
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
         "; ".join(parts) + ".",

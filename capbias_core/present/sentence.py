@@ -279,7 +279,7 @@ def run_text(spec: RunSpec) -> str:
 
 
 GREY_BAND = (
-    "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say; lighter, "
+    "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say; fainter, "
     "how far it may reach (95%, beside this captioner). A captioner amplifies only where its dot is right of both."
 )
 

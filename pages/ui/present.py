@@ -78,7 +78,7 @@ def rows(html: str, headline: str, legend: str = "") -> None:
 
 def marks(bands: bool, letters: Mapping[str, str]) -> str:
     """What grey bands and letters of a chart of intervals mean, in a line; '' where it has neither."""
-    grey = "Grey: what captions as plain give away; lighter: how far that may reach." if bands else ""
+    grey = "Grey: what captions as plain give away; fainter: how far that may reach." if bands else ""
     same = "Captioners that share a letter are not told apart." if any(letters.values()) else ""
     return " ".join(filter(None, (grey, same)))
 
@@ -107,7 +107,7 @@ def present_caption(engine: Engine, collection: str, own: CaptionScores, chosen:
         with right:
             label = attribute.values[int(row["label"])]
             score = f'<div class="cb-score">bias score {row["confidence"]:.2f} {escape(value)}</div>'
-            given = "by the words of human captions" if _derived(engine, own) else "by other people"
+            given = "by the words of human captions" if _derived(engine, own) else "in the table of labels"
             ends = toward(attribute, own.words[:0], int(row["predicted"]))[0]
             about = f"Labelled {escape(label)} {given}. {SCORE.format(escape(pushes(own.intercept(row), ends)))}"
             said = f'<div class="cb-said">{about}</div>'

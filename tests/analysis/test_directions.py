@@ -153,7 +153,7 @@ def test_no_image_is_advised_where_another_variant_has_the_other_sign():
     assert table.loc["one", "images to add"] == "objects with the other value; A→T: variants disagree"
     assert table.drop("one")["images to add"].equals(before.drop("one")["images to add"])
     said = directions_answer(frame, rows, "DBAC", "gender").headline
-    assert "A→T is above 0 for 2 of 5 captioners and below for 2, 1 of them with the other sign by another" in said
+    assert "A→T is above 0 for 2 of 5 captioners and below for 2 (otherwise by another variant: 1)." in said
 
 
 def test_what_a_constant_attacker_has_stands_beside_dbac():
@@ -173,7 +173,7 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
         said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
         assert said.endswith(
             "A→T is above 0 for 2 of 5 captioners and below for 2 "
-            f"(beyond what an attacker that reads nothing has: {beyond[0]})."
+            f"(beyond an attacker that reads nothing: {beyond[0]})."
         )
 
 

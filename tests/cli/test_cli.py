@@ -567,6 +567,20 @@ def test_help_of_score_fits_on_two_screens_and_hides_no_flag(capsys, monkeypatch
     assert any(line.startswith("  --workspace FOLDER") for line in lines)
 
 
+def test_a_folder_of_photographs_is_taken_for_that(here, capsys):
+    folder = here / "val2017"
+    folder.mkdir()
+    (folder / "000000000001.jpg").write_bytes(b"not opened before it is shown")
+    assert cli.main(["import", str(folder), "strong.json", "--collection", "c"]) == 0
+    said = capsys.readouterr().out
+    assert "kept: the place of the photographs photographs in" in said and "kept: captions strong in" in said
+    kinds = {item.kind: item.images for item in Workspace(here / "home").items()}
+    assert kinds == {"images": 1, "captions": IMAGES}
+    (folder / "000000000001.jpg").rename(folder / "readme.txt")
+    assert cli.main(["import", str(folder)]) == 2
+    assert "Expected a file" in capsys.readouterr().err
+
+
 def test_the_version_is_told(capsys):
     assert cli.main(["--version"]) == 0 and capsys.readouterr().out.strip() == __version__
 
