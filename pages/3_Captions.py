@@ -240,7 +240,9 @@ def _table(
     with left:
         minus = f" Difference: the labelled value's probability minus that for {against}." if against != NOBODY else ""
         note(f"{counted(len(chosen), 'caption')} of {name}.{minus} Select a row to see its image.")
-    number = view.number(right, f"Page of {pages:,}", 1, pages, 1, key="page")
+    of_image = np.flatnonzero((chosen["image_id"] == st.session_state["image"].strip()).to_numpy())
+    first = int(of_image[0]) // PAGE + 1 if len(of_image) else 1  # a link that names an image alone
+    number = view.number(right, f"Page of {pages:,}", 1, pages, first, key="page")
     part = rows.loc[chosen.index[(number - 1) * PAGE : number * PAGE]]
     shown = pd.DataFrame(
         {

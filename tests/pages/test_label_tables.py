@@ -218,3 +218,14 @@ def test_an_export_says_whose_labels_and_a_table_for_a_paper_has_one(workspace, 
     shown = rows.set_index(["labels", "model"])["value"].round(1)
     (line,) = [own for own in capsys.readouterr().out.splitlines() if own.startswith("first &")]
     assert f"{shown[read, 'first']:.1f}" in line
+
+
+def test_a_link_to_an_image_opens_on_the_page_of_the_table_that_has_it(workspace):
+    first = opened("captions")
+    last = first.dataframe[0].value["image"].iloc[-1]
+    later = opened("captions", {"page": "2"}).dataframe[0].value["image"].iloc[0]
+    for image, page in ((last, 1), (later, 2)):
+        found = opened("captions", {"image": image})
+        assert found.number_input(key="page").value == page
+        assert image in set(found.dataframe[0].value["image"])
+    assert opened("captions", {"image": later, "page": "1"}).number_input(key="page").value == 1, "as the link says"
