@@ -179,10 +179,10 @@ def _import_file(
     columns: those that were named and that it has, by role. alone: every flag is said of it.
     """
     with opened(flags.workspace, make=not flags.dry_run) as workspace:
-        kinds = [flags.kind] if flags.kind else _kinds_found(workspace, path, collection, columns)
+        offered = _offered(workspace, path, flags.kind, collection, columns)
         if alone:
-            _check_of_kind(flags, kinds)
-        read = [_read_as(workspace, kind, path, name, collection, flags, columns) for kind in kinds]
+            _check_of_kind(flags, [own.kind for own in offered])
+        read = [_read_as(own, name, flags) for own in offered]
         for own in read if not flags.dry_run else ():
             before = {item.name: item.hash for item in workspace.items(own.kind, collection)}
             kept = _keep_read(workspace, own, path, collection, flags)
@@ -201,27 +201,23 @@ class _Read:
     attributes: list[dict]
 
 
-def _kinds_found(workspace: Workspace, path: Path, collection: str, columns: Mapping[str, str]) -> list[str]:
-    """What a file holds by its content: one kind, or captions of a model and human ones, which are kept first."""
+def _offered(
+    workspace: Workspace, path: Path, kind: str, collection: str, columns: Mapping[str, str]
+) -> list[ingest.ImportPreview]:
+    """A file read as a kind; without one as what it holds by its content, which may be captions of a model and human
+    ones: these are kept first."""
+    if kind:
+        return [ingest.preview_import(workspace, path, kind, collection, dict(columns))]
     offers = offers_of(workspace, path, collection, columns=dict(columns))
     for own in offers:
         if own.error:
             raise own.error
-    return [own.kind for own in reversed(offers)]
+    return [own.preview for own in reversed(offers) if own.preview]
 
 
-def _read_as(
-    workspace: Workspace,
-    kind: str,
-    path: Path,
-    name: str,
-    collection: str,
-    flags: ImportFlags,
-    columns: Mapping[str, str],
-) -> _Read:
-    """Read a file as a kind, and report on it."""
-    overrides = _overrides(flags.map or ())
-    offered = ingest.preview_import(workspace, path, kind, collection, dict(columns))
+def _read_as(offered: ingest.ImportPreview, name: str, flags: ImportFlags) -> _Read:
+    """Report on a file that was read as a kind."""
+    kind, overrides = offered.kind, _overrides(flags.map or ())
     sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
     file, *others = offered.report.lines()
     show(to_text(pd.DataFrame([file, ("Read as", kind), *others], columns=["", ""])).strip("\n"))

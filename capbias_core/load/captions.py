@@ -27,10 +27,12 @@ def caption_table(rows: Rows, file: str, drop_repeats: bool) -> Table:
         raise nothing_usable(file, rows.total, problems, f"{empty:,} captions are empty" if empty else "")
     frame = pd.DataFrame({"image_id": images, "caption": captions}, dtype="str")
     frame["prompt"] = _prompts(rows, places)
+    usable = len(captions)
+    del images, captions, places  # of a million captions 100 MB, which the rest needs
     if drop_repeats:
         frame = frame.drop_duplicates(ignore_index=True)
     frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
-    duplicates = len(captions) - len(frame)
+    duplicates = usable - len(frame)
     prompts = tuple(frame["prompt"]) if frame["prompt"].nunique() > 1 else ()
     return Table(
         frame[list(CAPTION_COLUMNS)],

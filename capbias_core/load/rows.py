@@ -86,14 +86,14 @@ def names_of(records: Iterable) -> tuple[str, ...]:
 
 def rows_of_records(records: Sequence, choose: Choose, file: str) -> Rows:
     """Rows from a list of dicts (JSON, pickle); anything else in the list is a fault."""
-    faults = RowErrors(file, "record")
-    numbered = []
-    for number, record in enumerate(records, start=1):
-        if isinstance(record, dict):
-            numbered.append((number, record))
-        else:
-            faults.add(number, f"{described(record)} where an object is expected")
-    return rows_of_numbered(numbered, choose, faults)
+    faults, numbers = RowErrors(file, "record"), range(1, len(records) + 1)
+    wrong = {place for place, record in enumerate(records) if not isinstance(record, dict)}
+    for place in sorted(wrong):
+        faults.add(place + 1, f"{described(records[place])} where an object is expected")
+    if wrong:
+        records = [record for place, record in enumerate(records) if place not in wrong]
+        numbers = [number for number in numbers if number - 1 not in wrong]
+    return _rows(numbers, records, choose, faults)
 
 
 def rows_of_numbered(
@@ -104,9 +104,21 @@ def rows_of_numbered(
     notes: tuple[str, ...] = (),
 ) -> Rows:
     """Rows from dicts, each with its line or record; absent keys give None. names: those that a format always has."""
-    columns = choose(checked_names(faults.file, names or names_of(record for _, record in numbered)))
-    values = {name: [record.get(name) for _, record in numbered] for name in columns}
-    return Rows(values, [number for number, _ in numbered], len(numbered) + faults.count, faults, notes)
+    numbers, records = [number for number, _ in numbered], [record for _, record in numbered]
+    return _rows(numbers, records, choose, faults, names, notes)
+
+
+def _rows(
+    numbers: Sequence[int],
+    records: Sequence[dict],
+    choose: Choose,
+    faults: RowErrors,
+    names: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Rows:
+    columns = choose(checked_names(faults.file, names or names_of(records)))
+    values = {name: [record.get(name) for record in records] for name in columns}
+    return Rows(values, numbers, len(records) + faults.count, faults, notes)
 
 
 def guess_columns(names: Iterable[str]) -> dict[str, str | None]:
