@@ -12,7 +12,7 @@ from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.analysis.cells import by_captioner, cells_left_out
 from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.read import attribute_of_run, comparisons
+from capbias_core.analysis.read import attribute_of_run, comparisons, known_results
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
@@ -200,7 +200,7 @@ def _run(engine: Engine, collection: str, specs: list[RunSpec]) -> None:
 def _results(engine: Engine, collection: str, request: Request, specs: list[RunSpec]) -> None:
     asked = {spec.run_id for spec in specs}
     once = partial(cached.of_runs, engine.workspace, sorted(asked))
-    rows = once("rows", lambda: engine.workspace.results(asked))
+    rows = once("rows", lambda: known_results(engine.workspace, asked))
     if rows.empty:
         under_way = any(row.status in ACTIVE for row in engine.workspace.runs_of(list(asked)).values())
         note("Running: the numbers appear as they arrive." if under_way else "No results yet. Press Run.")

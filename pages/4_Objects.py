@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis import objects
+from capbias_core.analysis.read import known_results
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.objects import (
@@ -228,7 +229,7 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
 def _scored(engine: Engine, title: str, run, attribute: Attribute) -> None:
     name, metric = score_of(run.spec.measure)
     with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
-        rows = engine.workspace.results([run.run_id])
+        rows = known_results(engine.workspace, [run.run_id])
         values = [value_text(row) for row in rows.to_dict("records")]
         shown = rows[["metric", "direction"]].assign(**{"value [95%]": values}, n=rows["n"])
         names = {"direction": "value of the attribute"}

@@ -9,7 +9,15 @@ import pandas as pd
 from capbias_core.aggregate.consistency import name_key
 from capbias_core.analysis import gender_score_names
 from capbias_core.analysis.printed import ONE_JUDGE, as_measured, no_counterpart, other_protocol
-from capbias_core.analysis.read import current_runs, object_rows, references_read, runs_against, runs_with, tables_read
+from capbias_core.analysis.read import (
+    current_runs,
+    known_results,
+    object_rows,
+    references_read,
+    runs_against,
+    runs_with,
+    tables_read,
+)
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.imagecaptioner2 import MEASURE as IMAGECAPTIONER2
 from capbias_core.measures.registry import METRICS, measure_of
@@ -50,7 +58,7 @@ def measured_rows(
     human = references or references_read(workspace, collection)
     found = runs_against(runs_with(current_runs(workspace, collection), read), human)
     runs = [run for run in found if not run.spec.merge_masks]
-    rows = workspace.results([run.run_id for run in runs])
+    rows = known_results(workspace, [run.run_id for run in runs])
     of_objects = [object_rows(workspace, run) for run in runs]
     of_objects = [own[own["object"].isin(gender_score_names.OBJECTS)] for own in of_objects if len(own)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)

@@ -13,7 +13,7 @@ from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.base import from_npy
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.prepare.cross import parts_of
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.run import estimates, is_current
@@ -62,6 +62,13 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
     ]
     add_later_metrics(workspace, found)
     return found
+
+
+def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
+    """What these finished runs measured, in RESULT_COLUMNS: of metrics that there are, since one may have been taken
+    out again, or come from a newer version that shares the workspace."""
+    rows = workspace.results(list(run_ids))
+    return rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
 
 
 def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:

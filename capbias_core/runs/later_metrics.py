@@ -20,7 +20,7 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
     for run in runs:
         if run.status == "finished" and is_current(run.spec) and (new := _unknown(run)):
             found = {key: own for key, own in estimates(workspace, run).items() if key[0] in new}
-            rows = workspace.results([run.run_id]).to_dict("records")
+            rows = [row for row in workspace.results([run.run_id]).to_dict("records") if row["metric"] in METRICS]
             workspace.add_results(run.run_id, [_row(key, own, rows) for key, own in found.items() if rows], new)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from capbias_core.analysis.read import caption_runs, tables_read
 from capbias_core.attributes import known_attributes
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.types import Result
 from capbias_core.workspace.ingest import derive, keep_derived
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.store import Workspace
@@ -229,3 +231,12 @@ def test_a_link_to_an_image_opens_on_the_page_of_the_table_that_has_it(workspace
         assert found.number_input(key="page").value == page
         assert image in set(found.dataframe[0].value["image"])
     assert opened("captions", {"image": later, "page": "1"}).number_input(key="page").value == 1, "as the link says"
+
+
+def test_results_of_a_metric_that_was_taken_out_again_are_not_in_the_way(workspace):
+    before = {name: said(opened(name)) for name in PAGES}
+    (run,) = [run for run in workspace.runs() if run.spec.measure == "ratio_error" and run.spec.model == "first"]
+    row = workspace.results([run.run_id]).to_dict("records")[0]
+    workspace.add_results(run.run_id, [replace(Result(**row), metric="named")], ["named"])
+    assert "named" in set(workspace.results([run.run_id])["metric"])
+    assert {name: said(opened(name)) for name in PAGES} == before
