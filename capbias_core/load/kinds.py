@@ -20,19 +20,20 @@ TITLES = {GENERATED: "captions of a model", HUMAN: "human captions", LABELS: "a 
 INSTANCES = "COCO instances (JSON)"
 HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
 SEVERAL = 1.5  # captions per image, from which they are people's
+BY_NAME, BY_COUNT = "by its name", "since its images have several captions"
 
 
 @dataclass(frozen=True)
 class Likely:
     """kind: `captions`, `references`, `attributes` or `objects`. title: the format, as shown. references: whether
     captions of a model have human captions of the same images beside them. by_rows: whether its images have no ids.
-    named: whether the file's name alone says that people wrote its captions."""
+    human_by: what alone says that people wrote its captions, where its format does not: BY_NAME or BY_COUNT."""
 
     kind: str
     title: str
     references: bool = False
     by_rows: bool = False
-    named: bool = False
+    human_by: str = ""
 
 
 def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
@@ -53,7 +54,7 @@ def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
     columns = reader.columns(path)
     kind = _kind_of_table(path, columns, {role: name for role, name in (named or {}).items() if name in columns})
     beside = kind == GENERATED and column_beside(columns, USUAL_REFERENCES) is not None
-    return Likely(kind, reader.title, beside, reader.by_rows, kind == HUMAN)
+    return Likely(kind, reader.title, beside, reader.by_rows, BY_NAME if kind == HUMAN else "")
 
 
 def _has_categories(path: Path) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from capbias_core.attributes import columns_by_labels, holds_labels
 from capbias_core.errors import CapbiasError
-from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
+from capbias_core.load.kinds import BY_COUNT, GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import (
     SAMPLES,
@@ -113,7 +113,8 @@ def _offer(
         own = likely(path, columns)
         read = preview_import(workspace, path, kind or own.kind, collection, columns, references=references)
         if read.kind in (GENERATED, HUMAN) and not (own.references or read.prompts):
-            own = replace(own, kind=kind_of_captions(own.kind, read.frame["image_id"].to_list()))
+            found = kind_of_captions(own.kind, read.frame["image_id"].to_list())
+            own = own if found == own.kind else replace(own, kind=found, human_by=BY_COUNT)
         if read.kind != (kind or own.kind):
             read = preview_import(workspace, path, own.kind, collection, columns)
         return Offer(path, read.kind, own, name, read, images=frozenset(read.frame["image_id"]))

@@ -236,7 +236,8 @@ def _about(found: Offer) -> str:
         return "This file cannot be read as this kind." if found.kind else "This file cannot be read."
     report = found.preview.report
     counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
-    named = " Taken for human captions by its name." if found.own.named and found.kind == HUMAN else ""
+    by = found.own.human_by if found.kind == HUMAN else ""
+    named = f" Taken for human captions {by}." if by else ""
     return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}.{named}"
 
 

@@ -43,6 +43,7 @@ def test_what_files_are_and_have_in_common(files, tmp_path):
     workspace = Workspace(tmp_path / "home")
     offers = [offers_of(workspace, path, "c")[0] for path in files]
     assert [own.kind for own in offers] == [GENERATED, HUMAN, LABELS, OBJECTS]
+    assert [own.own.human_by for own in offers] == ["", "since its images have several captions", "", ""]
     common = in_common(offers, kept_images(workspace, "c"))
     assert [common[own.key] for own in offers] == [3, 2, 3, 0]
     assert in_common(offers[:1], kept_images(workspace, "c")) == {offers[0].key: None}
