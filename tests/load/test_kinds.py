@@ -91,7 +91,8 @@ def test_tables_of_a_known_format(tmp_path):
     pd.DataFrame({"image_id": ["1"], "caption": ["a man"]}).to_parquet(tmp_path / "sat.parquet")
     assert likely(tmp_path / "sat.parquet") == Likely(GENERATED, "Parquet")
     (tmp_path / "sat.parquet").rename(tmp_path / "plain_human.parquet")
-    assert likely(tmp_path / "plain_human.parquet") == Likely(HUMAN, "Parquet", human_by="by its name"), "said where it is asked"
+    human = Likely(HUMAN, "Parquet", human_by="by its name")
+    assert likely(tmp_path / "plain_human.parquet") == human, "said where it is asked"
     (tmp_path / "prose.txt").write_text("Dear reader,\nnothing here.\n")
     with pytest.raises(CapbiasError):
         likely(tmp_path / "prose.txt")
