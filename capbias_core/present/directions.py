@@ -13,7 +13,7 @@ from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.colour import GREY, MEASURED
 from capbias_core.present.labels import Box, name_places, name_points
-from capbias_core.present.sentence import DBAC_VARIANTS, Answer, decimals, measure, number, variants_disagree
+from capbias_core.present.sentence import Answer, contradicted, decimals, measure, number
 from capbias_core.present.table import value_text
 from capbias_core.types import A_TO_T, T_TO_A, counted
 
@@ -194,9 +194,7 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
 
 def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
     """Captioners of which another variant of this metric has the other sign in a direction."""
-    if name not in DBAC_VARIANTS:
-        return set()
-    return {model for model, direction in variants_disagree(rows) if direction == way} & set(frame["model"])
+    return {model for model, direction in contradicted(rows, name) if direction == way} & set(frame["model"])
 
 
 def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:

@@ -9,7 +9,7 @@ import pandas as pd
 from capbias_core.analysis.directions import CONSTANT, WAY, beside, directions, ways_measured
 from capbias_core.analysis.encoders import Sensitivity
 from capbias_core.present.encoders import encoder_note
-from capbias_core.present.sentence import interval, measure, number, variants_disagree
+from capbias_core.present.sentence import contradicted, interval, measure, number
 from capbias_core.types import A_TO_T, T_TO_A, Attribute
 
 WAYS = (A_TO_T, T_TO_A)
@@ -80,5 +80,5 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
 
 def _other_sign(rows: pd.DataFrame, model: str) -> str:
     """A sentence where another variant of DBAC has the other sign; else ''."""
-    ways = [direction.replace("->", "→") for name, direction in variants_disagree(rows) if name == model]
+    ways = [direction.replace("->", "→") for name, direction in contradicted(rows, "DBAC") if name == model]
     return f" ⚠ Another variant of DBAC has the other sign of {' and '.join(ways)}." if ways else ""

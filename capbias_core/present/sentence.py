@@ -394,19 +394,22 @@ def _with_ranges(lines: list[str]) -> str:
     return NUMBER.sub(lambda _: next(texts), lines[0])
 
 
-def variants_disagree(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    """Captioners and directions in which variants of DBAC have different signs, both clear of 0."""
+def contradicted(rows: pd.DataFrame, metric: str = "") -> list[tuple[str, str]]:
+    """Captioners and directions in which variants of DBAC have different signs, both clear of 0.
+
+    metric: where this variant has one of these signs (default: whichever variants have them).
+    """
     found = []
     for key, own in rows[rows["metric"].isin(DBAC_VARIANTS)].groupby(["model", "direction"], sort=False):
-        signs = {bool(row.ci_low > 0) for row in own.itertuples() if row.ci_low > 0 or row.ci_high < 0}
-        if len(signs) > 1:
+        clear = own[(own["ci_low"] > 0) | (own["ci_high"] < 0)]
+        if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
             found.append(key)
     return found
 
 
 def variants_warning(rows: pd.DataFrame) -> str:
     """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
-    found = [f"{model} {direction.replace('->', '→')}" for model, direction in variants_disagree(rows)]
+    found = [f"{model} {direction.replace('->', '→')}" for model, direction in contradicted(rows)]
     if not found:
         return ""
     return (

@@ -152,6 +152,12 @@ def test_no_image_is_advised_where_another_variant_has_the_other_sign():
     assert before.loc["one", "images to add"] == "both kinds"
     assert table.loc["one", "images to add"] == "objects with the other value; A→T: variants disagree"
     assert table.drop("one")["images to add"].equals(before.drop("one")["images to add"])
+    others = [
+        *pair("five", (-9, -12, -6), (5, 1, 9), "DBAC_code"),
+        *pair("five", (9, 6, 12), (5, 1, 9), "DBAC_accuracy"),
+    ]
+    unclear = pd.DataFrame([*rows.to_dict("records"), *others])
+    assert directions_answer(frame, unclear, "DBAC", "gender") == directions_answer(frame, rows, "DBAC", "gender")
     said = directions_answer(frame, rows, "DBAC", "gender").headline
     assert "A→T is above 0 for 2 of 5 captioners and below for 2 (otherwise by another variant: 1)." in said
 
