@@ -65,7 +65,6 @@ from pages.ui.options import option_controls
 from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
 
-NO_REFERENCES = "none"
 # Ends the names of columns on a part of the images; at first they are behind those on all, so that what was asked for
 # is in view in a window of 1280 pixels.
 ON_FEWER = " (with references)"
@@ -102,7 +101,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         engine,
         collection,
-        NO_REFERENCES,
+        optional=True,
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
     # The page opens on what the front page says, where anything was measured.
@@ -161,7 +160,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
     measures = {measure_of(name) for group in metrics for name in GROUPS[group].metrics}
     measures |= {MEASURES[PER_CAPTION]} if words else set()
     options = option_controls(
-        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human != NO_REFERENCES
+        engine.workspace, collection, sorted(measures, key=lambda own: own.place), human is not None
     )
     return Request(
         collection=collection,

@@ -54,7 +54,6 @@ from pages.ui.running import progress
 from pages.ui.table import draw_table
 
 PRESENTED = 12  # objects of the chart in present mode, where type is large
-NOBODY = "none"
 NAMED = "attribute that captions name (such as gender)"
 SOURCES = {"caption": "that captions name", "image": "of the image"}
 CHARTS = {"beside": "beside the human captions", "distribution": "distribution over objects"}
@@ -111,7 +110,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
         unfit=silent,
     )
     table = label_table(side, engine, collection, attribute)
-    human = human_captions(side, engine, collection, NOBODY)
+    human = human_captions(side, engine, collection, optional=True)
     source = view.selectbox(
         side,
         "Objects",

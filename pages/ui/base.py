@@ -192,21 +192,25 @@ def label_tables(place, engine: Engine, collection: str, attributes: Sequence[st
     return {name: first if name in first.details["attributes"] else read[name] for name in attributes}
 
 
-def human_captions(place, engine: Engine, collection: str, nobody: str = "", **more) -> Item | None:
+NOBODY = "none"
+
+
+def human_captions(place, engine: Engine, collection: str, optional: bool = False, **more) -> Item | None:
     """The human captions that a page compares with; a control where there is a choice. Always in the URL.
 
-    nobody: what to call comparing with none, where a page can do without.
+    optional: whether the page can do without. Where it cannot, and another page was told to, that is said and kept.
     """
     having = {item.name: item for item in human_sets(engine.workspace, collection)}
     usual = cached.references_read(engine.workspace, collection)
     chosen = view.selectbox(
         place,
         "Human captions",
-        [*having, *([nobody] if nobody else [])],
+        [*having, *([NOBODY] if optional else [])],
         default=usual.name if usual else None,
         key="references",
         missing="the human captions",
-        shown=bool(nobody) or len(having) > 1,
+        shown=optional or len(having) > 1,
+        unfit={} if optional else {NOBODY: "Chosen before: no human captions. This page compares with some."},
         **more,
     )
     return having.get(chosen)

@@ -17,7 +17,7 @@ from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, first_request, plan
 from capbias_core.workspace.store import Workspace
-from tests.pages.test_label_tables import PAGES, opened, said
+from tests.pages.test_label_tables import PAGES, opened, said, went
 from tests.pages.test_links import fill
 
 pytest.importorskip("streamlit.testing.v1")
@@ -110,3 +110,15 @@ def test_a_bundle_tells_them_apart(workspace):
     report = files.read("report.html").decode()
     assert "LIC (human)" in report and "LIC (another)" in report
     assert compared(rows, rows.sample(frac=1, random_state=1), 0).same == len(rows), "rows find their own counterpart"
+
+
+def test_comparing_with_nobody_is_kept_beside_pages_that_compare(workspace):
+    page = went(opened("scores", {"references": "none"}), "directions")
+    assert any("Chosen before: no human captions." in own.proto.body for own in page.get("html"))
+    assert page.query_params["references"] in ("human", ["human"])
+    page = went(page, "objects")
+    assert page.selectbox(key="references").value == "none"
+    page = went(page, "scores")
+    assert page.selectbox(key="references").value == "none"
+    assert not [own for own in page.selectbox if own.key == "alignment"], "nothing is aligned then"
+    assert [own for own in opened("scores").selectbox if own.key == "alignment"]
