@@ -194,7 +194,8 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
 
 def _split(frame: pd.DataFrame, rows: pd.DataFrame, name: str, way: str) -> set[str]:
     """Captioners of which another variant of this metric has the other sign in a direction."""
-    return {model for model, direction in contradicted(rows, name) if direction == way} & set(frame["model"])
+    alike = rows[rows["encoder"].isin(frame["encoder"])]
+    return {model for model, direction in contradicted(alike, name) if direction == way} & set(frame["model"])
 
 
 def _others(rows: pd.DataFrame, row: dict, name: str) -> dict[tuple[str, str], dict | None]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
 from capbias_core.aggregate.refits import NO_WIDTH
+from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import AMPLIFIES, REDUCES, VERDICTS
 from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
@@ -395,16 +396,19 @@ def _with_ranges(lines: list[str]) -> str:
 
 
 def contradicted(rows: pd.DataFrame, metric: str = "") -> list[tuple[str, str]]:
-    """Captioners and directions in which variants of DBAC have different signs, both clear of 0.
+    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
+    0.
 
     metric: where this variant has one of these signs (default: whichever variants have them).
     """
-    found = []
-    for key, own in rows[rows["metric"].isin(DBAC_VARIANTS)].groupby(["model", "direction"], sort=False):
+    found: dict[tuple[str, str], None] = {}
+    rows = rows[rows["metric"].isin(DBAC_VARIANTS)]
+    alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
+    for (model, direction, *_), own in rows.groupby(alike, sort=False):
         clear = own[(own["ci_low"] > 0) | (own["ci_high"] < 0)]
         if (clear["ci_low"] > 0).nunique() > 1 and (not metric or metric in set(clear["metric"])):
-            found.append(key)
-    return found
+            found[model, direction] = None
+    return list(found)
 
 
 def variants_warning(rows: pd.DataFrame) -> str:

@@ -152,6 +152,11 @@ def test_no_image_is_advised_where_another_variant_has_the_other_sign():
     assert before.loc["one", "images to add"] == "both kinds"
     assert table.loc["one", "images to add"] == "objects with the other value; A→T: variants disagree"
     assert table.drop("one")["images to add"].equals(before.drop("one")["images to add"])
+    by_bert = pair("one", (-9, -12, -6), (-5, -9, -1), encoder="bert")
+    also = pd.DataFrame([*ROWS.to_dict("records"), *by_bert])
+    by_ngram = directions(also, "DBAC").query("encoder == 'ngram'")
+    shown = directions_table(by_ngram, also, "DBAC").set_index("captioner")
+    assert shown.loc["one", "images to add"] == "both kinds", "another attacker is no variant"
     others = [
         *pair("five", (-9, -12, -6), (5, 1, 9), "DBAC_code"),
         *pair("five", (9, 6, 12), (5, 1, 9), "DBAC_accuracy"),

@@ -14,7 +14,8 @@ from capbias_core.present.sentence import chance_warning, named_notes, variants_
 
 
 def rows(*given) -> pd.DataFrame:
-    return pd.DataFrame(given, columns=["model", "metric", "direction", "ci_low", "ci_high"])
+    frame = pd.DataFrame(given, columns=["model", "metric", "direction", "ci_low", "ci_high"])
+    return frame.assign(encoder="ngram", alignment="constant")
 
 
 def test_examples():
