@@ -20,12 +20,12 @@ from capbias_core.analysis.caption_filters import (
     sort_orders,
     written_captions,
 )
-from capbias_core.analysis.read import CaptionScores, caption_runs, scoring_attackers
+from capbias_core.analysis.read import CaptionScores, caption_runs, first_request, scoring_attackers
 from capbias_core.present.sentence import signed
 from capbias_core.present.signed_bar import WIDTH, lean, signed_bar
 from capbias_core.present.words import STYLE
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import PER_CAPTION, first_request, plan
+from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.types import Attribute, counted
 from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.store import RunRow

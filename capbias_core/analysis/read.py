@@ -13,9 +13,10 @@ from capbias_core.aggregate import Pair, Ranking, rank
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.measures.base import from_npy
-from capbias_core.measures.registry import MEASURES, METRICS
+from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
 from capbias_core.prepare.cross import parts_of
 from capbias_core.runs.later_metrics import add_later_metrics
+from capbias_core.runs.plan import Request
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
@@ -315,6 +316,24 @@ def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
         read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
     names = [read[run_id] for run_id in rows["run_id"]]
     return rows.assign(labels=[own for own, _ in names], references=[own for _, own in names])
+
+
+def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
+    """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
+    each caption, by the labels and beside the human captions that pages read. None where captions or labels are
+    missing.
+
+    attribute: one of the collection's (default: the first that captions have words for, else the first).
+    """
+    captions = originals(workspace.items("captions", collection))
+    tables = workspace.items("attributes", collection)
+    found = {name: own["attribute"] for table in tables for name, own in table.details["attributes"].items()}
+    if not captions or not found:
+        return None
+    attribute = attribute or next((name for name, own in found.items() if own.get("words")), next(iter(found)))
+    table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
+    named = human.name if human else ""
+    return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
 
 
 def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:

@@ -63,7 +63,9 @@ def conditions(
         list[str] | None, flag("captioners (default: all with captions under two conditions or more)", "NAME", INPUTS)
     ] = None,
     attribute: Annotated[list[str], flag("protected attributes", "NAME", INPUTS)],
-    references: Annotated[str, flag("human captions (default: those of most images)", "NAME", INPUTS)] = "",
+    references: Annotated[
+        str, flag("human captions (default: those of the best answer, else of most images)", "NAME", INPUTS)
+    ] = "",
     set: Annotated[
         list[str] | None,
         flag(
@@ -92,19 +94,20 @@ def conditions(
             for line in taken_of_several(place, collection, name, sets):
                 say(f"note: of several sets of {name}, {line}; choose with --set")
         read = tables_read(place, collection)
+        human = place.item("references", references, collection) if references else references_read(place, collection)
         pairs = [(name, own) for name in captioners for own in attribute]
         code = DONE
         if not measured:
             specs = {}
             for name, own in pairs:
-                asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), references, chosen, sets)
+                against = human.name if human else ""
+                asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), against, chosen, sets)
                 found = plan_conditions(place, collection, name, own, *asked, table=read.get(own))
                 specs |= {spec.run_id: spec for spec in found.specs}
                 for line in found.lacking:
                     say(f"note: {line}")
             code = outcome(run_all(place, list(specs.values()), collection))
         judge = attacker_entry(attacker).name
-        human = place.item("references", references, collection) if references else references_read(place, collection)
         rows_of = partial(condition_rows, place, collection, attacker=judge, chosen=sets, references=human)
         frame = pd.concat(
             [rows_of(captioner=name, attribute=own, table=read.get(own)) for name, own in pairs], ignore_index=True

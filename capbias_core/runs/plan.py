@@ -13,23 +13,14 @@ from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
-from capbias_core.measures.registry import (
-    DEFAULT_GROUPS,
-    MEASURES,
-    METRICS,
-    expand_metrics,
-    measure_of,
-    needs_references,
-)
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
-from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attribute_of, labels_for, table_with
+from capbias_core.workspace.labels import attribute_of, labels_for
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.objects import OBJECTS, chosen_objects
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so
-from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, PhotographsReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Item, Workspace, images_in
 
@@ -70,23 +61,6 @@ class Request:
         """Every choice by the name of its field."""
         own = {"attacker": self.attacker, "seeds": self.seeds, "merge_masks": self.merge_masks}
         return own | self.options
-
-
-def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
-    """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
-    each caption. None where captions or labels are missing.
-
-    attribute: one of the collection's (default: the first that captions have words for, else the first).
-    """
-    captions = originals(workspace.items("captions", collection))
-    tables = workspace.items("attributes", collection)
-    found = {name: own["attribute"] for table in tables for name, own in table.details["attributes"].items()}
-    if not captions or not found:
-        return None
-    attribute = attribute or next((name for name, own in found.items() if own.get("words")), next(iter(found)))
-    table = table_with(tables, attribute).name
-    human = [own.name for own in human_sets(workspace, collection)]
-    return Request(collection, tuple(captions), table, attribute, DEFAULT_GROUPS, human[0] if human else "", words=True)
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:

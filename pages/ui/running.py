@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
+from capbias_core.analysis.read import first_request
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.sentence import cost_text, duration
 from capbias_core.runs.cost import expected, expected_each, time_left
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import first_request, plan, useful
+from capbias_core.runs.plan import plan, useful
 from capbias_core.types import counted
 from capbias_core.workspace.store import ACTIVE, RunRow
 from pages.ui import view

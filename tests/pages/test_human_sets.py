@@ -10,12 +10,12 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.analysis.published import measured_rows
-from capbias_core.analysis.read import references_read
+from capbias_core.analysis.read import first_request, references_read
 from capbias_core.bundle.reproduce import compared
 from capbias_core.bundle.write import write_bundle
 from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.store import Workspace
 from tests.pages.test_label_tables import PAGES, opened, said, went
 from tests.pages.test_links import fill
@@ -68,6 +68,17 @@ def test_the_fullest_set_is_compared_with_first(workspace):
     fill(workspace, "c")  # the larger one is the newer
     request = first_request(workspace, "c")
     assert request and request.references == "human"
+
+
+def test_what_is_missing_is_planned_as_pages_read_it(workspace):
+    """A fuller set and another table of labels came after the answer: neither is scored again by itself."""
+    human = workspace.frame(workspace.item("references", "human", "c").hash)
+    more = pd.concat([human, human.head(1).assign(image_id="elsewhere")], ignore_index=True)
+    workspace.keep("references", "fuller", more, "c", "drawn")
+    labels = workspace.item("attributes", "labels", "c")
+    workspace.keep("attributes", "newer", workspace.frame(labels.hash).head(200), "c", "drawn", labels.details)
+    request = first_request(workspace, "c")
+    assert request and (request.references, request.table) == ("human", "labels")
 
 
 def test_a_link_compares_with_the_same_set_whatever_came_since(workspace):

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.analysis.read import caption_runs, tables_read
+from capbias_core.analysis.read import caption_runs, first_request, tables_read
 from capbias_core.attributes import known_attributes
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
 from capbias_core.workspace.ingest import derive, keep_derived
 from capbias_core.workspace.labels import suggested_details

@@ -5,9 +5,10 @@ import json
 import pandas as pd
 import pytest
 
+from capbias_core.analysis.read import first_request
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import GENERATED, HUMAN, LABELS, OBJECTS
-from capbias_core.runs.plan import Request, first_request, plan
+from capbias_core.runs.plan import Request, plan
 from capbias_core.workspace.ingest import SEGMENTS
 from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.offers import (
