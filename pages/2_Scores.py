@@ -12,7 +12,7 @@ from capbias_core.aggregate.learned import unlearned_note
 from capbias_core.aggregate.sensitivity import Sensitivity
 from capbias_core.analysis.cells import by_captioner, cells_left_out
 from capbias_core.analysis.encoders import sensitivity_alike
-from capbias_core.analysis.read import attribute_of_run, comparisons, known_results
+from capbias_core.analysis.read import attribute_of_run, comparisons, known_results, with_inputs
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
 from capbias_core.measures.options import MOST_SEEDS
@@ -101,6 +101,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         side,
         engine,
         collection,
+        attribute,
         optional=True,
         help="LIC compares a model with the human captions of the same images. Without them only LIC_M is given.",
     )
@@ -319,7 +320,9 @@ def _take_away(
 ) -> None:
     """The numbers in view as files, each made when it is asked for."""
     in_view = expand_metrics(request.metrics)
-    table = partial(to_csv, rows.assign(labels=request.table, references=request.references), letters, metric)
+    runs = engine.workspace.runs_of(list(rows["run_id"].unique())).values()
+    read = cached.once(engine.workspace, "read", lambda: with_inputs(engine.workspace, collection, rows, runs))
+    table = partial(to_csv, read, letters, metric)
     latex = partial(to_latex, rows[rows["metric"].isin(in_view)], letters, in_view, metric)
     place = st.container(horizontal=True)
     place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")

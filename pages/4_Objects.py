@@ -110,7 +110,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
         unfit=silent,
     )
     table = label_table(side, engine, collection, attribute)
-    human = human_captions(side, engine, collection, optional=True)
+    human = human_captions(side, engine, collection, attribute, optional=True)
     source = view.selectbox(
         side,
         "Objects",

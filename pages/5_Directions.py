@@ -74,9 +74,11 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
     every = attribute_names(tables)
     attribute = view.selectbox(st.sidebar, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(st.sidebar, engine, collection, attribute)
-    human = human_captions(st.sidebar, engine, collection)
+    human = human_captions(st.sidebar, engine, collection, attribute)
     rows = cached.once(
-        engine.workspace, "rows", lambda: measured_rows(engine.workspace, collection, {attribute: table}, human)
+        engine.workspace,
+        "rows",
+        lambda: measured_rows(engine.workspace, collection, {attribute: table}, {attribute: human} if human else {}),
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     progress(engine)

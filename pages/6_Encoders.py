@@ -90,7 +90,7 @@ def main() -> None:
     with errors():
         attribute = _attribute(engine.workspace.items("attributes", collection) if collection else [])
         table = label_table(st.sidebar, engine, collection, attribute) if collection and attribute else None
-        human = human_captions(st.sidebar, engine, collection) if collection else None
+        human = human_captions(st.sidebar, engine, collection, attribute) if collection and attribute else None
         progress(engine)
         _encoders(engine, collection, attribute, table, human)
         if table:
@@ -117,7 +117,9 @@ def _attribute(tables: list[Item]) -> str:
 def _measured(
     engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None
 ) -> pd.DataFrame:
-    rows = measured_rows(engine.workspace, collection or "", {attribute: table} if table else {}, human)
+    rows = measured_rows(
+        engine.workspace, collection or "", {attribute: table} if table else {}, {attribute: human} if human else {}
+    )
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 

@@ -36,7 +36,7 @@ from pages.ui.base import (
     draw,
     empty_state,
     errors,
-    human_captions,
+    human_by_attribute,
     label_caveats,
     label_tables,
     note,
@@ -64,7 +64,7 @@ def main() -> None:
     names = attribute_names(engine.workspace.items("attributes", collection))
     captioner, attributes, attacker, seeds, chosen = _choices(sets, names)
     labels = label_tables(st.sidebar, engine, collection, attributes)
-    human = human_captions(st.sidebar, engine, collection)
+    human = human_by_attribute(st.sidebar, engine, collection, attributes)
     own = condition_sets(engine.workspace, collection, chosen).get(captioner, {})
     rows = pd.DataFrame(columns=list(COLUMNS))
     first = next(iter(labels.items()), ("", None))
@@ -102,13 +102,13 @@ def _answers(
     labels: dict[str, Item],
     attacker: str,
     chosen: list[str],
-    human: Item | None,
+    human: dict[str, Item],
 ) -> pd.DataFrame:
     """A sentence for each attribute, and the rows that they rest on."""
     found = []
     for name, table in labels.items():
         rows = condition_rows(
-            engine.workspace, collection, captioner, name, attacker, chosen, table=table, references=human
+            engine.workspace, collection, captioner, name, attacker, chosen, table=table, references=human.get(name)
         )
         found.append(rows)
         text = condition_answer(found[-1], captioner, name, bool(active_runs(engine, collection)))
@@ -177,13 +177,20 @@ def _run(
     attacker: str,
     seeds: int,
     chosen: list[str],
-    human: Item | None,
+    human: dict[str, Item],
 ) -> dict[str, Plan]:
     """What is missing, what it costs, and the button; the plan for each attribute."""
-    named = human.name if human else ""
     plans = {
         name: plan_conditions(
-            engine.workspace, collection, captioner, name, attacker, seeds, references=named, chosen=chosen, table=table
+            engine.workspace,
+            collection,
+            captioner,
+            name,
+            attacker,
+            seeds,
+            references=human[name].name if name in human else "",
+            chosen=chosen,
+            table=table,
         )
         for name, table in labels.items()
     }

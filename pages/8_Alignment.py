@@ -98,7 +98,7 @@ def _request(engine: Engine, collection: str) -> tuple[Request, Item]:
     every = attribute_names(kept)
     attribute = view.selectbox(side, "Protected attribute", every, key="attribute", missing="the attribute")
     table = label_table(side, engine, collection, attribute)
-    human = human_captions(side, engine, collection)
+    human = human_captions(side, engine, collection, attribute)
     references = human.name if human else ""
     kept = {item.name: item for item in workspace.items(VECTORS, collection)}
     vectors = (
@@ -197,7 +197,7 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")
     human = engine.workspace.item("references", request.references, collection)
-    measured = measured_rows(engine.workspace, collection, {request.attribute: table}, human)
+    measured = measured_rows(engine.workspace, collection, {request.attribute: table}, {request.attribute: human})
     printed = published_results()
     measured = measured[measured["model"].isin(request.captions)]
     for metric, (_, title) in COMPARED.items():

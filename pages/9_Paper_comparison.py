@@ -19,7 +19,7 @@ from pages.ui.base import (
     collection_picker,
     draw,
     errors,
-    human_captions,
+    human_by_attribute,
     label_tables,
     note,
     page,
@@ -48,7 +48,7 @@ def _measured(engine: Engine) -> pd.DataFrame:
     progress(engine)
     held = attribute_names(engine.workspace.items("attributes", collection)) if collection else []
     labels = label_tables(st.sidebar, engine, collection, held) if collection else {}
-    human = human_captions(st.sidebar, engine, collection) if collection else None
+    human = human_by_attribute(st.sidebar, engine, collection, held) if collection else {}
     return cached.once(
         engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or "", labels, human)
     )

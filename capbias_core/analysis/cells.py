@@ -13,7 +13,7 @@ from capbias_core.analysis.read import current_runs, references_read, runs_again
 from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare.cross import WITHIN, parts_of
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace
 
 SCALE = 100.0
 
@@ -94,12 +94,16 @@ def _summed(evidence: HeldOut, side: list[str]) -> HeldOut:
     return HeldOut(evidence.images, evidence.seed, evidence.image, place[evidence.label], summed, evidence.training)
 
 
-def runs_by_value(workspace: Workspace, collection: str, attribute: str, attacker: str) -> dict[str, RunRow]:
-    """The runs of LIC of an attribute, by one attacker the labels of `tables_read` and the human captions of
-    `references_read`, as `by_captioner` chooses."""
+def runs_by_value(
+    workspace: Workspace, collection: str, attribute: str, attacker: str, references: Item | None = None
+) -> dict[str, RunRow]:
+    """The runs of LIC of an attribute by one attacker and the labels of `tables_read`, as `by_captioner` chooses.
+
+    references: the human captions that they compare with, if with any (default: as `references_read` says).
+    """
     labels = {name: table for name, table in tables_read(workspace, collection).items() if name == attribute}
-    found = runs_with(current_runs(workspace, collection, "lic"), labels)
-    runs = runs_against(found, references_read(workspace, collection))
+    human = {attribute: references} if references else references_read(workspace, collection)
+    runs = runs_against(runs_with(current_runs(workspace, collection, "lic"), labels), human)
     return by_captioner(run for run in runs if run.spec.attacker == attacker)
 
 

@@ -100,7 +100,7 @@ def condition_rows(
     runs = [run for run in current_runs(workspace, collection) if _wanted(run, names, attribute, attacker)]
     runs = [run for run in runs if among is None or run.run_id in among]
     runs = runs if table is None else runs_with(runs, {attribute: table})
-    runs = runs if references is None else runs_against(runs, references)
+    runs = runs if references is None else runs_against(runs, {attribute: references})
     rows = workspace.results([run.run_id for run in runs])
     found = []
     for metric, direction in PANELS:

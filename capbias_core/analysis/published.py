@@ -44,18 +44,22 @@ KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
 
 
 def measured_rows(
-    workspace: Workspace, collection: str, labels: Mapping[str, Item] | None = None, references: Item | None = None
+    workspace: Workspace,
+    collection: str,
+    labels: Mapping[str, Item] | None = None,
+    references: Mapping[str, Item] | None = None,
 ) -> pd.DataFrame:
     """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
     newest.
 
     labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
-    references: the human captions with which runs compare, if with any (default: as `references_read` says). Runs that
+    references: the attributes, each with the human captions that runs compare with (default: as `references_read`
+    says; runs that compare with none always count). Runs that
     merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who wrote the
     captions of a set and what was masked of its photographs.
     """
     read = tables_read(workspace, collection) if labels is None else labels
-    human = references or references_read(workspace, collection)
+    human = references_read(workspace, collection) if references is None else references
     found = runs_against(runs_with(current_runs(workspace, collection), read), human)
     runs = [run for run in found if not run.spec.merge_masks]
     rows = known_results(workspace, [run.run_id for run in runs])

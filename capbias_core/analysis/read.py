@@ -20,7 +20,7 @@ from capbias_core.runs.plan import Request
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived, reads, table_of, table_with, tables_with
+from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.references import human_sets
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -280,29 +280,36 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
         answered.setdefault(own.attribute.name, table_of(tables, own.attribute.name, own.runs[0].spec.labels))
     runs = current_runs(workspace, collection)
     found = {}
-    for name in dict.fromkeys(name for table in tables for name in table.details["attributes"]):
+    for name in attributes_in(tables):
         having = tables_with(tables, name)
         used = [table for table in having if runs_with(runs, {name: table})]
         found[name] = answered.get(name) or table_with(used or having, name)
     return found
 
 
-def references_read(workspace: Workspace, collection: str) -> Item | None:
-    """The human captions that are read unless others are chosen: those of the best answer, else those that most runs
-    compared with, else those of most images; None where there are none. So a set that is added changes no view."""
+def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the human captions that are read unless others are chosen; none where a collection has none.
+
+    They are those of the attribute's best answer, else those that most runs on it compared with, else those of most
+    images. So a set that is added changes no view.
+    """
     sets = {item.hash: item for item in human_sets(workspace, collection)}
-    best = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
-    used = [own.references for own in best if own.references]
-    if not used:
-        runs = [run.spec.references for run in current_runs(workspace, collection) if run.spec.references]
-        used = sorted(sets, key=lambda digest: -runs.count(digest))
-    return sets[used[0]] if used else None
+    answered: dict[str, str] = {}
+    for own in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
+        if own.references:
+            answered.setdefault(own.attribute.name, own.references)
+    runs = current_runs(workspace, collection)
+    found = {}
+    for name in attributes_in(workspace.items("attributes", collection)) if sets else ():
+        used = [run.spec.references for run in runs if run.spec.attribute["name"] == name]
+        found[name] = sets[answered.get(name) or max(sets, key=used.count)]
+    return found
 
 
-def runs_against(runs: Iterable[RunRow], references: Item | None) -> list[RunRow]:
-    """Those of some runs that compare with no human captions, or with these."""
-    known = {"", references.hash} if references else {""}
-    return [run for run in runs if run.spec.references in known]
+def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list[RunRow]:
+    """Those of some runs that compare with no human captions, or with these. references: attribute -> a set of them."""
+    known = {name: item.hash for name, item in references.items()}
+    return [run for run in runs if run.spec.references in ("", known.get(run.spec.attribute["name"]))]
 
 
 def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
@@ -332,7 +339,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
         return None
     attribute = attribute or next((name for name, own in found.items() if own.get("words")), next(iter(found)))
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
-    named = human.name if human else ""
+    named = human[attribute].name if human else ""
     return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
 
 

@@ -27,11 +27,13 @@ def print_by_value(
     collection: Annotated[str, flag("the collection", "NAME", INPUTS)],
     attribute: Annotated[str, flag("the attribute, such as gender or gender x race", "NAME", INPUTS)] = "gender",
     attacker: Annotated[str, flag("the attacker whose runs are read", "NAME", INPUTS)] = DEFAULT_ATTACKER,
+    references: Annotated[str, flag("human captions (default: those of the best answer)", "NAME", INPUTS)] = "",
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Whose captions give most away: LIC_M by labelled value, from finished runs of LIC."""
     with opened(workspace) as place:
-        runs = runs_by_value(place, known_collection(place, collection), attribute, attacker)
+        human = place.item("references", references, known_collection(place, collection)) if references else None
+        runs = runs_by_value(place, known_collection(place, collection), attribute, attacker, human)
         if not runs:
             got = f"no finished run of LIC of {attribute} by {attacker} in the collection {collection!r}"
             remedy = f'First run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic'

@@ -94,13 +94,15 @@ def conditions(
             for line in taken_of_several(place, collection, name, sets):
                 say(f"note: of several sets of {name}, {line}; choose with --set")
         read = tables_read(place, collection)
-        human = place.item("references", references, collection) if references else references_read(place, collection)
+        human = references_read(place, collection)
+        if references:
+            human = dict.fromkeys(attribute, place.item("references", references, collection))
         pairs = [(name, own) for name in captioners for own in attribute]
         code = DONE
         if not measured:
             specs = {}
             for name, own in pairs:
-                against = human.name if human else ""
+                against = human[own].name if own in human else ""
                 asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), against, chosen, sets)
                 found = plan_conditions(place, collection, name, own, *asked, table=read.get(own))
                 specs |= {spec.run_id: spec for spec in found.specs}
@@ -108,9 +110,13 @@ def conditions(
                     say(f"note: {line}")
             code = outcome(run_all(place, list(specs.values()), collection))
         judge = attacker_entry(attacker).name
-        rows_of = partial(condition_rows, place, collection, attacker=judge, chosen=sets, references=human)
+        rows_of = partial(condition_rows, place, collection, attacker=judge, chosen=sets)
         frame = pd.concat(
-            [rows_of(captioner=name, attribute=own, table=read.get(own)) for name, own in pairs], ignore_index=True
+            [
+                rows_of(captioner=name, attribute=own, table=read.get(own), references=human.get(own))
+                for name, own in pairs
+            ],
+            ignore_index=True,
         )
     if len(frame):
         write_output(csv_text(frame[list(COLUMNS)]), path)

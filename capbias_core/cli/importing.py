@@ -16,7 +16,6 @@ from capbias_core.cli.flags import HOW, INPUTS, Flags, WorkspaceFlag, command, f
 from capbias_core.cli.inputs import SETS_FLAG, known_collection, named_columns, opened, own_folder, unpacked_files
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.datasets import is_dataset
 from capbias_core.load.kinds import HUMAN, likely
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.prepare import with_rule
@@ -124,6 +123,15 @@ def import_files(
     if not files:
         raise CapbiasError("no FILE", "a file to read, or --from-references", "Name one.")
     given, collection = [checked_path(file) for file in files], checked_name(flags.collection)
+    if not flags.kind and (folders := [path for path in given if _holds_photographs(path)]):
+        if len(given) > 1:
+            raise CapbiasError(
+                f"{folders[0].name}, a folder of photographs, among other files",
+                "one at a time",
+                "Import it by itself.",
+            )
+        flags = replace(flags, kind=IMAGES)
+        _check(flags)
     if flags.kind in (VECTORS, IMAGES):
         if len(given) > 1:
             got = f"--kind {flags.kind} with {len(given)} files"
@@ -131,12 +139,6 @@ def import_files(
         if flags.kind == IMAGES:
             return _import_photographs(flags, given[0], collection)
         return _import_vectors(flags, given[0], checked_name(flags.name or suggested_name(given[0].stem)), collection)
-    folders = [] if flags.kind else [path for path in given if not is_dataset(path) and picture_files(path)]
-    for own in folders:
-        _import_photographs(flags, own, collection)
-    files = tuple(file for file, path in zip(files, given, strict=True) if path not in folders)
-    if not files:
-        return DONE
     with TemporaryDirectory() as folder:
         paths = unpacked_files(files, Path(folder))
         if flags.name and len(paths) > 1:
@@ -155,6 +157,12 @@ def import_files(
             name = checked_name(flags.name or suggested_name(own.stem))
             _import_file(flags, own, name, collection, columns[own], alone=not likely_kinds)
     return _nothing_kept() if flags.dry_run else DONE
+
+
+def _holds_photographs(path: Path) -> bool:
+    """Whether a folder holds photographs and nothing else; hidden files do not count."""
+    pictures = picture_files(path)
+    return bool(pictures) and all(own in pictures for own in path.iterdir() if not own.name.startswith("."))
 
 
 def _check_names(kinds: Mapping[Path, str]) -> None:

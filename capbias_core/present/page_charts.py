@@ -11,7 +11,7 @@ from capbias_core.analysis import objects
 from capbias_core.analysis.conditions import condition_rows
 from capbias_core.analysis.directions import directions, measures_in
 from capbias_core.analysis.encoders import rows_of, series_of
-from capbias_core.analysis.read import attribute_of_run
+from capbias_core.analysis.read import attribute_of_run, references_read
 from capbias_core.measures.object_cooccurrence import MEASURE as COUNTED
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.conditions import condition_chart
@@ -72,7 +72,8 @@ def _objects(workspace: Workspace, collection: str, run: RunRow, runs: Sequence[
     if run.spec.measure != COUNTED.name:
         return
     read = {own.spec.references for own in runs}
-    human = next((item for item in workspace.items("references", collection) if item.hash in read), None)
+    human = references_read(workspace, collection).get(attribute.name)
+    human = human if human and human.hash in read else None
     table = counted_objects(workspace, run.spec, human)[1]
     if human:
         figure = beside_chart(table, attribute, model)

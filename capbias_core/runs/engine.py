@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from distributed import Future
 
 HOUSE = Path(__file__).parent.parent
+PARTS = ("attackers", "measures")  # what is added to; a failure is said where it began there
 BEAT = 2.0
 BETWEEN_NOTES = 0.25
 
@@ -76,13 +77,16 @@ def execute(folder: str, run_id: str, token: str) -> None:
 
 
 def _place(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last of our own lines that a failure went through."""
+    """` (measures/lic.py, line 12)`: the last line of a measure or an attacker that a failure went through, else the
+    last of our own."""
     ours = [
         (Path(frame.filename).relative_to(HOUSE), frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_relative_to(HOUSE)
     ]
-    return f" ({ours[-1][0]}, line {ours[-1][1]})" if ours else ""
+    parts = [own for own in ours if own[0].parts[0] in PARTS and own[0].name != "base.py"]
+    file, line = (parts or ours or [("", 0)])[-1]
+    return f" ({file}, line {line})" if file else ""
 
 
 # Runs that did not end by themselves: who asks for them again goes on from what was trained.

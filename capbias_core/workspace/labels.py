@@ -72,6 +72,11 @@ def is_derived(table: Item | None) -> bool:
     return table is not None and DERIVED in table.details
 
 
+def attributes_in(tables: Iterable[Item]) -> list[str]:
+    """Every attribute of some tables of labels, each once."""
+    return list(dict.fromkeys(name for table in tables for name in table.details["attributes"]))
+
+
 def tables_with(tables: Iterable[Item], attribute: str) -> list[Item]:
     """The tables of labels that have an attribute."""
     return [own for own in tables if attribute in own.details.get("attributes", {})]

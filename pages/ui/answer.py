@@ -234,15 +234,14 @@ def _other_attributes(engine: Engine, collection: str, found: list[Comparison]) 
     """Attributes with labels of which nothing is measured: what the first answer about one costs, and its button."""
     known = {own.attribute.name for own in found}
     names = [own for own in attribute_names(engine.workspace.items("attributes", collection)) if own not in known]
-    able = {name: runs for name in names if (runs := first_runs(engine, collection, name))}
-    if not able:
+    if not names:
         return
-    st.header("Not measured yet")
-    name = next(iter(able))
-    if len(able) > 1:
-        name = st.selectbox("Attribute", list(able), key="unmeasured")
-    note(f"The images also have labels for {name}.")
-    start_button(engine, collection, able[name], f"Score {name}", "score_other")
+    st.header("No answer yet")
+    name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]
+    specs = first_runs(engine, collection, name)
+    note(f"The images also have labels for {name}.{'' if specs else ' Scores says what is under way or missing.'}")
+    if specs:
+        start_button(engine, collection, specs, f"Score {name}", "score_other")
 
 
 def _overview(
@@ -251,14 +250,16 @@ def _overview(
     """What else is known of the captioner that the answer is about."""
     name, items = chosen.attribute.name, engine.workspace.items("references", collection)
 
+    human = next((own for own in items if own.hash == chosen.references), None)
+
     def work() -> list[Line]:
-        human = next((own for own in items if own.hash == chosen.references), None)
-        rows = measured_rows(engine.workspace, collection, {name: table}, human)
+        rows = measured_rows(engine.workspace, collection, {name: table}, {name: human} if human else None)
         own = rows[(rows["model"] == model) & (rows["attribute"] == name)]
         return overview(own, chosen.attribute, chosen.attacker, said)
 
     st.header(f"More about {plain(model)}")
-    shown = view.query(collection=collection, attribute=name, table=table.name, captioner=model)
+    against = {"references": human.name} if human else {}
+    shown = view.query(collection=collection, attribute=name, table=table.name, captioner=model, **against)
     st.html(overview_rows(cached.once(engine.workspace, "overview", work), shown))
 
 

@@ -195,13 +195,15 @@ def label_tables(place, engine: Engine, collection: str, attributes: Sequence[st
 NOBODY = "none"
 
 
-def human_captions(place, engine: Engine, collection: str, optional: bool = False, **more) -> Item | None:
+def human_captions(
+    place, engine: Engine, collection: str, attribute: str, optional: bool = False, **more
+) -> Item | None:
     """The human captions that a page compares with; a control where there is a choice. Always in the URL.
 
     optional: whether the page can do without. Where it cannot, and another page was told to, that is said and kept.
     """
     having = {item.name: item for item in human_sets(engine.workspace, collection)}
-    usual = cached.references_read(engine.workspace, collection)
+    usual = cached.references_read(engine.workspace, collection).get(attribute)
     chosen = view.selectbox(
         place,
         "Human captions",
@@ -214,6 +216,15 @@ def human_captions(place, engine: Engine, collection: str, optional: bool = Fals
         **more,
     )
     return having.get(chosen)
+
+
+def human_by_attribute(place, engine: Engine, collection: str, attributes: Sequence[str]) -> dict[str, Item]:
+    """`human_captions` of the first attribute; the others have their own, unless another set is chosen."""
+    read = cached.references_read(engine.workspace, collection)
+    if not attributes or not read:
+        return {}
+    chosen = human_captions(place, engine, collection, attributes[0])
+    return read if chosen is None or chosen == read[attributes[0]] else dict.fromkeys(attributes, chosen)
 
 
 def scores_by(attribute: str, attacker: str, table: Item) -> str:

@@ -51,8 +51,8 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     return once(workspace, "tables read", lambda: read.tables_read(workspace, collection))
 
 
-def references_read(workspace: Workspace, collection: str) -> Item | None:
-    """The human captions that are read unless others are chosen."""
+def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
+    """Attribute -> the human captions that are read unless others are chosen."""
     return once(workspace, "references read", lambda: read.references_read(workspace, collection))
 
 

@@ -571,14 +571,20 @@ def test_a_folder_of_photographs_is_taken_for_that(here, capsys):
     folder = here / "val2017"
     folder.mkdir()
     (folder / "000000000001.jpg").write_bytes(b"not opened before it is shown")
-    assert cli.main(["import", str(folder), "strong.json", "--collection", "c"]) == 0
-    said = capsys.readouterr().out
-    assert "kept: the place of the photographs photographs in" in said and "kept: captions strong in" in said
+    (folder / ".hidden").touch()
+    assert cli.main(["import", str(folder), "--collection", "c"]) == 0
+    assert "kept: the place of the photographs photographs in" in capsys.readouterr().out
     kinds = {item.kind: item.images for item in Workspace(here / "home").items()}
-    assert kinds == {"images": 1, "captions": IMAGES}
-    (folder / "000000000001.jpg").rename(folder / "readme.txt")
+    assert kinds == {"images": 1}
+    for more, said in (
+        (["strong.json"], "val2017, a folder of photographs, among other files"),
+        (["--trained-on-references", "yes"], "--trained-on-references"),
+    ):
+        assert cli.main(["import", str(folder), *more]) == 2
+        assert said in capsys.readouterr().err
+    (folder / "captions.json").write_text("[]")
     assert cli.main(["import", str(folder)]) == 2
-    assert "Expected a file" in capsys.readouterr().err
+    assert "Got val2017, a folder. Expected a file" in capsys.readouterr().err, "nothing in it is left out unsaid"
 
 
 def test_the_version_is_told(capsys):
