@@ -157,9 +157,9 @@ def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
     sets = engine.workspace.items("references", collection)
     read = ", ".join(own.name for own in sets if own.hash == chosen.references)
     others = ", ".join(own.name for own in sets if own.hash != chosen.references)
-    return f"Compared with the human captions {read}. Also here, and not read for this answer: {others}." * bool(
-        read and others
-    )
+    if not read or not others:
+        return ""
+    return f"Human captions: those of {read}. Also here, and not read for this answer: {others}."
 
 
 def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison]) -> None:

@@ -107,6 +107,8 @@ def test_a_link_compares_with_the_same_set_whatever_came_since(workspace):
     scored(workspace, "another", seeds=3)
     for name in PAGES:
         assert said(opened(name, links[name])) == numbers[name], name
+    html = " ".join(own.proto.body for own in opened("answer", links["answer"]).get("html"))
+    assert "Human captions: those of human. Also here, and not read for this answer: another." in html
     page = opened("encoders", {"references": "another"})
     assert page.selectbox(key="references").value == "another" and said(page) != numbers["encoders"]
 
