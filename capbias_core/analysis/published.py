@@ -54,9 +54,8 @@ def measured_rows(
 
     labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
     references: the attributes, each with the human captions that runs compare with (default: as `references_read`
-    says; runs that compare with none always count). Runs that
-    merged masks are left out, since the papers mask word by word. Further columns: captioner and masked, who wrote the
-    captions of a set and what was masked of its photographs.
+    says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
+    word. Further columns: captioner and masked, who wrote the captions of a set and what was masked of its photographs.
     """
     read = tables_read(workspace, collection) if labels is None else labels
     human = references_read(workspace, collection) if references is None else references
