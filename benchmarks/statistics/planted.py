@@ -3,7 +3,9 @@
 FOLDER holds annotations/captions.json (five human captions an image) and annotations/attributes.csv. Captioners are
 made from the second human caption of each image, so what they amplify beyond people is what is planted here and nothing
 else, and are scored beside all five as any file of captions is. --captions: files of models in place of the human
-caption, as they are and with a fifth of the words wrong.
+caption, as they are and with a fifth of the words wrong. --draws: on how many random sets of images, each time from the
+next of the human captions; the mean numbers and how often each verdict comes out are printed. --chosen: captioners are
+human captions, chosen among the five of each image, beside the other four.
 """
 
 from __future__ import annotations
@@ -12,18 +14,20 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 import capbias_core as capbias
+from capbias_core.aggregate.verdict import VERDICTS
+from capbias_core.api import Report
 from capbias_core.attributes import get_attribute
 from capbias_core.load import read_captions
 from capbias_core.prepare.text import tokenize
 
-WRITTEN_FROM = 1  # place of the human caption
+WRITTEN_FROM, HUMANS = 1, 5  # place of the human caption, and how many an image has
 COMMON = 300  # words that the plain captioner has
 PHRASE, OBJECT = " with a red dot", " next to a laptop"
 WRONG = "a fifth of the words wrong"
@@ -39,8 +43,8 @@ Words = list[str]
 class Captioners:
     """Captioners by name, each as a caption for the words and the label of an image."""
 
-    def __init__(self, words: dict[str, Words], labels: dict[str, str]):
-        self.words, self.labels, self.random = words, labels, random.Random(1)
+    def __init__(self, words: dict[str, Words], labels: dict[str, str], seed: int = 1):
+        self.words, self.labels, self.random = words, labels, random.Random(seed)
         said = Counter(word for own in words.values() for word in own)
         self.common = {word for word, _ in said.most_common(COMMON)} | GENDER.masked_words
         of = {value: [own for image, own in words.items() if labels[image] == value] for value in GENDER.values}
@@ -67,10 +71,7 @@ class Captioners:
 
     def captions(self, name: str) -> list[dict]:
         change = self.known[name][1]
-        return [
-            {"image_id": image, "caption": " ".join(change(own, self.labels[image]))}
-            for image, own in self.words.items()
-        ]
+        return _rows((image, " ".join(change(own, self.labels[image]))) for image, own in self.words.items())
 
     def _free(self, word: str) -> bool:
         return word not in GENDER.masked_words
@@ -98,37 +99,107 @@ def main() -> None:
     parser.add_argument("--images", type=int, nargs="+", default=[3000, 8423], help="(default: 3000 8423)")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--captions", type=Path, nargs="+", default=[], help="files of captions of models")
+    parser.add_argument("--chosen", action="store_true", help="human captions as captioners, beside the others")
+    parser.add_argument("--draws", type=int, default=1, help="random sets of images (default: %(default)s)")
     options = parser.parse_args()
     labels, people = read(options.data)
     print(HEAD)
     for number in options.images:
-        images = random.Random(0).sample(sorted(people), min(number, len(people)))
-        human = [{"image_id": image, "caption": text} for image in images for text in people[image]]
-        table = [{"image_id": image, "gender": labels[image]} for image in images]
-        score = partial(shown, table=table, human=human, seeds=options.seeds)
-        if not options.captions:
-            made = Captioners({image: tokenize(people[image][WRITTEN_FROM]) for image in images}, labels)
-            for name, (planted, _) in made.known.items():
-                score(made.captions(name), planted, name)
-        for file in options.captions:
-            found = read_captions(file).frame.drop_duplicates("image_id").set_index("image_id")["caption"]
-            made = Captioners({image: tokenize(found[image]) for image in images if image in found.index}, labels)
-            score(made.captions("human"), "", file.stem)
-            score(made.captions(WRONG), "less", f"{file.stem}, {WRONG}")
+        found: dict[tuple[str, str], list[Report]] = {}
+        for draw in range(options.draws):
+            images = random.Random(draw).sample(sorted(people), min(number, len(people)))
+            table = [{"image_id": image, "gender": labels[image]} for image in images]
+            said = {image: people[image] for image in images}
+            made = _chosen(said, draw) if options.chosen else _captioners(options.captions, said, labels, draw)
+            for planted, name, captions, human in made:
+                metrics = ("lic", "error")
+                report = capbias.score({"c": captions}, table, "gender", human, metrics, seeds=options.seeds)
+                found.setdefault((planted, name), []).append(report)
+                if options.draws == 1:
+                    print(one(report, len(images), planted, name), flush=True)
+        if options.draws > 1:
+            for (planted, name), reports in found.items():
+                print(several(reports, number, planted, name), flush=True)
 
 
-def shown(captions: list[dict], planted: str, name: str, table: list[dict], human: list[dict], seeds: int) -> None:
-    """Score a captioner, and print its line."""
-    report = capbias.score({"c": captions}, table, "gender", human, ("lic", "error"), seeds=seeds)
+def _captioners(
+    files: list[Path], people: dict[str, list[str]], labels: dict[str, str], draw: int
+) -> Iterator[tuple[str, str, list[dict], list[dict]]]:
+    """What is planted, the captioner's name, its captions and the human ones."""
+    human = _rows((image, text) for image, own in people.items() for text in own)
+    if not files:
+        place = (WRITTEN_FROM + draw) % HUMANS
+        made = Captioners({image: tokenize(own[place]) for image, own in people.items()}, labels, draw + 1)
+        for name, (planted, _) in made.known.items():
+            yield planted, name, made.captions(name), human
+    for file in files:
+        own = read_captions(file).frame.drop_duplicates("image_id").set_index("image_id")["caption"]
+        made = Captioners({image: tokenize(own[image]) for image in people if image in own.index}, labels, draw + 1)
+        yield "", file.stem, made.captions("human"), human
+        yield "less", f"{file.stem}, {WRONG}", made.captions(WRONG), human
+
+
+def _chosen(people: dict[str, list[str]], draw: int) -> Iterator[tuple[str, str, list[dict], list[dict]]]:
+    """As `_captioners`, of human captions chosen among the first five of each image."""
+    words = {image: [tokenize(text) for text in own[:HUMANS]] for image, own in people.items()}
+    said = Counter(word for own in words.values() for text in own for word in text)
+    anybody = random.Random(draw)
+
+    def frequent(own: list[Words]) -> list[float]:
+        return [float(np.mean([np.log(said[word]) for word in text] or [0])) for text in own]
+
+    def typical(own: list[Words]) -> list[float]:
+        """Mean share of the words of both (Jaccard) with all five."""
+        sets = [set(text) for text in own]
+        return [float(np.mean([len(one & two) / max(1, len(one | two)) for two in sets])) for one in sets]
+
+    choices: dict[str, Callable[[list[Words]], int]] = {
+        "any of five": lambda own: anybody.randrange(len(own)),
+        "the most frequent words": lambda own: int(np.argmax(frequent(own))),
+        "the most typical of five": lambda own: int(np.argmax(typical(own))),
+        "the least typical of five": lambda own: int(np.argmin(typical(own))),
+    }
+    for name, choice in choices.items():
+        chosen = {image: choice(own) for image, own in words.items()}
+        others = (
+            (image, own[place]) for image, own in people.items() for place in range(HUMANS) if place != chosen[image]
+        )
+        yield (
+            "nothing",
+            f"human, {name}",
+            _rows((image, people[image][own]) for image, own in chosen.items()),
+            _rows(others),
+        )
+
+
+def _rows(pairs: Iterable[tuple[str, str]]) -> list[dict]:
+    return [{"image_id": image, "caption": text} for image, text in pairs]
+
+
+def one(report: Report, images: int, planted: str, name: str) -> str:
+    """The line of a captioner."""
     lic, base, excess, error = (report[metric] for metric in ("LIC", "LIC_baseline", "LIC_excess", "error"))
     both = []
     for own in (lic, excess):
         low, high = own.interval or (own.value, own.value)
         both.append(f"{own.value:.1f} [{low:.1f}, {high:.1f}]")
-    print(
-        f"{len(table):>6}  {planted:<15} {both[0]:<19} {base.value:>8.1f} {both[1]:<19} {lic.verdict:<10} "
-        f"{error.value:>5.1f}  {name}",
-        flush=True,
+    return (
+        f"{images:>6}  {planted:<15} {both[0]:<19} {base.value:>8.1f} {both[1]:<19} {lic.verdict:<10} "
+        f"{error.value:>5.1f}  {name}"
+    )
+
+
+def several(reports: Sequence[Report], images: int, planted: str, name: str) -> str:
+    """The line of a captioner on several sets of images: means, and how often each verdict came out."""
+    lic, base, excess, error = (
+        np.mean([report[metric].value for report in reports])
+        for metric in ("LIC", "LIC_baseline", "LIC_excess", "error")
+    )
+    said = Counter(report["LIC"].verdict for report in reports)
+    verdicts = ", ".join(f"{verdict} {said[verdict]}" for verdict in VERDICTS if said[verdict])
+    return (
+        f"{images:>6}  {planted:<15} {lic:<19.1f} {base:>8.1f} {excess:<19.1f} {verdicts} of {len(reports)}  "
+        f"{error:>5.1f}  {name}"
     )
 
 
@@ -139,7 +210,7 @@ def read(folder: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     people: dict[str, list[str]] = {}
     for row in json.loads((folder / "annotations" / "captions.json").read_text())["annotations"]:
         people.setdefault(str(row["image_id"]), []).append(row["caption"])
-    return labels, {image: own for image, own in people.items() if image in labels and len(own) >= 5}
+    return labels, {image: own for image, own in people.items() if image in labels and len(own) >= HUMANS}
 
 
 if __name__ == "__main__":
