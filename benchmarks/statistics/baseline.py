@@ -31,6 +31,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
 
 # Best possible LIC 0. `told`: how often a caption tells its image's topic; else it tells any topic of its label.
+# Swapped captions give the label away as before, and are wrong of their images.
 NULL = {
     "one-topic": Design(slots=1),
     "plain": Design(),
@@ -40,6 +41,9 @@ NULL = {
     "three-topics": Design(slots=3),
     "told-70": Design(told=0.7),
     "told-30": Design(told=0.3),
+    "swapped-20": Design(swapped=0.2),
+    "swapped-50": Design(swapped=0.5),
+    "swapped-80": Design(swapped=0.8),
 }
 PLANTED = {
     "amplified-30": Design(amplified=0.3),

@@ -47,8 +47,10 @@ class Captioners:
         self.words, self.labels, self.random = words, labels, random.Random(seed)
         said = Counter(word for own in words.values() for word in own)
         self.common = {word for word, _ in said.most_common(COMMON)} | GENDER.masked_words
-        of = {value: [own for image, own in words.items() if labels[image] == value] for value in GENDER.values}
-        self.told = {value: [word for own in texts for word in own if self._free(word)] for value, texts in of.items()}
+        self.texts = {value: [own for image, own in words.items() if labels[image] == value] for value in GENDER.values}
+        self.told = {
+            value: [word for own in texts for word in own if self._free(word)] for value, texts in self.texts.items()
+        }
         self.every = [word for own in self.told.values() for word in own]
         first, second = GENDER.values
         self.known: dict[str, tuple[str, Callable[[Words, str], Words]]] = {
@@ -65,6 +67,7 @@ class Captioners:
             ),
             WRONG: ("less", lambda own, _: self._wrong(own, self.every)),
             "a fifth wrong, with words of the label": ("more", lambda own, label: self._wrong(own, self.told[label])),
+            "a fifth of the captions of another image of the label": ("nothing", self._exchanged),
             "the named gender swapped in 15%": ("nothing in LIC", lambda own, _: self._swapped(own)),
             "person for every man": ("more", lambda own, _: ["person" if word in MEN else word for word in own]),
         }
@@ -78,6 +81,9 @@ class Captioners:
 
     def _often(self, own: Words, more: str, share: float) -> Words:
         return [*own, *more.split()] if self.random.random() < share else own
+
+    def _exchanged(self, own: Words, label: str) -> Words:
+        return self.random.choice(self.texts[label]) if self.random.random() < 0.2 else own
 
     def _plain(self, own: Words) -> Words:
         return [word for word in own if word in self.common] or own

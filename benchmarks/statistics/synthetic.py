@@ -20,8 +20,9 @@ HUMAN_FILLERS, MODEL_FILLERS, FILLERS = 30, 5, 3
 class Design:
     """synonyms: words of each topic. main: how often the captioner takes the first of them, beyond chance. told: how
     often a caption tells the image's topic, in place of any topic of its label. leaning: how far topics depend on the
-    label. amplified: how often the captioner draws a topic from shares that depend more on the label. second: share of
-    the second label."""
+    label. amplified: how often the captioner draws a topic from shares that depend more on the label. swapped: how many
+    of the captioner's captions stand beside other images of the same label: they are wrong of the image, and give the
+    label away as before. second: share of the second label."""
 
     slots: int = 2
     topics: int = 24
@@ -30,6 +31,7 @@ class Design:
     told: float = 1.0
     leaning: float = 0.8
     amplified: float = 0.0
+    swapped: float = 0.0
     second: float = 0.5
 
 
@@ -75,7 +77,19 @@ def draw(design: Design, images: int, seed: int, captioners: int = 1, world: int
             for row in range(images)
         ]
 
-    return Drawn(labels, [captions(False) for _ in range(HUMANS)], [captions(True) for _ in range(captioners)])
+    humans, models = ([captions(by) for _ in range(number)] for by, number in ((False, HUMANS), (True, captioners)))
+    if design.swapped:
+        models = [_swapped(rng, labels, own, design.swapped) for own in models]
+    return Drawn(labels, humans, models)
+
+
+def _swapped(rng: np.random.Generator, labels: np.ndarray, captions: list[str], share: float) -> list[str]:
+    """A share of the captions of each label in another order."""
+    found = np.array(captions, dtype=object)
+    for label in np.unique(labels):
+        some = np.flatnonzero((labels == label) & (rng.random(len(labels)) < share))
+        found[some] = found[rng.permutation(some)]
+    return found.tolist()
 
 
 def _topics(rng: np.random.Generator, labels: np.ndarray, shares: np.ndarray) -> np.ndarray:
