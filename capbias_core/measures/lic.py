@@ -305,7 +305,13 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
                 "the baseline rests on the other human captions."
             )
         if own.share < 1:
-            yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
+            whose = "the captions tell" if own.told >= own.person else "a human caption tells in the captioner's words"
+            yield f"The retelling tells {own.share:.0%} of what {whose}; the baseline allows for the rest."
+        elif np.isnan(own.share):
+            yield (
+                "No baseline: the human captions, retold in the captioner's words, tell too little of the images, as "
+                "where captions hardly fit theirs. So amplification is not shown."
+            )
     elif sides.human is not None:
         yield f"No baseline: it needs at least {LEAST_HUMAN} human captions per image. So amplification is not shown."
 
@@ -353,7 +359,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=5,
+    version=6,
     cost=_cost,
     run=run,
     estimates=estimates,

@@ -1,10 +1,10 @@
 """The baseline of LIC: what LIC would be if the captioner said exactly what people say, as plainly as it does.
 
 The human captions of each image are retold in the captioner's words (prepare/retell.py), and the attacker is trained on
-that. If the retelling tells less of what people say than the captions do, what it lacks is taken to give away as much
-as what it has. People's captions as they are count too: a captioner that writes as they do has LIC 0. So the baseline
-is a band from 0 to the LIC of the retelling, and the excess is what LIC lies outside of it. docs/statistics.md has the
-reasons and how often each verdict is wrong.
+that. If the retelling tells less of what people say than the captions do, or than a human caption in the captioner's
+words, what it lacks is taken to give away as much as what it has. People's captions as they are count too: a captioner
+that writes as they do has LIC 0. So the baseline is a band from 0 to the LIC of the retelling, and the excess is what
+LIC lies outside of it. docs/statistics.md has the reasons and how often each verdict is wrong.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ SAMPLE = "sample"
 # any other. So were 2 to 16% of the captions of eight published captioners, and 80% of human captions of which every
 # fifth word was changed. Where half of a set were, people's others alone say what its captions tell.
 IN_COMMON, MORE, MOSTLY = 0.5, 0.25, 0.5
+LEAST_SHARE = 1 / 3  # of what is to be told: of less, what the retelling lacks is not guessed from what it has
 LONGER = 1.5  # times as long as the human captions, from which it is remarked
 
 
@@ -43,7 +44,8 @@ LONGER = 1.5  # times as long as the human captions, from which it is remarked
 class Plainness:
     """How a captioner's captions compare with the human captions of the same images.
 
-    told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). variety: bits
+    told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). person: how
+    much a human caption tells, of the words that the captioner uses; 0 in runs of before version 6. variety: bits
     (prepare.retell.variety), of people's captions as the attacker reads them: with <unk> for words that the captioner
     never uses. type_token: different words over words. repeated: share of captions that another image
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
@@ -64,13 +66,20 @@ class Plainness:
     copied: float = 0.0
     length: float = 0.0
     human_length: float = 0.0
+    person: float = 0.0
 
     @property
     def share(self) -> float:
-        """What the retelling tells over what the captions tell, in (0, 1]; nan if the captions tell nothing."""
+        """What the retelling tells over what the captions tell, or a human caption if that is more, in (0, 1]; nan if
+        the captions tell nothing or the retelling too little.
+
+        Captions that are wrong of their images tell little of them, and may give the label away all the same, as what
+        is usual for it. A retelling that learned from them tells as little, and gives less away.
+        """
         if self.told <= 0 or self.retold <= 0:
             return np.nan
-        return min(1.0, self.retold / self.told)
+        share = self.retold / max(self.told, self.person)
+        return min(1.0, share) if share >= LEAST_SHARE else np.nan
 
     @property
     def longer(self) -> bool:
@@ -246,8 +255,23 @@ def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[li
     sources = [list(islice(texts, len(own.masked))) for own in model]
     lists = [replace(own, masked=retell(own.masked, text)) for own, text in zip(model, sources, strict=True)]
     every, retellings = [*chain.from_iterable(sources)], [text for own in lists for text in own.masked]
-    plainness = _plainness(model, human, told(captions, every), told(retellings, every))
-    return lists, replace(plainness, copied=copied)
+    tells = told(captions, every)
+    plainness = _plainness(model, human, tells, told(retellings, every))
+    return lists, replace(plainness, copied=copied, person=_person(captions, people, tells))
+
+
+def _person(captions: list[str], people: list[list[str]], tells: float) -> float:
+    """What a human caption tells, of the words that the captions use. tells: what the captions tell.
+
+    One human caption of each image is compared with its others, and so are the captions: these are fewer than all, of
+    which less is told. Of images with one human caption nothing is read.
+    """
+    known = {word for caption in captions for word in caption.split()}
+    some = [(place, place % len(own)) for place, own in enumerate(people) if len(own) > 1]
+    others = [" ".join(people[place][:one] + people[place][one + 1 :]) for place, one in some]
+    own = [" ".join(word for word in people[place][one].split() if word in known) for place, one in some]
+    compared = told([captions[place] for place, _ in some], others) if some else 0.0
+    return told(own, others) * tells / compared if compared > 0 else 0.0
 
 
 def _but_copied(captions: list[str], people: list[list[str]]) -> tuple[list[list[str]], float]:

@@ -16,6 +16,7 @@ from capbias_core.measures.lic_baseline import (
     Excess,
     Plainness,
     Sides,
+    _person,
     _plainness,
     _told_alike,
     baseline_estimates,
@@ -115,8 +116,34 @@ def test_what_the_retelling_lacks_is_taken_to_tell_as_much():
 
 def test_captions_that_tell_nothing_have_no_baseline():
     assert np.isnan(replace(PLAIN, told=0.0).share) and np.isnan(replace(PLAIN, retold=-0.1).share)
-    sides = Sides(held_out(0.9), held_out(0.5), held_out(0.7), replace(PLAIN, told=0.0))
-    assert values_of(sides) == {}
+    for plain in (replace(PLAIN, told=0.0), replace(PLAIN, person=0.91)):
+        sides = Sides(held_out(0.9), held_out(0.5), held_out(0.7), plain)
+        assert values_of(sides) == {}
+        assert any(note.startswith("No baseline: ") for note in _of_plainness(sides))
+
+
+def test_the_retelling_is_to_tell_as_much_as_a_human_caption():
+    """0.3 of 0.4 told by the captions, but of 0.6 by a human caption in their words: a half, not three quarters."""
+    plain = replace(PLAIN, person=0.6)
+    assert (PLAIN.share, plain.share) == pytest.approx((0.75, 0.5))
+    assert np.isnan(replace(PLAIN, person=0.901).share) and replace(PLAIN, person=0.899).share > 0
+    told_of = {own: " ".join(_of_plainness(Sides(held_out(0.9), plainness=own))) for own in (PLAIN, plain)}
+    assert "tells 75% of what the captions tell" in told_of[PLAIN]
+    assert "tells 50% of what a human caption tells in the captioner's words" in told_of[plain]
+
+
+def test_what_a_human_caption_tells_in_the_captions_words():
+    """Two images; a caption of the other image tells as much less as one of the image tells more (test_told_by_hand).
+    Without `grey`, which no caption has, each human caption is that of the image; beside all, captions tell 0.4."""
+    people = [["grey cat", "cat"], ["grey dog", "grey dog"]]
+    assert _person(["cat", "dog"], people, 0.4) == pytest.approx(0.4)
+    # Captions that are wrong of half of the images tell half as much; a human caption tells what it told.
+    four = [["cat", "cat"], ["dog", "dog"], ["cow", "cow"], ["pig", "pig"]]
+    right, wrong = ["cat", "dog", "cow", "pig"], ["cat", "dog", "pig", "cow"]
+    others = [own[0] for own in four]
+    half = told(wrong, others) / told(right, others)
+    assert 0 < half < 0.5 and _person(wrong, four, told(wrong, others)) == pytest.approx(told(right, others))
+    assert _person(["cat", "dog"], [["cat"], ["dog"]], 0.5) == 0, "an image's only human caption has no others"
 
 
 def test_fits_count_the_retelling_only_with_enough_human_captions():
@@ -182,9 +209,12 @@ def test_words_a_caption_are_counted_on_both_sides():
 
 @pytest.mark.long
 def test_plain_captions_do_not_amplify_and_planted_amplification_is_found():
-    """Best possible LIC 0, measured about 6; then topics drawn from shares that depend more on the label."""
+    """Best possible LIC 0, measured about 6; then topics drawn from shares that depend more on the label; then captions
+    swapped among images of one label, which give it away as before."""
     plain = [found(draw(Design(), 800, seed), "ngram", 6) for seed in range(4)]
     assert sum(own.above for own in plain) >= 3, "plainness alone puts LIC above 0"
     assert [own.verdict for own in plain] == ["not shown"] * 4
-    planted = [found(draw(Design(amplified=0.9), 800, seed), "ngram", 6) for seed in range(4)]
+    planted = [found(draw(Design(amplified=0.6), 1500, seed), "ngram", 6) for seed in range(4)]
     assert [own.verdict for own in planted].count("amplifies") >= 3
+    swapped = [found(draw(Design(swapped=0.8), 1500, seed), "ngram", 6) for seed in range(4)]
+    assert [own.verdict for own in swapped] == ["not shown"] * 4
