@@ -320,8 +320,8 @@ def _lost(found: dict[str, Estimate]) -> Iterator[str]:
     excess = found.get("LIC_excess")
     if isinstance(excess, Excess) and excess.lost:
         yield (
-            "The retelling gives away less than the human captions (LIC_baseline below 0), though plainer words are "
-            "easier to learn: it lost what gives the label away. So amplification is not shown."
+            "The retelling gives away less than the human captions, though plainer words are easier to learn: it lost "
+            "what gives the label away. So amplification is not shown."
         )
 
 

@@ -145,9 +145,9 @@ class Excess(Estimate):
     """LIC beyond a baseline that is only known to lie between two ends.
 
     The value is against the end that is harder to beat. below: against the other end. more_varied: the captions are
-    more varied than the human ones, which alone can put LIC below the band. lost: the retelling is shown to give away
-    less than the human captions; plainer words are easier to learn, so it lost what gives away, and how far plainness
-    reaches is not known.
+    more varied than the human ones, which alone can put LIC below the band. lost: the retelling, as it is, is shown to
+    give away less than the human captions; plainer words are easier to learn, so it lost what gives away, and how far
+    plainness reaches is not known.
     """
 
     below: Estimate
@@ -174,10 +174,11 @@ def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate
     if lic is None or human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
         return {}
     of_retold = _told_alike(retold, plainness.share)
-    baseline = difference(of_retold, retold, confidence_where_right(human), human, lic.scale, lic.span)
-    beyond = difference(confidence_where_right(model), model, of_retold, retold, lic.scale, lic.span)
+    of = confidence_where_right
+    baseline = difference(of_retold, retold, of(human), human, lic.scale, lic.span)
+    beyond = difference(of(model), model, of_retold, retold, lic.scale, lic.span)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
-    _, most = baseline.interval()
+    _, most = difference(of(retold), retold, of(human), human, lic.scale, lic.span).interval()
     lost = most is not None and most < 0
     return {
         "LIC_baseline": baseline,

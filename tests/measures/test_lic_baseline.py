@@ -132,6 +132,15 @@ def test_the_retelling_is_to_tell_as_much_as_a_human_caption():
     assert "tells 50% of what a human caption tells in the captioner's words" in told_of[plain]
 
 
+def test_what_the_retelling_lost_is_judged_without_what_it_is_taken_to_tell():
+    """Scores 8 to 9 below the human ones; at half told they count for 0.79 and more, above them."""
+    human, retold, plain = held_out(0.60, 0.62, 0.61), held_out(0.52, 0.53, 0.525), replace(PLAIN, retold=0.2)
+    sides = Sides(held_out(0.95, 0.98, 0.96), human, retold, plain)
+    own = baseline_estimates(sides, estimates_of(METRICS.values(), sides.model, human)["LIC"])
+    assert own["LIC_baseline"].value > 0 and own["LIC_excess"].value > 10
+    assert own["LIC_excess"].interval()[0] == 0 and verdict_of(own) == "not shown"
+
+
 def test_what_a_human_caption_tells_in_the_captions_words():
     """Two images; a caption of the other image tells as much less as one of the image tells more (test_told_by_hand).
     Without `grey`, which no caption has, each human caption is that of the image; beside all, captions tell 0.4."""
