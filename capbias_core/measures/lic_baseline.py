@@ -70,16 +70,20 @@ class Plainness:
 
     @property
     def share(self) -> float:
-        """What the retelling tells over what the captions tell, or a human caption if that is more, in (0, 1]; nan if
-        the captions tell nothing or the retelling too little.
+        """What the retelling tells over what the captions tell, in (0, 1]; nan if the captions tell nothing."""
+        if self.told <= 0 or self.retold <= 0:
+            return np.nan
+        return min(1.0, self.retold / self.told)
+
+    @property
+    def share_of_person(self) -> float:
+        """The same over what a human caption tells, if that is more; nan if the retelling tells too little.
 
         Captions that are wrong of their images tell little of them, and may give the label away all the same, as what
         is usual for it. A retelling that learned from them tells as little, and gives less away.
         """
-        if self.told <= 0 or self.retold <= 0:
-            return np.nan
-        share = self.retold / max(self.told, self.person)
-        return min(1.0, share) if share >= LEAST_SHARE else np.nan
+        share = min(self.share, self.retold / self.person) if self.person > 0 else self.share
+        return share if share >= LEAST_SHARE else np.nan
 
     @property
     def longer(self) -> bool:
@@ -171,14 +175,24 @@ class Excess(Estimate):
 def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate]:
     """LIC_baseline and LIC_excess beside LIC of the same images; empty without a retelling."""
     model, human, retold, plainness = sides.model, sides.human, sides.retold, sides.plainness
-    if lic is None or human is None or retold is None or plainness is None or not np.isfinite(plainness.share):
+    if lic is None or human is None or retold is None or plainness is None:
         return {}
-    of_retold = _told_alike(retold, plainness.share)
+    share = plainness.share_of_person
+    if not np.isfinite(share):
+        return {}
     of = confidence_where_right
-    baseline = difference(of_retold, retold, of(human), human, lic.scale, lic.span)
+
+    def less_people(ratio: Ratio) -> Estimate:
+        return difference(ratio, retold, of(human), human, lic.scale, lic.span)
+
+    of_retold = _told_alike(retold, share)
+    baseline = less_people(of_retold)
+    if baseline.value <= 0:  # what a person tells more makes amplification harder to show, and reduction no easier
+        of_retold = _told_alike(retold, plainness.share)
+        baseline = less_people(of_retold)
     beyond = difference(of(model), model, of_retold, retold, lic.scale, lic.span)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
-    _, most = difference(of(retold), retold, of(human), human, lic.scale, lic.span).interval()
+    _, most = less_people(of(retold)).interval()
     lost = most is not None and most < 0
     return {
         "LIC_baseline": baseline,

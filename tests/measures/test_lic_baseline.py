@@ -125,8 +125,12 @@ def test_captions_that_tell_nothing_have_no_baseline():
 def test_the_retelling_is_to_tell_as_much_as_a_human_caption():
     """0.3 of 0.4 told by the captions, but of 0.6 by a human caption in their words: a half, not three quarters."""
     plain = replace(PLAIN, person=0.6)
-    assert (PLAIN.share, plain.share) == pytest.approx((0.75, 0.5))
-    assert np.isnan(replace(PLAIN, person=0.901).share) and replace(PLAIN, person=0.899).share > 0
+    assert (PLAIN.share_of_person, plain.share, plain.share_of_person) == pytest.approx((0.75, 0.75, 0.5))
+    assert np.isnan(replace(PLAIN, person=0.901).share_of_person) and replace(PLAIN, person=0.899).share_of_person > 0
+    # 0.30 above chance counts for 0.60 at half told; where that is below the human score, for 0.40 at three quarters.
+    for human, baseline in ((0.55, 0.25 + 0.60 - 0.55), (0.90, 0.25 + 0.40 - 0.90)):
+        sides = Sides(held_out(0.9, 0.8), held_out(human, human), held_out(0.53, 0.57), plain)
+        assert values_of(sides)["LIC_baseline"] == pytest.approx(100 * baseline)
     told_of = {own: " ".join(_of_plainness(Sides(held_out(0.9), plainness=own))) for own in (PLAIN, plain)}
     assert "tells 75% of what the captions tell" in told_of[PLAIN]
     assert "tells 50% of what a human caption tells in the captioner's words" in told_of[plain]
