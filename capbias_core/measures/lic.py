@@ -306,8 +306,8 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
             )
         if own.share_of_person < own.share:
             yield (
-                f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's words; "
-                "a baseline above 0 allows for the rest."
+                f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's "
+                "words; a baseline above 0 allows for the rest."
             )
         elif own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
