@@ -31,7 +31,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
 
 # Best possible LIC 0. `told`: how often a caption tells its image's topic; else it tells any topic of its label.
-# Swapped captions give the label away as before, and are wrong of their images.
+# Swapped captions give the label away as before, and are wrong about their images.
 NULL = {
     "one-topic": Design(slots=1),
     "plain": Design(),

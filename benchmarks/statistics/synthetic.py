@@ -21,8 +21,8 @@ class Design:
     """synonyms: words of each topic. main: how often the captioner takes the first of them, beyond chance. told: how
     often a caption tells the image's topic, in place of any topic of its label. leaning: how far topics depend on the
     label. amplified: how often the captioner draws a topic from shares that depend more on the label. swapped: how many
-    of the captioner's captions stand beside other images of the same label: they are wrong of the image, and give the
-    label away as before. second: share of the second label."""
+    of the captioner's captions stand beside other images of the same label: they are wrong about the image and give
+    the label away as before. second: share of the second label."""
 
     slots: int = 2
     topics: int = 24

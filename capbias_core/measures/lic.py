@@ -304,18 +304,18 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
                 "their words tell: half are in both, and far fewer in any other. They tell what that one tells, so "
                 "the baseline rests on the other human captions."
             )
-        if own.share_of_person < own.share:
+        if np.isnan(own.share_of_person):
+            yield (
+                "No baseline: the human captions, retold in the captioner's words, tell too little of the images, as "
+                "where captions hardly fit theirs. So amplification is not shown."
+            )
+        elif own.share_of_person < own.share:
             yield (
                 f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's "
                 "words; a baseline above 0 allows for the rest."
             )
         elif own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
-        if np.isnan(own.share_of_person):
-            yield (
-                "No baseline: the human captions, retold in the captioner's words, tell too little of the images, as "
-                "where captions hardly fit theirs. So amplification is not shown."
-            )
     elif sides.human is not None:
         yield f"No baseline: it needs at least {LEAST_HUMAN} human captions per image. So amplification is not shown."
 

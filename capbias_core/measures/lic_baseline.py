@@ -79,8 +79,8 @@ class Plainness:
     def share_of_person(self) -> float:
         """The same over what a human caption tells, if that is more; nan if the retelling tells too little.
 
-        Captions that are wrong of their images tell little of them, and may give the label away all the same, as what
-        is usual for it. A retelling that learned from them tells as little, and gives less away.
+        Captions that are wrong about their images tell little of them. They may still give the label away, if they say
+        what is usual for it; a retelling that learned from them tells as little and gives less away.
         """
         share = min(self.share, self.retold / self.person) if self.person > 0 else self.share
         return share if share >= LEAST_SHARE else np.nan
