@@ -41,7 +41,7 @@ def one_by_one(vectors: Vectors, place: int) -> int:
 
 
 def distance(first: np.ndarray, second: np.ndarray) -> float:
-    return 1 - first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
+    return float(1 - first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
 
 
 if __name__ == "__main__":

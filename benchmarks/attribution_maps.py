@@ -38,7 +38,7 @@ def main() -> None:
 
 def _train(captioner: Captioner) -> float:
     """Teacher forcing on planted photographs; the last loss."""
-    rng, begin = np.random.default_rng(0), captioner._begin
+    rng, begin, loss = np.random.default_rng(0), captioner._begin, torch.tensor(torch.nan)
     captioner._begin = lambda name, ids: begin(name, ids).expand(len(ids), 1)  # for a batch
     optimiser = torch.optim.Adam(captioner.model.parameters(), 1e-3)
     for _ in range(STEPS):

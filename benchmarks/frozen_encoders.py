@@ -101,6 +101,7 @@ def main() -> None:
     print(f"{torch.get_num_threads()} threads, {choose_device(options.device)}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory(prefix="capbias-") as cache:
         attacker = load_attacker(options.attacker, options.device, cache=cache)
+        assert isinstance(attacker, FrozenAttacker), f"{options.attacker} is not frozen"
         report("cold", attacker, given)
         warm, epochs = report("warm", attacker, given)
     once, _, _ = timed(lambda: loop_epoch(attacker, [given.captions[row] for row in train], given.labels[train]))

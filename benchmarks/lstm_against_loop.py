@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -31,9 +32,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from capbias_core.attackers import load_attacker  # noqa: E402
 from capbias_core.attackers.base import probabilities  # noqa: E402
 from capbias_core.attackers.device import BF16, DEVICES, FP32, choose_device, precision_on  # noqa: E402
+from capbias_core.attackers.networks.recurrent import lstm_bi  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
 from capbias_core.prepare import balanced_split, masked_captions  # noqa: E402
 from capbias_core.types import (
@@ -41,6 +42,7 @@ from capbias_core.types import (
     silent,  # noqa: E402
 )
 
+Value = TypeVar("Value")
 SEVEN = ("att2in", "fc", "nic", "oscar", "sat", "transformer", "updn")
 
 
@@ -120,7 +122,7 @@ def lic(logits: np.ndarray, labels: np.ndarray) -> float:
     return 100 * float(np.mean(p.max(axis=1) * (p.argmax(axis=1) == labels)))
 
 
-def timed(work: Callable[[], object], device: torch.device) -> tuple[np.ndarray, object]:
+def timed(work: Callable[[], Value], device: torch.device) -> tuple[np.ndarray, Value]:
     """Seconds on the clock and seconds of processor time (all threads) that a piece of work takes, and its result."""
     clock, processor = time.perf_counter(), time.process_time()
     value = work()
@@ -131,7 +133,7 @@ def timed(work: Callable[[], object], device: torch.device) -> tuple[np.ndarray,
 
 def train_ours(captioners: list[Captioner], options: argparse.Namespace) -> list[list[float]]:
     """Every captioner and seed together: LIC_M of each captioner by seed."""
-    attacker = replace(load_attacker("lstm_bi", options.device), epochs=options.epochs, precision=options.precision)
+    attacker = replace(lstm_bi(), device=options.device, epochs=options.epochs, precision=options.precision)
     corpus = attacker.corpus([caption for each in captioners for caption in each.captions])
     starts = np.cumsum([0, *(len(each.captions) for each in captioners)])
     cases = [(each, start, split) for each, start in zip(captioners, starts, strict=False) for split in each.splits]

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from capbias_core.measures.mask import MASKED, plan_masking
+from capbias_core.measures.mask import MASKED, MaskOptions
+from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.vision.masking import FILLS, PERSON
 from capbias_core.workspace.ingest import SEGMENTS, keep_images, keep_segments, preview_import
@@ -23,7 +24,7 @@ from capbias_core.workspace.store import Workspace
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photographs", type=Path)
     parser.add_argument("instances", type=Path)
     parser.add_argument("--fill", choices=tuple(FILLS), default="grey")
@@ -46,7 +47,8 @@ def _mask(workspace: Workspace, fill: str, departures: dict[str, float]) -> None
     start, busy, written = time.perf_counter(), time.process_time(), 0
     for condition in MASKED:
         before = time.perf_counter()
-        run_one(workspace, plan_masking(workspace, "c", condition, fill=fill, departures=departures), lambda *_: None)
+        options = MaskOptions(condition=condition, fill=fill, departures=departures)
+        run_one(workspace, plan_masking(workspace, "c", options), lambda *_: None)
         rows = workspace.items("images", "c")[-1].rows
         written += rows
         print(f"{condition}: {rows} photographs in {time.perf_counter() - before:.1f} s")

@@ -150,7 +150,7 @@ def measured(folder: Path, step: str) -> None:
 def largest_memory() -> float:
     """GB of this process since it started; what getrusage says is no less than its parent had when it forked."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024 / 1e9
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024 / 1e9
 
 
 def generate(folder: Path, data: Path, captions: int, per_image: int) -> None:

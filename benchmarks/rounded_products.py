@@ -24,7 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.lstm_against_loop import Captioner, lic, read, spread  # noqa: E402
-from capbias_core.attackers import load_attacker  # noqa: E402
+from capbias_core.attackers.networks.recurrent import lstm_bi  # noqa: E402
 from capbias_core.attackers.networks.training import in_groups  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
 
@@ -58,7 +58,7 @@ class RoundedProducts(TorchDispatchMode):
 
 def scores(captioner: Captioner, options: argparse.Namespace, mode) -> list[float]:
     """LIC_M of each seed."""
-    attacker = replace(load_attacker("lstm_bi", "cpu"), epochs=options.epochs)
+    attacker = replace(lstm_bi(), device="cpu", epochs=options.epochs)
     corpus = attacker.corpus(captioner.captions)
     fits = [
         attacker.prepared(corpus, split.train, captioner.labels[split.train], 2, split.seed)
@@ -83,14 +83,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     options = parser.parse_args()
     captioner = read(options.captioner, options)
-    found = {}
-    for name, mode in (("FP32", nullcontext()), ("TF32", RoundedProducts())):
+    found, rounded_products = {}, RoundedProducts()
+    for name, mode in (("FP32", nullcontext()), ("TF32", rounded_products)):
         start = time.perf_counter()
         found[name] = scores(captioner, options, mode)
         each = ", ".join(f"{score:.2f}" for score in found[name])
         print(f"LIC_M of {captioner.name} in {name}: {spread(found[name])}; seeds {each}", end="; ")
         print(f"{time.perf_counter() - start:.0f} s", flush=True)
-    print(f"{mode.count:,} products rounded")
+    print(f"{rounded_products.count:,} products rounded")
     change = np.subtract(found["TF32"], found["FP32"])
     print(f"TF32 minus FP32 by seed: {', '.join(f'{own:+.2f}' for own in change)}; mean {change.mean():+.2f}")
     if options.seeds > 1:

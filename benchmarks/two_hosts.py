@@ -157,8 +157,8 @@ def dask(*asked: str) -> list[str]:
 @contextmanager
 def running(*command: str) -> Iterator[subprocess.Popen]:
     whole = dask(*command[1:]) if command[0] == "dask" else command
-    log = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(whole, cwd=ROOT, env={**os.environ, **PYTHON}, **log)
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(whole, cwd=ROOT, env={**os.environ, **PYTHON}, stdout=quiet, stderr=quiet)
     try:
         yield process
     finally:

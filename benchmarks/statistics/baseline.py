@@ -21,11 +21,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.statistics.synthetic import Design, Drawn, draw
-from capbias_core.aggregate import difference
-from capbias_core.aggregate.verdict import VERDICTS, verdict
+from capbias_core.aggregate import Estimate, difference
+from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.held_out import confidence_where_right
-from capbias_core.measures.lic_baseline import attacked, baseline_estimates
+from capbias_core.measures.lic_baseline import attacked, baseline_estimates, verdict_of
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
@@ -78,14 +78,21 @@ def found(drawn: Drawn, attacker: str, seeds: int) -> Found:
     splits = [balanced_split(drawn.labels, 2, seed, 0.1, images) for seed in range(seeds)]
     trainer = AttackerTrainer(load_attacker(attacker), 2, drawn.labels, images, silent, 7 * seeds)
     sides = attacked(trainer, [model], human, splits)
+    assert sides.human is not None and sides.plainness is not None, "five human captions an image are retold"
     of = confidence_where_right
     lic = difference(of(sides.model), sides.model, of(sides.human), sides.human, 100)
     own = baseline_estimates(sides, lic)
-    low, high = own["LIC_excess"].interval() if own else (-100.0, 100.0)
-    values = [own[name].value if own else np.nan for name in ("LIC_baseline", "LIC_excess")]
-    above = lic.interval()[0] > 0
-    share = sides.plainness.share
-    return Found(lic.value, above, *values, low, high, share, verdict(low, high), time.perf_counter() - start)
+    baseline, excess = (own[name].value if own else np.nan for name in ("LIC_baseline", "LIC_excess"))
+    low, high = _interval(own["LIC_excess"]) if own else (np.nan, np.nan)
+    above, share = _interval(lic)[0] > 0, sides.plainness.share
+    seconds = time.perf_counter() - start
+    return Found(lic.value, above, baseline, excess, low, high, share, verdict_of(own), seconds)
+
+
+def _interval(found: Estimate) -> tuple[float, float]:
+    """nan where there is none."""
+    low, high = found.interval()
+    return (low, high) if low is not None and high is not None else (np.nan, np.nan)
 
 
 def sets(design: Design, images: int, number: int, attacker: str, seeds: int) -> Iterator[Found]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -184,21 +185,30 @@ def _rows(pairs: Iterable[tuple[str, str]]) -> list[dict]:
 
 def one(report: Report, images: int, planted: str, name: str) -> str:
     """The line of a captioner."""
-    lic, base, excess, error = (report[metric] for metric in ("LIC", "LIC_baseline", "LIC_excess", "error"))
     both = []
-    for own in (lic, excess):
-        low, high = own.interval or (own.value, own.value)
-        both.append(f"{own.value:.1f} [{low:.1f}, {high:.1f}]")
+    for metric in ("LIC", "LIC_excess"):
+        low, high = _interval(report, metric)
+        both.append(f"{_value(report, metric):.1f} [{low:.1f}, {high:.1f}]")
     return (
-        f"{images:>6}  {planted:<15} {both[0]:<19} {base.value:>8.1f} {both[1]:<19} {lic.verdict:<10} "
-        f"{error.value:>5.1f}  {name}"
+        f"{images:>6}  {planted:<15} {both[0]:<19} {_value(report, 'LIC_baseline'):>8.1f} {both[1]:<19} "
+        f"{report['LIC'].verdict:<10} {_value(report, 'error'):>5.1f}  {name}"
     )
+
+
+def _value(report: Report, metric: str) -> float:
+    """nan without one: of captions that tell too little there is no baseline."""
+    return report[metric].value if metric in set(report.table["metric"]) else math.nan
+
+
+def _interval(report: Report, metric: str) -> tuple[float, float]:
+    value = _value(report, metric)
+    return (report[metric].interval if value == value else None) or (value, value)
 
 
 def several(reports: Sequence[Report], images: int, planted: str, name: str) -> str:
     """The line of a captioner on several sets of images: means, and how often each verdict came out."""
     lic, base, excess, error = (
-        np.mean([report[metric].value for report in reports])
+        np.nanmean([_value(report, metric) for report in reports])
         for metric in ("LIC", "LIC_baseline", "LIC_excess", "error")
     )
     said = Counter(report["LIC"].verdict for report in reports)
