@@ -83,8 +83,8 @@ def _editor(engine: Engine) -> tuple[AttributeFile | None, str]:
     text = st.session_state.setdefault(key, start)
     _form(key, text)
     with st.expander("The same as TOML, as it is kept"):
-        text = st.text_area("The attribute, as TOML", text, key=key, height=420, on_change=_begin_anew, args=(key,))
-    return chosen, text
+        edited = st.text_area("The attribute, as TOML", text, key=key, height=420, on_change=_begin_anew, args=(key,))
+    return chosen, edited or ""
 
 
 def _form(key: str, text: str) -> None:

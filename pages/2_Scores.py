@@ -365,7 +365,7 @@ def _chart(engine: Engine, rows: pd.DataFrame, once: Callable) -> None:
         )
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
-    attribute = engine.workspace.run(shown.iloc[0]["run_id"]).spec.attribute
+    attribute = engine.workspace.there(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(engine.folder, tuple(shown["run_id"]), metric, direction)
     bands = baselines(rows[rows["run_id"].isin(shown["run_id"])]) if metric == "LIC" else {}
     figure = once("chart", lambda: interval_chart(shown, metric, attribute_from(attribute), pairs.letters, bands))

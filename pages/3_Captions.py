@@ -90,10 +90,10 @@ def main() -> None:
     note(own.attribute.note)
 
 
-def _nothing_yet(engine: Engine, collection: str | None) -> None:
+def _nothing_yet(engine: Engine, collection: str) -> None:
     """What to do where no caption is scored."""
     text = "No caption is scored yet."
-    if collection is None:
+    if not collection:
         empty_state(engine, text)
         return
     if any(run.spec.measure == PER_CAPTION for run in active_runs(engine, collection)):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -133,7 +135,7 @@ def _request(engine: Engine, collection: str, sets: list[str], named: dict[str, 
     return request, human
 
 
-KEYS = cached.KEYS | {RunSpec: lambda spec: spec.run_id}
+KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda spec: spec.run_id}
 
 
 @st.cache_resource(show_spinner="Counting", max_entries=64, hash_funcs=KEYS)

@@ -335,7 +335,7 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: 
     if len(first) < len(sets):
         left.caption(MASKED_TOO)
     metric = right.segmented_control(
-        "Metric", list(SWEPT), default="lic", format_func=SWEPT.get, key="sweep_metric", required=True
+        "Metric", list(SWEPT), default="lic", format_func=SWEPT.__getitem__, key="sweep_metric", required=True
     )
     first, second = right.columns(2)
     seeds = first.number_input("Seeds", 1, MOST_SEEDS, SEEDS, key="sweep_seeds", help="The papers use 10.")

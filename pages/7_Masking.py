@@ -54,7 +54,7 @@ SEEDS = 10
 def main() -> None:
     engine = page("Masking")
     collection = collection_picker(engine.workspace)
-    if collection is None:
+    if not collection:
         empty_state(engine, "No photographs and no captions are loaded yet.")
         upload(engine, "")
         return
@@ -288,7 +288,7 @@ def _which_is_which(engine: Engine, collection: str) -> None:
             key="described",
             column_config={
                 "condition": st.column_config.SelectboxColumn(
-                    options=list(CONDITIONS), required=True, format_func=TITLES.get
+                    options=list(CONDITIONS), required=True, format_func=lambda name: TITLES[str(name)]
                 )
             },
         )

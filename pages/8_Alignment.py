@@ -63,7 +63,7 @@ def main() -> None:
     note(WHAT)
     collection = collection_picker(engine.workspace)
     missing = _missing(engine, collection)
-    if collection is None:
+    if not collection:
         empty_state(engine, "No captions are loaded yet.")
         return
     if missing:
@@ -203,12 +203,12 @@ def _both(engine: Engine, collection: str, request: Request, table: Item) -> Non
     for metric, (_, title) in COMPARED.items():
         if metric == "METEOR_aligned" and not option:
             continue  # only the sweep has it
-        table = side_by_side(measured, printed, metric, request.attribute, option)
+        both = side_by_side(measured, printed, metric, request.attribute, option)
         st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
-        if table.empty:
+        if both.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")
             continue
-        draw_table(table, alt=title)
+        draw_table(both, alt=title)
     note(
         "Value ± standard deviation over attacker seeds [95% interval], all x100. Printed "
         "values are the paper's (tables 7, 8, 16 and 17), in the same unit: of other images and attackers, "

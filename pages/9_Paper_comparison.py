@@ -49,9 +49,7 @@ def _measured(engine: Engine) -> pd.DataFrame:
     held = attribute_names(engine.workspace.items("attributes", collection)) if collection else []
     labels = label_tables(st.sidebar, engine, collection, held) if collection else {}
     human = human_by_attribute(st.sidebar, engine, collection, held) if collection else {}
-    return cached.once(
-        engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection or "", labels, human)
-    )
+    return cached.once(engine.workspace, "measured", lambda: measured_rows(engine.workspace, collection, labels, human))
 
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:

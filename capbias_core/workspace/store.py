@@ -604,6 +604,12 @@ class Workspace:
         """One run, or None."""
         return self.runs_of([run_id]).get(run_id)
 
+    def there(self, run_id: str) -> RunRow:
+        """One run. Raises CapbiasError where it was deleted meanwhile."""
+        if run := self.run(run_id):
+            return run
+        raise CapbiasError(f"run {run_id!r}, which was deleted", "a run of this workspace", "Load the page again.")
+
     def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
         """Those of these runs that exist, by id, in the order given."""
         marks = ", ".join("?" * len(run_ids))

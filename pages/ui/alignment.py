@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from capbias_core.prepare.align import DELTA
+from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import VECTORS, alignment_option
 from pages.ui import view
@@ -31,7 +32,7 @@ def alignment_picker(workspace: Workspace, collection: str) -> dict:
     return {} if chosen == CONSTANT else {"alignment": chosen_alignment(kept[chosen])}
 
 
-def chosen_alignment(item: Item) -> dict:
+def chosen_alignment(item: Item) -> AlignmentReference:
     """The option for these vectors at the delta that is chosen."""
     distance = view.number(
         st.sidebar,

@@ -76,7 +76,7 @@ def answer_page() -> None:
     workspace = engine.workspace
     collection = collection_picker(workspace)
     progress(engine)
-    if collection is None:
+    if not collection:
         empty_state(
             engine,
             "Bring the captions of your model and a table of labelled images, and see whether the captions hint at "

@@ -145,11 +145,11 @@ def plain(text: str) -> str:
     return re.sub(MARKS, r"\\\g<0>", text)
 
 
-def collection_picker(workspace: Workspace) -> str | None:
-    """Which data the page is about; None where nothing is loaded."""
+def collection_picker(workspace: Workspace) -> str:
+    """Which data the page is about; '' where nothing is loaded."""
     names = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # an answer first, whatever was loaded since
     if not names:
-        return None
+        return ""
     return view.selectbox(
         st.sidebar,
         "Collection",
@@ -235,11 +235,9 @@ def scores_by(attribute: str, attacker: str, table: Item) -> str:
 LABELS = "labels (a table of image ids with a protected attribute, or human captions that give them)"
 
 
-def captions_and_labels(
-    engine: Engine, collection: str | None, labels: str = LABELS
-) -> tuple[list[str], list[Item]] | None:
+def captions_and_labels(engine: Engine, collection: str, labels: str = LABELS) -> tuple[list[str], list[Item]] | None:
     """Names of the caption sets and the tables of labels; where one is missing, None, and what to do next is shown."""
-    if collection is None:
+    if not collection:
         empty_state(engine, "No captions are loaded yet.")
         return None
     sets = [item.name for item in engine.workspace.items("captions", collection)]

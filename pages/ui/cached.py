@@ -80,7 +80,7 @@ def ranking(folder: str, run_ids: tuple[str, ...], metric: str, direction: str =
 def by_value(folder: str, run_id: str) -> tuple[dict[str, Estimate], cells.Beyond | None]:
     """LIC_M by labelled value of one run, and what a crossed attribute has beyond its parts."""
     workspace = Workspace(folder)
-    run = workspace.run(run_id)
+    run = workspace.there(run_id)
     return cells.by_value(workspace, run), cells.beyond_parts(workspace, run)
 
 
@@ -94,14 +94,14 @@ def mean_words(folder: str, content: str) -> float:
 def scores(folder: str, run_id: str) -> read.CaptionScores:
     """Per-caption scores and words of one run; shared by all sessions, so callers only read."""
     workspace = Workspace(folder)
-    return read.caption_scores(workspace, workspace.run(run_id))
+    return read.caption_scores(workspace, workspace.there(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def words(folder: str, run_id: str) -> pd.DataFrame:
     """The corpus table of one run."""
     workspace = Workspace(folder)
-    return read.words_table(workspace, workspace.run(run_id))
+    return read.words_table(workspace, workspace.there(run_id))
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)
@@ -122,7 +122,7 @@ def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
 def attackers(folder: str, run_id: str, index: int) -> StoredAttackers:
     """The linear attackers of one run for captions of this index, for rescoring."""
     workspace = Workspace(folder)
-    return read.stored_attackers(workspace, workspace.run(run_id), index)
+    return read.stored_attackers(workspace, workspace.there(run_id), index)
 
 
 @st.cache_data(show_spinner="Rescoring", max_entries=256)
@@ -174,4 +174,4 @@ def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
 def encoder_view(folder: str, run_id: str) -> views.EncoderView:
     """How an encoder read some captions."""
     workspace = Workspace(folder)
-    return views.encoder_view(workspace, workspace.run(run_id))
+    return views.encoder_view(workspace, workspace.there(run_id))

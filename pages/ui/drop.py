@@ -157,7 +157,7 @@ def _row(own: Offer, number: int) -> Offer | None:
     kinds = [own.kind] if own.beside else list(KINDS)
     place = kinds.index(own.kind) if own.kind else None
     title = f"What is file {number}?"
-    middle.selectbox(title, kinds, place, format_func=KINDS.get, key=_key(own, "kind"))
+    middle.selectbox(title, kinds, place, format_func=KINDS.__getitem__, key=_key(own, "kind"))
     name = right.text_input("Name", own.name, key=_key(own, "name"))
     if not last.checkbox("Keep it", value=own.wanted, key=_key(own, "wanted")):
         return None
@@ -326,7 +326,9 @@ def _sets(own: Offer) -> str:
     if max(own.preview.report["captions_an_image"]) == 1:
         return SAMPLES
     options = [option for option in SETS if option != BY_PROMPT or own.preview.prompts]
-    return st.radio("Several captions of an image are", options, format_func=SET_TITLES.get, key=_key(own, "sets"))
+    return st.radio(
+        "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(own, "sets")
+    )
 
 
 def _written(own: Offer) -> dict[str, str]:
@@ -340,7 +342,7 @@ def _written(own: Offer) -> dict[str, str]:
         "What was masked on the photographs",
         CONDITIONS,
         CONDITIONS.index(suggested[1]),
-        format_func=TITLES.get,
+        format_func=TITLES.__getitem__,
         key=f"condition_{key}",
         help="The Masking page puts each metric against it.",
     )

@@ -89,7 +89,7 @@ def _attention(attention: dict[str, Attention]) -> None:
     first, (layers, heads) = first_shown(own), own.weights.shape[:2]
     number = layer.number_input(f"Layer, 1 to {layers}", 1, layers, first[0], key=f"layer_{layers}")
     which = head.number_input(f"Head, 1 to {heads}", 1, heads, first[1], key=f"head_{heads}")
-    figure = attention_chart(own, number, which)
+    figure = attention_chart(own, int(number), int(which))
     draw_chart(
         figure,
         key="attention",

@@ -94,9 +94,9 @@ def _number(name: str, label: str, words: str, about: Option, default: Any) -> A
     low = about.at_least if about.at_least is not None else about.above
     high = about.at_most if about.at_most is not None else about.below
     kind = float if isinstance(default, float) or about.above is not None else int
-    bounds = (None if bound is None else kind(bound) for bound in (low, high))
+    low, high = (None if bound is None else kind(bound) for bound in (low, high))
     start = None if default is None else kind(default)
-    return view.number(st, label, *bounds, start, key=name, kind=kind, help=words, placeholder=AS_USUAL)
+    return view.number(st, label, low, high, start, key=name, kind=kind, help=words, placeholder=AS_USUAL)
 
 
 def sentence(text: str) -> str:

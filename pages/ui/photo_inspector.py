@@ -23,6 +23,7 @@ from capbias_core.analysis.photo_inspector import (
 )
 from capbias_core.analysis.read import CaptionScores, caption_runs
 from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.object_associations import departures_in
@@ -45,6 +46,7 @@ from pages.ui.coloured import coloured_caption
 from pages.ui.running import start_button
 from pages.ui.thumbnails import thumbnails
 
+Judge = tuple[CaptionScores, StoredAttackers]
 ATTACKER = next(name for name, entry in ATTACKERS.items() if entry.rescores)  # it scores a caption at once
 ENOUGH = 1000  # images
 MOST_MAPS = 2  # of one caption
@@ -126,7 +128,7 @@ def _changed(file: Path) -> int:
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _maps(folder: str, run_id: str) -> KeptMaps:
     workspace = Workspace(folder)
-    return kept_maps(workspace, workspace.run(run_id))
+    return kept_maps(workspace, workspace.there(run_id))
 
 
 def _marks(engine: Engine, collection: str, image: str) -> pd.DataFrame:
@@ -217,7 +219,7 @@ def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hi
         pixels,
         outlines,
         _largest_last(marks) if BOXES in chosen else None,
-        [person[side] for side in BOX] if FOREGROUND in chosen else None,
+        [person[side] for side in BOX] if person is not None and FOREGROUND in chosen else None,
         hidden,
     )
     drawn = [*chosen, *([f"what {behind} hides"] if behind != NOTHING else [])]
@@ -330,7 +332,9 @@ def _cell_map(engine: Engine, condition: str, image: str, pictures, marks: pd.Da
         note(said)
 
 
-def _judge(engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int):
+def _judge(
+    engine: Engine, collection: str, sets: dict[str, Item], attribute: str, table: Item | None, seeds: int
+) -> Judge | None:
     """Scores and attackers of the captions by which every condition is scored; None where there are none."""
     if table is None:
         return None
@@ -357,13 +361,13 @@ def _score_button(
         start_button(engine, collection, plan(engine.workspace, request), "Score captions", "score_captions")
 
 
-def _captions(engine: Engine, image: str, sets: dict[str, Item], judge) -> dict[str, tuple]:
+def _captions(engine: Engine, image: str, sets: dict[str, Item], judge: Judge | None) -> dict[str, tuple]:
     """The first caption of the image under each condition, and how it is scored (None where it is not)."""
     found = {}
     for condition, item in sets.items():
         written = image_captions(cached.captions(engine.folder, item.hash), image)[:1]
         if written:
-            found[condition] = written[0], rescored(*judge, image, written)[0] if judge else None
+            found[condition] = written[0], rescored(judge[0], judge[1], image, written)[0] if judge else None
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -23,7 +24,7 @@ WIDEST_PINNED, SCROLLED = 240, 860
 LATE = 2.0
 
 
-def draw_table(shown, place=st, intervals: Sequence[str] = (), **settings):
+def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings):
     """A dataframe at a place of the page: each column of text as wide as its longest text, or over several lines.
 
     shown: a frame, or a styled one. intervals: columns in which an interval stands below its value, as in

@@ -35,7 +35,7 @@ OF_COLLECTION = {
     *("cross_table", "table", "value", "vectors", "word"),
 }
 # What no option is.
-UNFIT = object()
+UNFIT: Any = object()
 # Names that keys had in links of earlier versions.
 FORMERLY = {"captioner": "set"}
 _PAGE, _WRITTEN, _KEPT, _GONE, _DEFAULTS = "view_page", "view_written", "view_shared", "view_gone", "view_defaults"

@@ -171,6 +171,8 @@ def test_deletion_takes_results_arrays_log_and_file_and_nothing_else(workspace):
     assert [path.stem for path in (workspace.folder / "data").iterdir()] == [stays.hash]
     assert workspace.items() == [stays] and workspace.results()["run_id"].tolist() == ["r2"]
     assert workspace.run("r1") is None and workspace.log_of("r1") == []
+    with pytest.raises(CapbiasError, match="run 'r1', which was deleted"):
+        workspace.there("r1")
     assert counts(workspace) == {"results": 1, "arrays": 1}
 
 
