@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from string import ascii_letters
+from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import coo_array, csr_array, hstack, issparse
+from scipy.sparse.csgraph import connected_components
 
 from capbias_core.aggregate.bootstrap import percentiles, resampled_sums
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, REFITS, Estimate
@@ -41,9 +42,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """letters: name -> letters, lowest value first; captioners that share a letter are not told apart. pairs: every
-    comparison, on the images of both; two that cannot be compared are none, and share no letter. values: name -> value
-    on its own images. method: how pairs were tested. provisional: whether that is given single trained attackers, which
+    """letters: name -> letters, lowest value first; captioners that share a letter are not told apart. Captioners that
+    are not compared with these, but with each other, have capital letters, and one that is compared with none has
+    none. pairs: every comparison, on the images of both; two that cannot be compared are none. values: name -> value on
+    its own images. method: how pairs were tested. provisional: whether that is given single trained attackers, which
     carries no claim. Without any pair there are no letters, values or method."""
 
     letters: dict[str, str]
@@ -88,9 +90,8 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     if not pairs:
         return Ranking(dict.fromkeys(names, ""), ())
     ordered = sorted(names, key=lambda name: estimates[name].value)
-    alike = {(pair.first, pair.second) for pair in pairs if not pair.apart}
-    letters = compact_letters(ordered, [pair for pair in combinations(names, 2) if pair not in alike])
-    letters = {name: letters[name] for name in names}
+    found_letters = _letters(ordered, pairs)
+    letters = {name: found_letters[name] for name in names}
     trained = any(item.refits is not None for item in own)
     method = BY_SEED if refitted else BY_BOOTSTRAP
     values = {name: float(item.value) for name, item in estimates.items()}
@@ -190,10 +191,33 @@ def _p_value(value: float, draws: np.ndarray) -> float:
     return math.erfc(abs(value) / error / math.sqrt(2))
 
 
-def compact_letters(names: list[str], apart: list[tuple[str, str]]) -> dict[str, str]:
+def _letters(names: list[str], pairs: Sequence[Pair]) -> dict[str, str]:
+    """Letters by name. Names that are linked by comparisons have letters of their own; the most of them the small ones.
+
+    Two of these that are not compared with each other are not shown to differ, so they may share a letter.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    linked = coo_array(
+        (np.ones(len(pairs)), ([places[own.first] for own in pairs], [places[own.second] for own in pairs])),
+        shape=(len(names), len(names)),
+    )
+    _, group = connected_components(linked, directed=False)
+    groups = [[name for name, one in zip(names, group, strict=True) if one == own] for own in dict.fromkeys(group)]
+    found = dict.fromkeys(names, "")
+    several = sorted((own for own in groups if len(own) > 1), key=len, reverse=True)
+    for number, own in enumerate(several):
+        apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in own]
+        found |= compact_letters(own, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1))
+    return found
+
+
+def compact_letters(
+    names: list[str], apart: list[tuple[str, str]], alphabet: str = ascii_lowercase, mark: str = ""
+) -> dict[str, str]:
     """Letters by name, the first letters for the first names: two names share a letter unless they are apart.
 
-    Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004). apart: pairs of names.
+    Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004). apart: pairs of names. mark:
+    stands behind each letter.
 
     >>> compact_letters(["low", "between", "high"], [("low", "high")])
     {'low': 'a', 'between': 'ab', 'high': 'b'}
@@ -204,10 +228,9 @@ def compact_letters(names: list[str], apart: list[tuple[str, str]]) -> dict[str,
         groups = [own for own in dict.fromkeys(split) if not any(own < other for other in split)]
     place = {name: number for number, name in enumerate(names)}
     groups.sort(key=lambda own: sorted(place[name] for name in own))
-    return {name: "".join(_letter(number) for number, own in enumerate(groups) if name in own) for name in names}
 
+    def letter(number: int) -> str:  # a to z, then a' and so on
+        turn, place = divmod(number, len(alphabet))
+        return alphabet[place] + "'" * turn + mark
 
-def _letter(number: int) -> str:
-    """a to z, A to Z, then a' and so on."""
-    turn, place = divmod(number, len(ascii_letters))
-    return ascii_letters[place] + "'" * turn
+    return {name: "".join(letter(number) for number, own in enumerate(groups) if name in own) for name in names}

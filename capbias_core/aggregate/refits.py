@@ -24,7 +24,7 @@ from capbias_core.aggregate.bootstrap import LEVEL
 OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 Span = tuple[float, float]
 UNBOUNDED: Span = (-np.inf, np.inf)
-NO_WIDTH = 1e-9
+NO_WIDTH, ROUNDING = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,10 @@ def refit_interval(
 def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
     """Two-sided p value of the mean difference of each seed against 0, in [0, 1].
 
-    1 if a value is not finite, or if all are equal: their spread is then not known.
+    1 if a value is not finite, if all are equal (their spread is then not known), or if none is more than a solver's
+    rounding: two sets of the same captions do not differ.
     """
-    if not np.isfinite(values).all() or agree(values):
+    if not np.isfinite(values).all() or agree(values) or np.abs(values).max() <= ROUNDING:
         return 1.0
     error = standard_error(values, test_over_train, times)
     return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))

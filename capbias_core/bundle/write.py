@@ -25,7 +25,7 @@ import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.learned import unlearned_note
-from capbias_core.analysis.read import attribute_of_run, comparisons, ranking, with_inputs
+from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.figures import chart_series
@@ -262,15 +262,21 @@ def _report(
     manifest: dict[str, Any],
     written: str,
     unplanned: Sequence[str],
-) -> tuple[ReportParts, dict[str, str], str]:
-    """The report, and the letters of the captioners with their metric."""
+) -> tuple[ReportParts, dict[tuple[str, str], str], str]:
+    """The report, and the letters of the captioners by attribute and name, with their metric."""
     ids = {run.run_id for run in runs}
-    best = next((own for own in found if ids & set(own.run_ids) and own.metric in set(rows["metric"])), None)
-    letters, metric, said = {}, "", None
-    if best:
-        own = [run for run in best.runs if run.run_id in ids]
-        metric, letters = best.metric, ranking(workspace, own, best.metric).letters
-        said = headline(workspace, collection, rows[rows["run_id"].isin([run.run_id for run in own])])
+    best: dict[str, Comparison] = {}  # of each attribute
+    for own in found:
+        if ids & set(own.run_ids) and own.metric in set(rows["metric"]):
+            best.setdefault(own.attribute.name, own)
+    letters, metric, said = {}, "", []
+    for name, own in best.items():
+        chosen = [run for run in own.runs if run.run_id in ids]
+        metric = metric or own.metric
+        said.append(headline(workspace, collection, rows[rows["run_id"].isin([run.run_id for run in chosen])]))
+        if own.metric == metric:
+            compared = ranking(workspace, chosen, metric).letters
+            letters |= {(name, model): letter for model, letter in compared.items()}
     attributes = {own.name: own for own in map(attribute_of_run, runs)}
     share = f" Captioners that share a letter are not told apart by {metric}." if len(letters) > 1 else ""
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
@@ -305,7 +311,9 @@ def _report(
     )
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, said.support) if said else ("", ""),
+        answer=(said[0].headline, " ".join([said[0].support, *(own.headline for own in said[1:])]))
+        if said
+        else ("", ""),
         tables=in_blocks(scores_table(rows, letters)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,

@@ -363,7 +363,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=6,
+    version=7,
     cost=_cost,
     run=run,
     estimates=estimates,

@@ -58,13 +58,15 @@ def caption_lists(
     """A set as one list of masked captions for each caption index, as LIC trains one attacker an index.
 
     mask: captions as written to what an attacker reads. An index is used where at least half of the images of every
-    value have it; the captions beyond are left out.
+    value have it; the captions beyond are left out. Captions stand in the order of their images, whatever the order of
+    a file.
     """
     image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
     number, captions = frame["caption_index"].to_numpy(), frame["caption"].to_numpy(dtype=object)
     lists = []
     for own in np.unique(number[image >= 0]):
         part = np.flatnonzero((number == own) & (image >= 0))
+        part = part[np.argsort(image[part], kind="stable")]
         having = image[part]
         if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
             break

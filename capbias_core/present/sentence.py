@@ -339,6 +339,7 @@ def best_text(metric: str, values: int = 2) -> str:
     return ends.get(METRICS[metric].better) or better_text(metric, values)
 
 
+APART = "Captioners with capital letters are not compared with those with small ones."
 INCOMPARABLE = "they share no image, or their attackers learned from much different numbers of images"
 
 
@@ -353,11 +354,14 @@ def told_apart(ranking: Ranking | None) -> str:
     if not apart and not others:
         said = "No pair of captioners can be told apart"
     elif apart == len(ranking.pairs):
-        said = "Every pair of captioners can be told apart"
+        said = f"Every {'compared ' if others else ''}pair of captioners can be told apart"
     else:
         said = "Captioners that share a letter are not told apart"
     given = ", given these trained attackers: provisional" if ranking.provisional else ""
-    more = f" {counted(others, 'pair')} not compared, and without a common letter: {INCOMPARABLE}." if others else ""
+    more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
+    alone = [name for name, letters in ranking.letters.items() if not letters]
+    more += f" Compared with none, and without a letter: {', '.join(alone)}." if alone else ""
+    more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
     return f"{said} ({ranking.method}{given}).{more}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,20 +17,32 @@ from capbias_core.present.sentence import decimals, limit, measure, number, seed
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
+# Letters of captioners (ranking.py), by model or, of several attributes, by attribute and model.
+Letters = Mapping[str, str] | Mapping[tuple[str, str], str]
 
-def to_csv(frame: pd.DataFrame, letters: dict[str, str] | None = None, metric: str = "") -> str:
+
+def to_csv(frame: pd.DataFrame, letters: Letters | None = None, metric: str = "") -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by model, by this metric: a last column for its rows. Columns labels and references, what was read, are
-    kept.
+    letters: by this metric: a last column for its rows. Columns labels and references, what was read, are kept.
     The column name is the metric with its attacker, such as `LIC (ngram)`.
     """
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
     columns = _columns(frame, "name")
     if letters:
-        ranked = frame["metric"] == metric
-        frame, columns = frame.assign(letters=frame["model"].map(letters).where(ranked, "")), [*columns, "letters"]
+        own = _letters(letters, frame["attribute"], frame["model"]).where(frame["metric"] == metric, "")
+        frame, columns = frame.assign(letters=own), [*columns, "letters"]
     return csv_text(frame[columns])
+
+
+def _letters(letters: Letters, attributes: pd.Series, models: pd.Series) -> pd.Series:
+    """Of each row."""
+    either: dict = dict(letters)
+    found = [
+        either.get((attribute, model), either.get(model, ""))
+        for attribute, model in zip(attributes, models, strict=True)
+    ]
+    return pd.Series(found, models.index, dtype=object)
 
 
 def _columns(frame: pd.DataFrame, *more: str) -> list[str]:
@@ -49,7 +61,7 @@ KEYS = ("captioner", "attribute", "encoder")
 OF_CAPTIONERS = ("letters", "verdict")
 
 
-def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None) -> pd.DataFrame:
+def scores_table(frame: pd.DataFrame, letters: Letters | None = None, metrics=None) -> pd.DataFrame:
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
@@ -57,8 +69,8 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
     references)`; metrics that need references have one column. Each direction has a column of its own. Counting metrics
     have no encoder and stand beside the only one, or on rows of their own where there are several.
 
-    letters: by model, by LIC (LIC_M where there is no LIC): captioners that share one are not told apart. metrics:
-    which to show, in this order (default: all, in the order of the metrics' own table).
+    letters: by LIC (LIC_M where there is no LIC): captioners that share one are not told apart. metrics: which to show,
+    in this order (default: all, in the order of the metrics' own table).
     """
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
@@ -84,7 +96,8 @@ def scores_table(frame: pd.DataFrame, letters: dict[str, str] | None = None, met
         said = [verdicts.get(tuple(row), "") for row in table[keys].itertuples(index=False)]
         table.insert(len(keys), "verdict", said)
     if letters and len(table):
-        table.insert(len(keys), "letters", [letters.get(model, "") for model in table["captioner"]])
+        of = table["attribute"] if "attribute" in keys else pd.Series(frame["attribute"].iloc[0], table.index)
+        table.insert(len(keys), "letters", _letters(letters, of, table["captioner"]))
     return table
 
 

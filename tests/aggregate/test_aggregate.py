@@ -14,6 +14,7 @@ from capbias_core.aggregate.ranking import holm
 from capbias_core.measures.held_out import confidence_where_right
 from capbias_core.measures.ratio_error import second_over_first
 from capbias_core.metrics.evidence import HeldOut, Naming, Ratio
+from capbias_core.present.sentence import told_apart
 
 
 def evidence(scores, seed=None, image=None, n_images=None) -> HeldOut:
@@ -282,6 +283,32 @@ def test_without_shared_images_nothing_is_told_apart():
     a, b = lic_of(evidence([0.9], image=[0], n_images=2)), lic_of(evidence([0.9], image=[1], n_images=2))
     assert rank({"a": a, "b": b}).letters == {"a": "", "b": ""} and rank({"a": a, "b": b}).pairs == ()
     assert rank({"a": a}).letters == {"a": ""} and rank({}).letters == {}
+
+
+def test_captioners_that_are_not_compared_have_letters_of_their_own():
+    def of(score: float, first: int, last: int):
+        images = list(range(first, last))
+        return lic_of(evidence([score + 0.01 * (image % 2) for image in images], image=images, n_images=120))
+
+    found = rank({
+        "low": of(0.2, 0, 40), "high": of(0.8, 0, 40), "same": of(0.2, 0, 40),
+        "other low": of(0.3, 40, 80), "other high": of(0.7, 40, 80), "alone": of(0.5, 100, 120),
+    })  # fmt: skip
+    assert found.letters == {
+        "low": "a", "high": "b", "same": "a", "other low": "A", "other high": "B", "alone": "",
+    }  # fmt: skip
+    said = told_apart(found)
+    assert "11 pairs not compared: " in said and "Compared with none, and without a letter: alone." in said
+    assert said.endswith("Captioners with capital letters are not compared with those with small ones.")
+
+
+def test_every_compared_pair_is_not_every_pair():
+    own = {"a": (0.2, 0), "b": (0.8, 0), "c": (0.5, 40)}
+    found = rank({
+        name: lic_of(evidence([score] * 20 + [score + 0.05] * 20, image=list(range(first, first + 40)), n_images=80))
+        for name, (score, first) in own.items()
+    })  # fmt: skip
+    assert told_apart(found).startswith("Every compared pair of captioners can be told apart")
 
 
 def test_an_undefined_value_is_never_told_apart():

@@ -112,6 +112,11 @@ def test_seeds_that_agree_say_nothing_of_their_spread():
     assert pair.ci_low is None and not pair.apart
 
 
+def test_what_a_solver_rounds_tells_nobody_apart():
+    assert refit_p(np.array([2e-8, 3e-8, 2.5e-8]), 1 / 9) == 1
+    assert refit_p(np.array([2e-3, 3e-3, 2.5e-3]), 1 / 9) < 0.05
+
+
 def test_how_many_were_trained_on_survives_its_bytes():
     own = held([0.8, 0.0], [0, 1], [0, 1], 8)
     assert held_out_from(held_out_bytes(own)).training == 8

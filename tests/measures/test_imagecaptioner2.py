@@ -492,6 +492,9 @@ def test_each_caption_is_read_with_its_own_picture():
     pairs, _ = trainer._cases(lists, [], None)
     assert sorted(f"{images[place]} {text[-1]}" for place, text in pairs) == sorted(frame["caption"])
     assert all(text.startswith(images[place]) for place, text in pairs) and len(pairs) == 7
+    for shuffled in (frame.sample(frac=1, random_state=seed) for seed in range(3)):
+        again = caption_lists(shuffled, images, np.array([0, 1, 0, 1]), 2, list)
+        assert [own.masked for own in again] == [own.masked for own in lists], "the order of a file says nothing"
 
 
 def test_pictures_are_squares_in_the_order_of_their_ids(tmp_path):
