@@ -21,6 +21,7 @@ from capbias_core.present.objects import (
     SCORE,
     beside_chart,
     beside_note,
+    comparable,
     counted_objects,
     distribution_chart,
     object_answer,
@@ -176,7 +177,8 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
         part = (
             "Sorted by the difference from the human captions, in percentage points; objects with few captions last. "
             "Both sides: the images that have model and human captions. The interval of a difference is over images, "
-            "each with its captions of both sides; it is about its object alone, whatever the others are. "
+            "each with its captions of both sides. It is about its object alone: of many some lie beside 0 by chance, "
+            "and the answer names only what is shown over all of them. "
         )
     note(
         f"{part}Captions: those that have the object and name one value. Share: of these captions, with a 95% interval "
@@ -195,7 +197,7 @@ def _table(engine: Engine, table: pd.DataFrame, spec: RunSpec, attribute: Attrib
 
 
 def _charts(engine: Engine, table: pd.DataFrame, model: str, attribute: Attribute, headline: str) -> None:
-    names = [name for name in CHARTS if name != "beside" or "human_captions" in table]
+    names = [name for name in CHARTS if name != "beside" or comparable(table)]
     chosen = view.selectbox(
         st, "Chart", names, format_func=CHARTS.get, key="chart", draw="segmented_control", required=True
     )

@@ -184,7 +184,7 @@ def sorted_files(
     if files and not captions:
         taken = "; ".join(f"{Path(path).name} is {TITLES[kind]}" for kind, own in found.items() for path in own)
         raise CapbiasError(
-            f"no captions of a model: by their content, {taken}",
+            f"no captions of a model: by content and name, {taken}",
             "one or more sets of captions",
             "Name the file after --captions, and where it needs them its columns with --image-id-column and "
             "--caption-column.",

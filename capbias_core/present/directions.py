@@ -172,16 +172,16 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     besides = {way: [] for way in (A_TO_T, T_TO_A)}
     for way, found in besides.items():
         if split := _split(frame, rows, name, way):
-            found.append(f"otherwise by another variant: {len(split)}")
+            found.append(f"though another variant has the other sign for {len(split)}")
     if name in CONSTANT:
         added = [_others(rows, own, name)[CONSTANT[name][1]] for own in frame.to_dict("records")]
         if known := [row for row in added if row]:
             shown = sum((row["ci_low"] or 0) > 0 for row in known)
-            besides[A_TO_T].append(f"beyond an attacker that reads nothing: {shown}")
+            besides[A_TO_T].append(f"and by more than an attacker that reads nothing for {shown}")
     parts = [
         f"{measure(name, way)} is above 0 for {above[way]} of {counted(len(frame), 'captioner')}"
         + (f" and below for {below[way]}" if below[way] else "")
-        + (f" ({', '.join(besides[way])})" if besides[way] else "")
+        + "".join(f", {own}" for own in besides[way])
         for way in (T_TO_A, A_TO_T)
     ]
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)

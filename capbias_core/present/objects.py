@@ -50,6 +50,10 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     if "human_share0" not in table:
         going = going or ["no object goes with a value more than the others, as far as these data can tell"]
         return Answer(f"{model}: {'; '.join(going)}.", support)
+    other = "".join(f"{own}. " for own in going)
+    if _testable(table).empty:
+        said = f"no object has {ENOUGH} captions of the captioner and of people, so none can be compared"
+        return Answer(f"{model}: {said}.", f"{other}{support}")
     departing = [_departing(table, place) for place in range(len(overall))]
     parts = [_beside(row, place, value) for place, row, value in _there(departing, attribute)]
     objects = counted(len(_testable(table)), "object")
@@ -57,13 +61,12 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     if parts:
         shown = {place for place, _, _ in _there(departing, attribute)}
         rest = [value for place, value in enumerate(attribute.values) if place not in shown]
-        none = f"No object is shown to go more with {' or '.join(rest)} than in those. " if rest else ""
+        none = f"No object is shown to go more with {' or '.join(rest)} than in human captions. " if rest else ""
         return Answer(
             f"{model}: {'; '.join(parts)}.",
             f"Of the differences that are shown, the largest toward each value; {tested}. {none}{support}",
         )
     said = "no object goes with a value more than in the human captions, as far as these data can tell"
-    other = "".join(f"{own}. " for own in going)
     return Answer(f"{model}: {said}.", f"Differences {tested}. {other}{support}")
 
 
@@ -82,6 +85,11 @@ def _most(table: pd.DataFrame, place: int, overall: float) -> pd.Series | None:
 def _told(row: pd.Series, place: int, value: str, overall: float) -> str:
     share = f"{_share(row, place)} of {row['captions']:,} captions"
     return f"“{row['object']}” goes with {value} in {share}, all objects together in {percent(overall)}"
+
+
+def comparable(table: pd.DataFrame) -> bool:
+    """Whether any object has enough captions of the captioner and of people."""
+    return "human_captions" in table and not _testable(table).empty
 
 
 def _testable(table: pd.DataFrame) -> pd.DataFrame:

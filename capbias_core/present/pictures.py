@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
 SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
 TRIES, SECONDS, EACH = 2, 60, 5  # of a browser; two to four seconds are usual, and less for each further picture
+BREAK, TAG = re.compile("<br */?>"), re.compile("<[^>]+>")
 NEAR = 1e-3  # of the width or height of a figure: the same place
 
 
@@ -93,11 +95,16 @@ def _draw() -> None:
 
 
 def figure_data(figure: Any) -> pd.DataFrame:
-    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, and z of a heat
-    map. panel, x_title and y_title name where that is drawn. Columns that hold nothing are left out."""
-    parts = [_trace(figure, trace) for trace in figure.data]
+    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (what is
+    said of the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold
+    nothing are left out, and so are lines that only join points and entries of the legend."""
+    parts = [_trace(figure, trace) for trace in figure.data if not (trace.hoverinfo == "skip" and _bare(trace))]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     return found.dropna(axis="columns", how="all")
+
+
+def _bare(trace: Any) -> bool:
+    return trace.name is None or list(trace.x) == [None]
 
 
 def _trace(figure: Any, trace: Any) -> pd.DataFrame:
@@ -117,6 +124,12 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
             below = error.array if error.arrayminus is None else error.arrayminus
             values = pd.to_numeric(found[axis])
             found[f"{axis}_low"], found[f"{axis}_high"] = values - list(below), values + list(error.array)
+    if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(found):
+        found["about"] = [_text(TAG.sub("", BREAK.sub("; ", own or ""))) for own in trace.hovertext]
+    for axis in own:
+        ticks = _axis(figure, trace, axis)
+        named = dict(zip(ticks.tickvals or (), map(_text, ticks.ticktext or ()), strict=False))
+        found[axis] = [named.get(value, value) for value in found[axis]]
     return found.assign(**titles)
 
 

@@ -281,7 +281,8 @@ def run_text(spec: RunSpec) -> str:
 
 GREY_BAND = (
     "Grey is the baseline: what captions as plain as the captioner's give away when they say what people say; fainter, "
-    "how far it may reach (95%, beside this captioner). A captioner amplifies only where its dot is right of both."
+    "how far it may reach (95%, beside this captioner). A captioner amplifies only where its dot is right of both. "
+    "Where there is no grey, how far plainness reaches is not known, and nothing is said to amplify."
 )
 
 

@@ -238,7 +238,8 @@ def corpus_text(found: dict) -> str:
     return (
         to_text(pd.DataFrame(rows))
         + f"\n{found['captions']:,} captions. Mean: what the word adds to the logit where it occurs. Share: of the "
-        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\n"
+        f"captions of that label.\nLargest convergence delta: {found['largest_convergence_delta']:.2g}.\nIf the "
+        "attacker guesses no better than by chance, no word reveals anything; `capbias score` says that (SC).\n"
     )
 
 

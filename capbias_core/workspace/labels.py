@@ -143,7 +143,8 @@ def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | 
         raise CapbiasError(
             f"a mapping of the column {column!r} under which no label becomes {' or '.join(missing)}",
             f"labels for each of {', '.join(attribute.values)}",
-            "Map at least one label to every value, or choose another column.",
+            f"The column holds {', '.join(list(mapping)[:10])}. Map at least one label to every value (`capbias import "
+            "--map`), or choose another column.",
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
 

@@ -200,11 +200,12 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
             "intervals",
             lambda: interval_rows(of_metric, chosen.metric, chosen.attribute, pairs.letters, model, bands),
         )
-        present.rows(drawn, text.headline, present.marks(bool(bands), pairs.letters))
+        said_of_all = verdicts_text(of_metric, trained)
+        present.rows(drawn, text.headline, f"{present.marks(bool(bands), pairs.letters)} {said_of_all}")
         st.html(drawn)
         best = f"{chosen.metric}: {best_text(chosen.metric, len(chosen.attribute.values))}."
         meaning = f"Lines are intervals, {intervals_over(of_metric)}. {GREY_BAND if bands else ''}"
-        note(f"{verdicts_text(of_metric, trained)} {best} {meaning} {told_apart(pairs)}")
+        note(f"{said_of_all} {best} {meaning} {told_apart(pairs)}")
         scored = {run.spec.model for own in found if own.attribute == chosen.attribute for run in own.runs}
         if others := sorted(scored - set(names)):
             note(f"Measured otherwise, and not shown here: {', '.join(others)}. Choose how under Measured with.")
@@ -214,7 +215,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
         _words(engine, collection, chosen, table, model, chance_warning(guessed, chosen.attribute))
     _overview(engine, collection, chosen, table, model, said)
-    _other_attributes(engine, collection, found)
+    _other_attributes(engine, collection, found, chosen.attribute.name)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -230,9 +231,16 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
 
 
-def _other_attributes(engine: Engine, collection: str, found: list[Comparison]) -> None:
-    """Attributes with labels of which nothing is measured: what the first answer about one costs, and its button."""
+def _other_attributes(engine: Engine, collection: str, found: list[Comparison], shown: str) -> None:
+    """The answers about other attributes; attributes with labels of which nothing is measured: what the first answer
+    about one costs, and its button."""
     known = {own.attribute.name for own in found}
+    if others := sorted(known - {shown}):
+        st.header("Other attributes")
+        buttons = st.container(horizontal=True)
+        for name in others:
+            if buttons.button(f"Answer about {name}", key=f"answer_{name}"):
+                view.go("app.py", collection=collection, attribute=name)
     names = [own for own in attribute_names(engine.workspace.items("attributes", collection)) if own not in known]
     if not names:
         return

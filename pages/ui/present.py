@@ -19,6 +19,7 @@ from capbias_core.analysis.read import CaptionScores
 from capbias_core.prepare import tokenize
 from capbias_core.present.figures import enlarged
 from capbias_core.present.large_words import LARGE, large_words, pushes
+from capbias_core.present.sentence import APART
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.labels import is_derived, table_of
@@ -80,7 +81,8 @@ def marks(bands: bool, letters: Mapping[str, str]) -> str:
     """What grey bands and letters of a chart of intervals mean, in a line; '' where it has neither."""
     grey = "Grey: what captions as plain give away; fainter: how far that may reach." if bands else ""
     same = "Captioners that share a letter are not told apart." if any(letters.values()) else ""
-    return " ".join(filter(None, (grey, same)))
+    other = APART if any(own.isupper() for own in letters.values()) else ""
+    return " ".join(filter(None, (grey, same, other)))
 
 
 def _legend(text: str) -> None:

@@ -40,9 +40,10 @@ def progress(engine: Engine, collection: str | None = None) -> None:
 
 def answer_box(engine: Engine, collection: str | None, headline: str, support: str) -> None:
     """The answer of a page, and how much of it is still to come."""
-    waiting = len(active_runs(engine, collection)) if collection else 0
-    coming = f"{counted(waiting, 'run')} of this collection still to come: this is what is known so far."
-    box(headline, support, coming if waiting else "")
+    waiting = active_runs(engine, collection) if collection else []
+    about = ", ".join(dict.fromkeys(name for run in waiting if (name := run.spec.attribute.get("name", ""))))
+    coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}: "
+    box(headline, support, f"{coming}this is what is known so far." if waiting else "")
 
 
 def start_button(engine: Engine, collection: str, specs: list[RunSpec], label: str, key: str) -> None:

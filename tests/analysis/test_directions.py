@@ -164,7 +164,9 @@ def test_no_image_is_advised_where_another_variant_has_the_other_sign():
     unclear = pd.DataFrame([*rows.to_dict("records"), *others])
     assert directions_answer(frame, unclear, "DBAC", "gender") == directions_answer(frame, rows, "DBAC", "gender")
     said = directions_answer(frame, rows, "DBAC", "gender").headline
-    assert "A→T is above 0 for 2 of 5 captioners and below for 2 (otherwise by another variant: 1)." in said
+    assert (
+        "A→T is above 0 for 2 of 5 captioners and below for 2, though another variant has the other sign for 1." in said
+    )
 
 
 def test_what_a_constant_attacker_has_stands_beside_dbac():
@@ -183,8 +185,8 @@ def test_what_a_constant_attacker_has_stands_beside_dbac():
         rows.loc[rows["metric"] == "DBAC_added", "ci_low"] = low
         said = directions_answer(directions(rows, "DBAC"), rows, "DBAC", "gender").headline
         assert said.endswith(
-            "A→T is above 0 for 2 of 5 captioners and below for 2 "
-            f"(beyond an attacker that reads nothing: {beyond[0]})."
+            "A→T is above 0 for 2 of 5 captioners and below for 2, "
+            f"and by more than an attacker that reads nothing for {beyond[0]}."
         )
 
 

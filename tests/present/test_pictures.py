@@ -56,6 +56,19 @@ def test_the_data_of_panels_bars_and_heat_maps():
     assert pictures.figure_data(go.Figure()).empty
 
 
+def test_the_data_of_dots_say_whose_they_are():
+    figure = go.Figure()
+    figure.add_scatter(x=[1, 2, None], y=[0, 0, None], mode="lines", hoverinfo="skip")  # joins the dots
+    figure.add_scatter(x=[None], y=[None], name="key", hoverinfo="skip")
+    figure.add_scatter(x=[1, 2], y=[0, 1], hovertext=["<b>a &amp; b</b><br>1 of 2", "c"], hoverinfo="text")
+    figure.update_yaxes(tickvals=[0, 1], ticktext=["bat &lt;", "ball"])
+    found = pictures.figure_data(figure)
+    assert found.to_dict("records") == [
+        {"x": 1, "y": "bat <", "about": "a & b; 1 of 2"},
+        {"x": 2, "y": "ball", "about": "c"},
+    ]
+
+
 def test_without_a_browser_the_reason_is_said(monkeypatch):
     monkeypatch.setattr(pictures, "pictures_lack", lambda: "There is none.")
     with pytest.raises(CapbiasError, match="There is none"):
