@@ -31,7 +31,8 @@ from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
 
 # Best possible LIC 0. `told`: how often a caption tells its image's topic; else it tells any topic of its label.
-# Swapped captions give the label away as before, and are wrong about their images.
+# Swapped captions give the label away as before, and are wrong about their images. Mistaken ones are so in half of what
+# goes with the label, and right in one or two things that do not.
 NULL = {
     "one-topic": Design(slots=1),
     "plain": Design(),
@@ -44,6 +45,8 @@ NULL = {
     "swapped-20": Design(swapped=0.2),
     "swapped-50": Design(swapped=0.5),
     "swapped-80": Design(swapped=0.8),
+    "mistaken-1": Design(slots=2, neutral=1, leaning=1.1, mistaken=0.5),
+    "mistaken-2": Design(slots=3, neutral=2, leaning=1.1, mistaken=0.5),
 }
 PLANTED = {
     "amplified-30": Design(amplified=0.3),

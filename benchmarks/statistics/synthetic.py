@@ -22,7 +22,9 @@ class Design:
     often a caption tells the image's topic, in place of any topic of its label. leaning: how far topics depend on the
     label. amplified: how often the captioner draws a topic from shares that depend more on the label. swapped: how many
     of the captioner's captions stand beside other images of the same label: they are wrong about the image and give
-    the label away as before. second: share of the second label."""
+    the label away as before. neutral: how many of the slots, the last ones, do not depend on the label. mistaken: how
+    many of the captioner's topics in the others are another image's of the label, each slot by itself. second: share of
+    the second label."""
 
     slots: int = 2
     topics: int = 24
@@ -32,6 +34,8 @@ class Design:
     leaning: float = 0.8
     amplified: float = 0.0
     swapped: float = 0.0
+    neutral: int = 0
+    mistaken: float = 0.0
     second: float = 0.5
 
 
@@ -59,6 +63,7 @@ def draw(design: Design, images: int, seed: int, captioners: int = 1, world: int
     labels = (rng.random(images) < design.second).astype(int)
     own = rng if world is None else np.random.default_rng([world])
     leaning = own.normal(0, design.leaning, (design.slots, design.topics))
+    leaning[design.slots - design.neutral :] = 0
     common = own.dirichlet(np.full(design.topics, 2.0), design.slots)
     shares = np.stack([common * np.exp(leaning / 2), common * np.exp(-leaning / 2)])
     steeper = shares ** (1 + design.amplified)
@@ -71,6 +76,8 @@ def draw(design: Design, images: int, seed: int, captioners: int = 1, world: int
         if by_model:
             told = np.where(rng.random(shown.shape) < design.amplified, _topics(rng, labels, steeper), told)
             words = np.where(rng.random(shown.shape) < design.main, 0, words)
+            for slot in range(design.slots - design.neutral) if design.mistaken else ():
+                told[:, slot] = _exchanged(rng, labels, told[:, slot], design.mistaken)
         fillers = rng.integers(0, MODEL_FILLERS if by_model else HUMAN_FILLERS, (images, FILLERS))
         return [
             " ".join(["a", *(f"f{own}" for own in fillers[row]), *_named(told[row], words[row])])
@@ -79,17 +86,17 @@ def draw(design: Design, images: int, seed: int, captioners: int = 1, world: int
 
     humans, models = ([captions(by) for _ in range(number)] for by, number in ((False, HUMANS), (True, captioners)))
     if design.swapped:
-        models = [_swapped(rng, labels, own, design.swapped) for own in models]
+        models = [_exchanged(rng, labels, np.array(own, dtype=object), design.swapped).tolist() for own in models]
     return Drawn(labels, humans, models)
 
 
-def _swapped(rng: np.random.Generator, labels: np.ndarray, captions: list[str], share: float) -> list[str]:
-    """A share of the captions of each label in another order."""
-    found = np.array(captions, dtype=object)
+def _exchanged(rng: np.random.Generator, labels: np.ndarray, values: np.ndarray, share: float) -> np.ndarray:
+    """A share of the values of each label in another order."""
+    found = values.copy()
     for label in np.unique(labels):
         some = np.flatnonzero((labels == label) & (rng.random(len(labels)) < share))
         found[some] = found[rng.permutation(some)]
-    return found.tolist()
+    return found
 
 
 def _topics(rng: np.random.Generator, labels: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -312,7 +312,7 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
         elif own.share_of_person < own.share:
             yield (
                 f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's "
-                "words; a baseline above 0 allows for the rest."
+                "words, or of what goes with the label; a baseline above 0 allows for the rest."
             )
         elif own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
@@ -324,8 +324,8 @@ def _lost(found: dict[str, Estimate]) -> Iterator[str]:
     excess = found.get("LIC_excess")
     if isinstance(excess, Excess) and excess.lost:
         yield (
-            "The retelling gives away less than the human captions, though plainer words are easier to learn: it lost "
-            "what gives the label away. So amplification is not shown."
+            "The retelling gives away no more than the human captions, though plainer words are easier to learn: it "
+            "lost what gives the label away. So amplification is not shown."
         )
 
 

@@ -23,7 +23,7 @@ from capbias_core.measures.held_out import confidence_where_right, held_out_arra
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.metrics.evidence import HeldOut, Ratio
 from capbias_core.prepare.ngrams import Coded, coded
-from capbias_core.prepare.retell import retell, told, variety
+from capbias_core.prepare.retell import Told, retell, told, variety
 from capbias_core.prepare.split import random_order
 from capbias_core.types import UNKNOWN_TOKEN, Split
 from capbias_core.workspace.store import RunRow, Workspace
@@ -45,7 +45,8 @@ class Plainness:
     """How a captioner's captions compare with the human captions of the same images.
 
     told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). person: how
-    much a human caption tells, of the words that the captioner uses; 0 in runs of before version 6. variety: bits
+    much a human caption tells, of the words that the captioner uses. of_label: the same three by words as far as they
+    go with the label. person and of_label are 0 in runs of before version 6 and 7. variety: bits
     (prepare.retell.variety), of people's captions as the attacker reads them: with <unk> for words that the captioner
     never uses. type_token: different words over words. repeated: share of captions that another image
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
@@ -67,6 +68,9 @@ class Plainness:
     length: float = 0.0
     human_length: float = 0.0
     person: float = 0.0
+    told_of_label: float = 0.0
+    retold_of_label: float = 0.0
+    person_of_label: float = 0.0
 
     @property
     def share(self) -> float:
@@ -77,12 +81,15 @@ class Plainness:
 
     @property
     def share_of_person(self) -> float:
-        """The same over what a human caption tells, if that is more; nan if the retelling tells too little.
+        """The same over what a human caption tells, if that is more, and of the words that go with the label, if the
+        retelling tells less of those; nan if it tells too little.
 
         Captions that are wrong about their images tell little of them. They may still give the label away, if they say
         what is usual for it; a retelling that learned from them tells as little and gives less away.
         """
-        share = min(self.share, self.retold / self.person) if self.person > 0 else self.share
+        most = [(self.retold, self.person)]
+        most += [(self.retold_of_label, own) for own in (self.told_of_label, self.person_of_label)]
+        share = min([self.share, *(retold / own for retold, own in most if own > 0)])
         return share if share >= LEAST_SHARE else np.nan
 
     @property
@@ -127,7 +134,7 @@ def attacked(
     if human:
         found = replace(found, human=trainer.held_out(human, splits, "the human captions", model))
     if len(human) >= LEAST_HUMAN and len(trainer.images) <= MOST_RETOLD:
-        lists, plainness = retold_lists(model, human)
+        lists, plainness = retold_lists(model, human, trainer.y)
         found = replace(found, retold=trainer.held_out(lists, splits, "the retelling"), plainness=plainness)
     return found
 
@@ -149,8 +156,8 @@ class Excess(Estimate):
     """LIC beyond a baseline that is only known to lie between two ends.
 
     The value is against the end that is harder to beat. below: against the other end. more_varied: the captions are
-    more varied than the human ones, which alone can put LIC below the band. lost: the retelling, as it is, is shown to
-    give away less than the human captions; plainer words are easier to learn, so it lost what gives away, and how far
+    more varied than the human ones, which alone can put LIC below the band. lost: the retelling, as it is, gives away
+    no more than the human captions; plainer words are easier to learn, so it lost what gives away, and how far
     plainness reaches is not known.
     """
 
@@ -192,8 +199,7 @@ def baseline_estimates(sides: Sides, lic: Estimate | None) -> dict[str, Estimate
         baseline = less_people(of_retold)
     beyond = difference(of(model), model, of_retold, retold, lic.scale, lic.span)
     harder, other = (beyond, lic) if baseline.value > 0 else (lic, beyond)
-    _, most = less_people(of(retold)).interval()
-    lost = most is not None and most < 0
+    lost = less_people(of(retold)).value <= 0
     return {
         "LIC_baseline": baseline,
         "LIC_excess": Excess(**vars(harder), below=other, more_varied=plainness.more_varied, lost=lost),
@@ -258,8 +264,10 @@ def _told_alike(retold: HeldOut, share: float) -> Ratio:
     return Ratio(chance + (own.numerator - chance) / share, own.denominator)
 
 
-def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[list[CaptionList], Plainness]:
-    """The retelling of each list of the captioner, and how plain it is."""
+def retold_lists(
+    model: list[CaptionList], human: list[CaptionList], y: np.ndarray
+) -> tuple[list[CaptionList], Plainness]:
+    """The retelling of each list of the captioner, and how plain it is. y: (n_images,) their labels."""
     said: list[list[str]] = [[] for _ in model[0].row_of_image]
     for own in human:
         for image, caption in zip(own.images, own.masked, strict=True):
@@ -270,12 +278,19 @@ def retold_lists(model: list[CaptionList], human: list[CaptionList]) -> tuple[li
     sources = [list(islice(texts, len(own.masked))) for own in model]
     lists = [replace(own, masked=retell(own.masked, text)) for own, text in zip(model, sources, strict=True)]
     every, retellings = [*chain.from_iterable(sources)], [text for own in lists for text in own.masked]
-    tells = told(captions, every)
-    plainness = _plainness(model, human, tells, told(retellings, every))
-    return lists, replace(plainness, copied=copied, person=_person(captions, people, tells))
+    label = y[np.concatenate([own.images for own in model])]
+    tells, retells = told(captions, every, label), told(retellings, every, label)
+    person = _person(captions, people, label, tells)
+    of_label = {
+        "told_of_label": tells.of_label,
+        "retold_of_label": retells.of_label,
+        "person_of_label": person.of_label,
+    }
+    plainness = _plainness(model, human, tells.words, retells.words)
+    return lists, replace(plainness, copied=copied, person=person.words, **of_label)
 
 
-def _person(captions: list[str], people: list[list[str]], tells: float) -> float:
+def _person(captions: list[str], people: list[list[str]], label: np.ndarray, tells: Told) -> Told:
     """What a human caption tells, of the words that the captions use. tells: what the captions tell.
 
     One human caption of each image is compared with its others, and so are the captions: these are fewer than all, of
@@ -285,8 +300,13 @@ def _person(captions: list[str], people: list[list[str]], tells: float) -> float
     some = [(place, place % len(own)) for place, own in enumerate(people) if len(own) > 1]
     others = [" ".join(people[place][:one] + people[place][one + 1 :]) for place, one in some]
     own = [" ".join(word for word in people[place][one].split() if word in known) for place, one in some]
-    compared = told([captions[place] for place, _ in some], others) if some else 0.0
-    return told(own, others) * tells / compared if compared > 0 else 0.0
+    if not some:
+        return Told(0.0, 0.0)
+    label = label[[place for place, _ in some]]
+    both = zip(
+        told(own, others, label), told([captions[place] for place, _ in some], others, label), tells, strict=True
+    )
+    return Told(*(mine * all_tell / some_tell if some_tell > 0 else 0.0 for mine, some_tell, all_tell in both))
 
 
 def _but_copied(captions: list[str], people: list[list[str]]) -> tuple[list[list[str]], float]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +29,14 @@ LEAST_COUNT = 3  # captions that hold an n-gram, for it to be expected
 WORDS_TRIED, WORDS_CHANGED = 8, 3
 CHUNK = 512
 EDGES = ("<s>", "</s>")
+NEARLY_EVERY = 0.9  # of captions
+
+
+class Told(NamedTuple):
+    """What captions tell: by all words, and by words as far as they go with the label in the human captions."""
+
+    words: float
+    of_label: float
 
 
 @one_thread()
@@ -68,25 +77,48 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
     return retold.tolist()
 
 
-def told(captions: Sequence[str], human: Sequence[str]) -> float:
+def told(captions: Sequence[str], human: Sequence[str], label: np.ndarray) -> Told:
     """How much of what people say of an image its caption tells, beyond what it tells of any image.
 
     Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
-    that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`.
+    that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`;
+    label: (n,) that of each image.
     """
     both = sp.csr_matrix(ngrams_of([*human, *captions], pairs=False).matrix)
     own, theirs = both[len(human) :], both[: len(human)]
     said = np.flatnonzero(np.asarray(theirs.sum(axis=0)).ravel())
-    rare = sp.diags(_rarity(theirs[:, said]))
-    own, theirs = _unit(own[:, said] @ rare), _unit(theirs[:, said] @ rare)
+    own, theirs = own[:, said], theirs[:, said]
+    rarity = _rarity(theirs)
+    return Told(*(_alike(own, theirs, weights) for weights in (rarity, rarity * _leaning(theirs, label))))
+
+
+def _alike(own: sp.csr_matrix, theirs: sp.csr_matrix, weights: np.ndarray) -> float:
+    own, theirs = _unit(own @ sp.diags(weights)), _unit(theirs @ sp.diags(weights))
     return float(own.multiply(theirs).sum(axis=1).mean() - (own @ np.asarray(theirs.mean(axis=0)).ravel()).mean())
 
 
+def _leaning(grams: sp.csr_matrix, label: np.ndarray) -> np.ndarray:
+    """How far each word goes with the label, 0 to 1: its correlation ratio, but for what chance gives."""
+    held = (grams > 0).astype(float)
+    groups = [held[label == value] for value in np.unique(label)]
+    shares = np.vstack([np.asarray(own.mean(axis=0)).ravel() for own in groups])
+    sizes = np.array([own.shape[0] for own in groups])[:, None]
+    whole = shares.mean(axis=0)
+    by_chance = (shares * (1 - shares) / sizes).mean(axis=0) * (1 - 1 / len(groups))
+    explained = np.maximum(((shares - whole) ** 2).mean(axis=0) - by_chance, 0)
+    return np.sqrt(explained / np.maximum(whole * (1 - whole), 1e-9))
+
+
 def variety(captions: Coded) -> float:
-    """Entropy in bits of the captions' pairs of words that stand side by side; the more, the less plain."""
+    """Entropy in bits of the captions' pairs of words that stand side by side; the more, the less plain.
+
+    Pairs that nearly every caption has, such as those of a fixed beginning, tell nothing and are left out.
+    """
     first = captions.followed
     pairs = captions.codes[first].astype(np.int64) * (captions.codes.max(initial=0) + 1) + captions.codes[first + 1]
-    shares = np.unique(pairs, return_counts=True)[1] / max(1, len(pairs))
+    counts = np.unique(pairs, return_counts=True)[1]
+    counts = counts[counts < NEARLY_EVERY * (len(captions.start) - 1)]
+    shares = counts / max(1, counts.sum())
     return float(-(shares * np.log2(shares)).sum())
 
 

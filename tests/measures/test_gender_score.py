@@ -855,7 +855,9 @@ def test_the_answer_names_an_object_only_where_it_is_told_apart():
         "m: “tie” goes with Male in 90% [85%, 95%] of 200 captions, in 80% [75%, 85%] of 300 human ones."
     )
     assert "Holm over 1 object " in told.support
-    assert "No object is shown to go more with Female than in those." in told.support
+    assert "No object is shown to go more with Female than in human captions." in told.support
+    few = object_answer(beside.assign(human_captions=29), (0.4, 0.6), 500, "m", GENDER)
+    assert few.headline == "m: no object has 30 captions of the captioner and of people, so none can be compared."
     more = pd.concat([beside] + [beside.assign(human_share0=0.1, human_share1=0.9)] * 9, ignore_index=True)
     none = object_answer(more, (0.4, 0.6), 500, "m", GENDER)
     assert "no object goes with a value more than in the human" in none.headline, "p is 0.056 after Holm over ten"

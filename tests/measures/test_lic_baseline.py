@@ -26,7 +26,7 @@ from capbias_core.measures.lic_baseline import (
 )
 from capbias_core.measures.training import CaptionList
 from capbias_core.metrics.evidence import HeldOut
-from capbias_core.prepare.retell import retell, told
+from capbias_core.prepare.retell import Told, retell, told
 
 PLAIN = Plainness(
     told=0.4,
@@ -74,7 +74,7 @@ def test_the_excess_covers_the_intervals_against_both_ends():
 
 
 def test_a_retelling_that_lost_what_gives_away_shows_no_amplification():
-    """LIC is above 0, but the retelling gives away less than people do: how far plainness reaches is not known."""
+    """LIC is above 0, but the retelling gives away no more than people: how far plainness reaches is not known."""
     own = excess(estimate_of(2.9, 3.0, 3.1), estimate_of(4.9, 5.0, 5.1))
     assert verdict_of({"LIC_excess": own}) == "amplifies"
     lost = replace(own, lost=True)
@@ -95,9 +95,12 @@ def held_out(*right: float) -> HeldOut:
     return HeldOut(tuple(map(str, places)), places, places, np.ones(len(right), dtype=int), scores, 9)
 
 
+def lic_of(sides: Sides) -> Estimate:
+    return estimates_of(METRICS.values(), sides.model, sides.human)["LIC"]
+
+
 def values_of(sides: Sides) -> dict[str, float]:
-    lic = estimates_of(METRICS.values(), sides.model, sides.human)["LIC"]
-    return {name: own.value for name, own in baseline_estimates(sides, lic).items()}
+    return {name: own.value for name, own in baseline_estimates(sides, lic_of(sides)).items()}
 
 
 def test_what_the_retelling_lacks_is_taken_to_tell_as_much():
@@ -108,6 +111,9 @@ def test_what_the_retelling_lacks_is_taken_to_tell_as_much():
     sides = Sides(held_out(0.9, 0.8), held_out(0.52, 0.58), held_out(0.70, 0.64), PLAIN)
     numbers = values_of(sides)
     assert numbers == pytest.approx({"LIC_baseline": 26.0, "LIC_excess": 4.0})
+    assert baseline_estimates(sides, lic_of(sides))["LIC_excess"].lost is False
+    even = replace(sides, retold=held_out(0.52, 0.58))
+    assert baseline_estimates(even, lic_of(even))["LIC_excess"].lost, "it gives away what people give away, and no more"
     # People's own captions are the harder to beat where the retelling gives less away than they do.
     weaker = replace(sides, retold=held_out(0.51, 0.51), plainness=replace(PLAIN, retold=0.5))
     numbers = values_of(weaker)
@@ -137,6 +143,18 @@ def test_the_retelling_is_to_tell_as_much_as_a_human_caption():
     assert "tells 50% of what a human caption tells in the captioner's words" in told_of[plain]
 
 
+def test_the_retelling_is_to_tell_as_much_of_what_goes_with_the_label():
+    """Of that it tells 0.2, the captions 0.3 and a human caption 0.5: 0.4, whatever it tells of the rest."""
+    plain = replace(PLAIN, told_of_label=0.3, retold_of_label=0.2, person_of_label=0.5)
+    assert (plain.share, plain.share_of_person) == pytest.approx((0.75, 0.4))
+    assert replace(plain, person_of_label=0.2).share_of_person == pytest.approx(2 / 3), "less than the captions do"
+    assert np.isnan(replace(plain, retold_of_label=0.1).share_of_person), "a fifth is too little"
+    assert replace(plain, retold_of_label=0.6).share_of_person == PLAIN.share
+    assert replace(PLAIN, told_of_label=-0.1, retold_of_label=-0.2).share_of_person == PLAIN.share, (
+        "nothing goes with it"
+    )
+
+
 def test_what_the_retelling_lost_is_judged_without_what_it_is_taken_to_tell():
     """Scores 8 to 9 below the human ones; at half told they count for 0.79 and more, above them."""
     human, retold, plain = held_out(0.60, 0.62, 0.61), held_out(0.52, 0.53, 0.525), replace(PLAIN, retold=0.2)
@@ -150,14 +168,17 @@ def test_what_a_human_caption_tells_in_the_captions_words():
     """Two images; a caption of the other image tells as much less as one of the image tells more (test_told_by_hand).
     Without `grey`, which no caption has, each human caption is that of the image; beside all, captions tell 0.4."""
     people = [["grey cat", "cat"], ["grey dog", "grey dog"]]
-    assert _person(["cat", "dog"], people, 0.4) == pytest.approx(0.4)
+    pair, four_labels = np.array([0, 1]), np.array([0, 1, 0, 1])
+    assert _person(["cat", "dog"], people, pair, Told(0.4, 0.2)).words == pytest.approx(0.4)
     # Captions that are wrong of half of the images tell half as much; a human caption tells what it told.
     four = [["cat", "cat"], ["dog", "dog"], ["cow", "cow"], ["pig", "pig"]]
     right, wrong = ["cat", "dog", "cow", "pig"], ["cat", "dog", "pig", "cow"]
     others = [own[0] for own in four]
-    half = told(wrong, others) / told(right, others)
-    assert 0 < half < 0.5 and _person(wrong, four, told(wrong, others)) == pytest.approx(told(right, others))
-    assert _person(["cat", "dog"], [["cat"], ["dog"]], 0.5) == 0, "an image's only human caption has no others"
+    tells, all_right = told(wrong, others, four_labels), told(right, others, four_labels)
+    assert 0 < tells.words / all_right.words < 0.5
+    assert _person(wrong, four, four_labels, tells).words == pytest.approx(all_right.words)
+    alone = _person(["cat", "dog"], [["cat"], ["dog"]], pair, Told(0.5, 0.5))
+    assert alone == (0, 0), "an image's only human caption has no others"
 
 
 def test_fits_count_the_retelling_only_with_enough_human_captions():
@@ -169,7 +190,7 @@ def test_variety_of_people_is_that_which_the_attacker_reads():
     """Pairs of words by hand: a-b twice, a-c once on either side, once x and y are <unk>; as written, three pairs."""
     every = np.arange(3)
     model, human = (CaptionList(every, own, every) for own in (["a b", "a b", "a c"], ["a x", "a y", "a b"]))
-    _, plain = retold_lists([model], [human])
+    _, plain = retold_lists([model], [human], np.array([0, 1, 0]))
     entropy = -(2 / 3 * np.log2(2 / 3) + 1 / 3 * np.log2(1 / 3))
     assert (plain.variety, plain.human_variety) == pytest.approx((entropy, entropy)) and not plain.more_varied
     assert plain.unknown == pytest.approx(2 / 6) and plain.human_type_token == pytest.approx(4 / 6)
@@ -192,15 +213,18 @@ def test_the_human_caption_that_captions_were_written_from_is_left_out(changed, 
     )
     new = "".join(f" new{number}" for number in range(changed))
     model = [caption.split(" ", changed)[-1] + new for caption in first[:copies]] + third[copies:]
-    lists, plain = retold_lists([side(model)], [side(second), side(first), side(fourth)])
+    label = np.arange(60) % 2
+    lists, plain = retold_lists([side(model)], [side(second), side(first), side(fourth)], label)
     assert plain.copied == pytest.approx(copied, abs=0.03)
     if copies == 60:
         kept = [second, fourth] if copied else [second, first, fourth]
         people = [*map(" ".join, zip(*kept, strict=True))]
-        assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(told(model, people))
-        assert plain.retold == pytest.approx(told(lists[0].masked, people))
+        assert lists[0].masked == retell(model, people) and plain.told == pytest.approx(
+            told(model, people, label).words
+        )
+        assert plain.retold == pytest.approx(told(lists[0].masked, people, label).words)
     assert plain.copied == 0 or copied
-    assert retold_lists([side(model)], [side(second), side(first)])[1].copied == 0, (
+    assert retold_lists([side(model)], [side(second), side(first)], label)[1].copied == 0, (
         "one would be left, which is too few"
     )
 
@@ -228,7 +252,7 @@ def test_plain_captions_do_not_amplify_and_planted_amplification_is_found():
     plain = [found(draw(Design(), 800, seed), "ngram", 6) for seed in range(4)]
     assert sum(own.above for own in plain) >= 3, "plainness alone puts LIC above 0"
     assert [own.verdict for own in plain] == ["not shown"] * 4
-    planted = [found(draw(Design(amplified=0.6), 1500, seed), "ngram", 6) for seed in range(4)]
+    planted = [found(draw(Design(amplified=0.6), 1500, seed), "ngram", 10) for seed in range(4)]
     assert [own.verdict for own in planted].count("amplifies") >= 3
     swapped = [found(draw(Design(swapped=0.8), 1500, seed), "ngram", 6) for seed in range(4)]
     assert [own.verdict for own in swapped] == ["not shown"] * 4

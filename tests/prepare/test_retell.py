@@ -54,12 +54,28 @@ def test_leaves_alone_what_it_cannot_learn_from(captions):
 
 def test_told_by_hand():
     # Human words occur in one image each: cosine 1 with the own image, 1/2 with the mean of the two.
-    assert told(["cat", "dog"], ["cat", "dog"]) == pytest.approx(0.5)
-    assert told(["dog", "cat"], ["cat", "dog"]) == pytest.approx(-0.5)
-    assert told(["a", "a"], ["a cat", "a dog"]) == 0
+    label = np.array([0, 1])
+    assert told(["cat", "dog"], ["cat", "dog"], label).words == pytest.approx(0.5)
+    assert told(["dog", "cat"], ["cat", "dog"], label).words == pytest.approx(-0.5)
+    assert told(["a", "a"], ["a cat", "a dog"], label).words == 0
+
+
+def test_what_goes_with_the_label_is_told_by_the_words_that_do():
+    """Half of the images of each label have a `cat` or a `dog`; `hat` and `tie` go with the label alone."""
+    people = ["hat cat", "hat dog", "tie cat", "tie dog"] * 25
+    label = np.array([0, 0, 1, 1] * 25)
+    right, wrong_of_label = ["hat", "hat", "tie", "tie"] * 25, ["tie cat", "tie dog", "hat cat", "hat dog"] * 25
+    assert told(right, people, label).of_label == pytest.approx(0.5), "1 with the own, 1/2 with the mean of all"
+    assert told(wrong_of_label, people, label).of_label == pytest.approx(-0.5)
+    assert told(wrong_of_label, people, label).words == pytest.approx(0, abs=0.01), "of all words half are right"
+    three = np.array([0, 0, 1, 2] * 25)
+    assert told(right, people, three).of_label > 0, "labels of several values"
 
 
 def test_variety_by_hand():
     assert variety(coded(["a b", "a b", "c d", "c d"])) == 1
     assert variety(coded(["a b c", "d e f"])) == 2
     assert variety(coded(["a", ""])) == 0
+    assert variety(coded(["it is a b", "it is a b", "it is c d", "it is c d"])) == variety(
+        coded(["is a b"] * 2 + ["is c d"] * 2)
+    )
