@@ -57,6 +57,7 @@ from pages.ui.chart import take_away
 from pages.ui.running import active_runs, answer_box, first_runs, nothing_scored, progress, start_button
 
 WORDS_A_SIDE = 6
+MEASURED_WITH = "measured_with"
 IN_SIDEBAR = 30  # letters that a control there shows at once
 # Kinds of data that an answer rests on.
 SHOWN = ("captions", "attributes", "references")
@@ -92,8 +93,8 @@ def answer_page() -> None:
         _no_answer(engine, collection)
         return
     human = {own.hash: own.name for own in workspace.items("references", collection)}
-    chosen, table = _chosen(found, workspace.items("attributes", collection), human)
-    _answer(engine, collection, chosen, table, found)
+    chosen, table, elsewhere = _chosen(found, workspace.items("attributes", collection), human)
+    _answer(engine, collection, chosen, table, found, elsewhere)
     buttons = st.container(horizontal=True)
     if buttons.button("Load captions", icon=":material/upload:"):
         view.go("pages/1_Data.py")
@@ -102,11 +103,14 @@ def answer_page() -> None:
     _loaded(engine, collection)
 
 
-def _chosen(found: list[Comparison], tables: list[Item], human: dict[str, str]) -> tuple[Comparison, Item]:
-    """One of what was measured, and the table of labels that it read; the link names that and the human captions,
-    whatever else there is. human: the names of human captions by content, oldest first; only others than the oldest
-    are named, so that a link means the same when more of them come."""
-    ways, titles, whose = {}, {}, {}
+def _chosen(
+    found: list[Comparison], tables: list[Item], human: dict[str, str]
+) -> tuple[Comparison, Item, dict[str, str]]:
+    """One of what was measured, the table of labels that it read, and the choice of the best answer about each other
+    attribute; the link names table and human captions, whatever else there is. human: the names of human captions by
+    content, oldest first; only others than the oldest are named, so that a link means the same when more of them come.
+    """
+    ways, titles, whose, first = {}, {}, {}, {}
     for own in found:
         name = own.attribute.name
         table = table_of(tables, name, own.runs[0].spec.labels) or table_with(tables, name)
@@ -118,11 +122,13 @@ def _chosen(found: list[Comparison], tables: list[Item], human: dict[str, str]) 
             titles[way] = way if len(tables_with(tables, name)) > 1 else title
             against = {"references": human[own.references]} if own.references and len(human) > 1 else {}
             whose[way] = {"attribute": name, "table": table.name} | against
-    named = {"key": "measured_with", "missing": "the measurement"}
+            first.setdefault(name, way)
+    named = {"key": MEASURED_WITH, "missing": "the measurement"}
     chosen = view.way(st.sidebar, "Measured with", whose, titles, **named, follows=True)
     if len(titles[chosen]) > IN_SIDEBAR:
         st.sidebar.caption(plain(titles[chosen]))
-    return ways[chosen]
+    own, table = ways[chosen]
+    return own, table, {name: way for name, way in first.items() if name != own.attribute.name}
 
 
 def _no_answer(engine: Engine, collection: str) -> None:
@@ -162,7 +168,9 @@ def _other_human(engine: Engine, collection: str, chosen: Comparison) -> str:
     return f"Human captions: those of {read}. Also here, and not read for this answer: {others}."
 
 
-def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison]) -> None:
+def _answer(
+    engine: Engine, collection: str, chosen: Comparison, table: Item, found: list[Comparison], elsewhere: dict[str, str]
+) -> None:
     workspace = engine.workspace
     rows = cached.once(workspace, "rows", lambda: workspace.results(chosen.run_ids))
     of_metric = rows[rows["metric"] == chosen.metric].sort_values("value", ascending=False)
@@ -215,7 +223,7 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         guessed = rows[(rows["model"] == model) & (rows["metric"] == "SC")].iloc[0]
         _words(engine, collection, chosen, table, model, chance_warning(guessed, chosen.attribute))
     _overview(engine, collection, chosen, table, model, said)
-    _other_attributes(engine, collection, found, chosen.attribute.name)
+    _other_attributes(engine, collection, found, elsewhere)
     lines = named_notes([(run.spec.model, run.notes) for run in chosen.runs])
     of_all = set.intersection(*(set(run.notes) for run in chosen.runs))
     sets = workspace.items("captions", collection)
@@ -231,16 +239,16 @@ def _answer(engine: Engine, collection: str, chosen: Comparison, table: Item, fo
         note(f"Settings: {of_metric.iloc[0]['method']}. The Runs page shows everything that a number rests on.")
 
 
-def _other_attributes(engine: Engine, collection: str, found: list[Comparison], shown: str) -> None:
-    """The answers about other attributes; attributes with labels of which nothing is measured: what the first answer
-    about one costs, and its button."""
+def _other_attributes(engine: Engine, collection: str, found: list[Comparison], elsewhere: dict[str, str]) -> None:
+    """The answers about other attributes (elsewhere: how each was measured); attributes with labels of which nothing is
+    measured: what the first answer about one costs, and its button."""
     known = {own.attribute.name for own in found}
-    if others := sorted(known - {shown}):
+    if elsewhere:
         st.header("Other attributes")
         buttons = st.container(horizontal=True)
-        for name in others:
-            if buttons.button(f"Answer about {name}", key=f"answer_{name}"):
-                view.go("app.py", collection=collection, attribute=name)
+        for name, way in elsewhere.items():
+            key = f"answer_{name}"
+            buttons.button(f"Answer about {name}", key=key, on_click=view.choose, args=(MEASURED_WITH, way))
     names = [own for own in attribute_names(engine.workspace.items("attributes", collection)) if own not in known]
     if not names:
         return

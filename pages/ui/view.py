@@ -156,8 +156,10 @@ def choose(key: str, value: Any) -> None:
 
 
 def alike(options: Mapping[str, Mapping[str, Any]]) -> str:
-    """Of options that make several choices each, by key, the first that agrees most with what was last chosen."""
-    agreed = {name: sum(_shared().get(key) == own for key, own in made.items()) for name, made in options.items()}
+    """Of options that make several choices each, by key, the first that agrees most with what was last chosen, or with
+    what the address names of it."""
+    last = {**st.query_params, **_shared()}
+    agreed = {name: sum(last.get(key) == own for key, own in made.items()) for name, made in options.items()}
     return max(agreed, key=lambda name: agreed[name])
 
 
