@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, field, fields, make_dataclass
+from itertools import chain
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +19,8 @@ CODES = (
     "ended by SIGTERM."
 )
 
+NARROW = 78  # columns
+
 INPUTS = Group("Inputs", sort_key=1)
 WHAT = Group("What to measure", sort_key=2)
 HOW = Group("How", sort_key=2)
@@ -27,8 +31,25 @@ ANSWER = Group("The answer", sort_key=99)
 
 def command(name: str, example: str) -> App:
     """A command. example: lines that show how it is used, and what else there is to say; they end its help."""
-    parts = [part if part.startswith("  ") else " ".join(part.split()) for part in example.split("\n\n")]
+    parts = [_continued(part) if part.startswith("  ") else " ".join(part.split()) for part in example.split("\n\n")]
     return App(name=name, help_epilogue="\n\n".join(["Example:", *parts, CODES]))
+
+
+def _continued(text: str) -> str:
+    """Commands on lines that a terminal of 80 columns does not break, so that they can be copied."""
+    return "\n".join(chain.from_iterable(map(_broken, re.sub(r" \\\n +", " ", text).split("\n"))))
+
+
+def _broken(line: str) -> Iterator[str]:
+    """A command in lines, each new one at a flag."""
+    own, *flags = line.split(" --")
+    for part in flags:
+        if len(f"{own} --{part} \\") > NARROW:
+            yield f"{own} \\"
+            own = f"    --{part}"
+        else:
+            own += f" --{part}"
+    yield own
 
 
 def flag(help: str, metavar: str | None = None, group: Group | None = None, **more: Any) -> Parameter:
