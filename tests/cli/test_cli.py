@@ -558,6 +558,8 @@ def lines_of_help(command: list[str], capsys, monkeypatch) -> list[str]:
 def test_help_has_an_example(command, capsys, monkeypatch):
     text = "\n".join(lines_of_help([command], capsys, monkeypatch))
     example = text.split("Example:")[1]
+    commands = [line for line in example.splitlines() if line.startswith(("  capbias", "    --"))]
+    assert commands and all(len(line) < 80 for line in commands), "a terminal of 80 columns would break it"
     assert f"capbias {command}" in example and "Exit codes" in example
 
 
