@@ -4,8 +4,8 @@ The human captions of each image are retold in the captioner's words (prepare/re
 that. If the retelling tells less of what people say than the captions do, or than a human caption in the captioner's
 words, be it by all words or by those that go with the label, what it lacks is taken to give away as much as what it
 has. People's captions as they are count too: a captioner that writes as they do has LIC 0. So the baseline is a band
-from 0 to the LIC of the retelling, and the excess is what LIC lies outside of it. docs/statistics.md has the reasons and
-how often each verdict is wrong.
+from 0 to the LIC of the retelling, and the excess is what LIC lies outside of it. docs/statistics.md has the reasons,
+and how often each verdict is wrong.
 """
 
 from __future__ import annotations

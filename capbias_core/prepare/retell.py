@@ -2,8 +2,8 @@
 
 A captioner that uses few words is easier to learn from than people, who use many: an attacker guesses more from its
 captions though they say nothing more of the attribute. The retelling has the captioner's plainness and no other source
-than the human captions, and nothing in it reads a label; `told` does, to weigh words. docs/statistics.md says how it was
-checked.
+than the human captions, and nothing in it reads a label; `told` does, to weigh words. docs/statistics.md says how it
+was checked.
 
 Ridge regression learns from other images which of the captioner's 1- and 2-grams go with the words that people use for
 an image. The retold caption is the captioner's caption of another image that is nearest to the n-grams expected here;
