@@ -269,11 +269,15 @@ def _report(
     for own in found:
         if ids & set(own.run_ids) and own.metric in set(rows["metric"]):
             best.setdefault(own.attribute.name, own)
-    letters, metric, said = {}, "", []
+    letters, metric, said, elsewhere = {}, "", None, []
     for name, own in best.items():
         chosen = [run for run in own.runs if run.run_id in ids]
         metric = metric or own.metric
-        said.append(headline(workspace, collection, rows[rows["run_id"].isin([run.run_id for run in chosen])]))
+        answered = headline(workspace, collection, rows[rows["run_id"].isin([run.run_id for run in chosen])])
+        if said is None:
+            said = answered
+        elif answered:
+            elsewhere.append(f"{name}: {answered.headline}")
         if own.metric == metric:
             compared = ranking(workspace, chosen, metric).letters
             letters |= {(name, model): letter for model, letter in compared.items()}
@@ -311,9 +315,7 @@ def _report(
     )
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said[0].headline, " ".join([said[0].support, *(own.headline for own in said[1:])]))
-        if said
-        else ("", ""),
+        answer=(said.headline, " ".join([said.support, *elsewhere])) if said else ("", ""),
         tables=in_blocks(scores_table(rows, letters)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
