@@ -18,7 +18,7 @@ ANSWERING = ("LIC", "LIC_M")
 def first_to_answer(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of one metric, a captioner each, in the order in which they answer: those shown to amplify, then the
     others, each from the highest lower end of its interval: a high value of few images answers nothing."""
-    surely = rows["ci_low"].fillna(rows["value"]) if rows["ci_low"].notna().any() else rows["value"]
+    surely = rows["ci_low"].astype(float).fillna(rows["value"])
     return (
         rows.assign(shown=rows["verdict"] == AMPLIFIES, surely=surely)
         .sort_values(["shown", "surely"], ascending=False, kind="stable")

@@ -98,13 +98,14 @@ def figure_data(figure: Any) -> pd.DataFrame:
     """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (what is
     said of the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold
     nothing are left out, and so are lines that only join points and entries of the legend."""
-    parts = [_trace(figure, trace) for trace in figure.data if not (trace.hoverinfo == "skip" and _bare(trace))]
+    parts = [_trace(figure, trace) for trace in figure.data if not (trace.hoverinfo == "skip" and _gapped(trace))]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     return found.dropna(axis="columns", how="all")
 
 
-def _bare(trace: Any) -> bool:
-    return trace.name is None or list(trace.x) == [None]
+def _gapped(trace: Any) -> bool:
+    """Whether it has gaps, as lines between pairs of points have, or is one, as an entry of the legend is."""
+    return trace.x is not None and bool(pd.isna(list(trace.x)).any())
 
 
 def _trace(figure: Any, trace: Any) -> pd.DataFrame:

@@ -79,9 +79,19 @@ def test_the_headline_follows_the_verdict(verdict, trained):
     said = sentence.answer(rows, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
     assert trained is False or said == SAID[verdict]
     assert trained or ("amplif" not in said and "less gender bias than" not in said)
-    lost = rows.assign(ci_high=rows["ci_high"].where(rows["metric"] != "LIC_baseline", -0.5))
-    said = sentence.answer(lost, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
+    of_baseline = rows["metric"] == "LIC_baseline"
+    for highest in (-0.5, 0.5):  # shown to have lost what gives away, or not shown: either way no baseline
+        lost = rows.assign(
+            value=rows["value"].mask(of_baseline, -1.0), ci_high=rows["ci_high"].mask(of_baseline, highest)
+        )
+        said = sentence.answer(lost, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
+        assert ("how far plainness reaches is not known here" in said) == (verdict == "not shown")
+        assert sentence.baselines(lost) == {}
+    excess = pd.DataFrame([rows.iloc[0].to_dict() | {"metric": "LIC_excess", "value": 3.4, "ci_low": 0.0}])
+    scaled = pd.concat([rows, excess], ignore_index=True)
+    said = sentence.answer(scaled, "m", get_attribute("gender"), attacker_entry("ngram"), trained).headline
     assert ("how far plainness reaches is not known here" in said) == (verdict == "not shown")
+    assert sentence.baselines(scaled) == {} and list(sentence.baselines(rows)) == ["m"]
 
 
 def test_captions_that_are_no_plainer_are_not_said_to_be():

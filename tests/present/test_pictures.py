@@ -67,6 +67,8 @@ def test_the_data_of_dots_say_whose_they_are():
         {"x": 1, "y": "bat <", "about": "a & b; 1 of 2"},
         {"x": 2, "y": "ball", "about": "c"},
     ]
+    figure.add_scatter(x=[3, 4], y=[0, 1], mode="lines", hoverinfo="skip")
+    assert pictures.figure_data(figure)["x"].tolist() == [1, 2, 3, 4], "a trend or a band is drawn, and no line of gaps"
 
 
 def test_without_a_browser_the_reason_is_said(monkeypatch):
