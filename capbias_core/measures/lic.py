@@ -363,7 +363,7 @@ MEASURE = Measure(
     ),
     options=LICOptions,
     needs=Needs(references="optional"),
-    version=7,
+    version=8,
     cost=_cost,
     run=run,
     estimates=estimates,

@@ -34,7 +34,7 @@ NEARLY_EVERY = 0.9  # of captions
 
 
 class Told(NamedTuple):
-    """What captions tell: by all words, and by words as far as they go with the label in the human captions."""
+    """What captions tell: by all words, and of what goes with the label in the human captions."""
 
     words: float
     of_label: float
@@ -81,33 +81,36 @@ def retell(captions: Sequence[str], human: Sequence[str]) -> list[str]:
 def told(captions: Sequence[str], human: Sequence[str], label: np.ndarray) -> Told:
     """How much of what people say of an image its caption tells, beyond what it tells of any image.
 
-    Mean cosine (words, weighted by how rare they are in the human captions) with the human captions of the image, minus
-    that with those of all images. From -1 to 1; about 0: the caption could be anybody's. Arguments as of `retell`;
-    label: (n,) that of each image.
+    words: mean cosine (words, weighted by rarity in the human captions) with the human captions of the image,
+    minus that with those of all images. of_label: correlation of how far the caption leans to each label with how far
+    the image's human captions do, among images of one label; a text leans by the sum of its words' log odds, those of
+    the human captions. Both from -1 to 1; about 0: the caption could be that of any image, or any image of the label.
+    Arguments as of `retell`; label: (n,) that of each image.
     """
     both = sp.csr_matrix(ngrams_of([*human, *captions], pairs=False).matrix)
     own, theirs = both[len(human) :], both[: len(human)]
     said = np.flatnonzero(np.asarray(theirs.sum(axis=0)).ravel())
     own, theirs = own[:, said], theirs[:, said]
-    rarity = _rarity(theirs)
-    return Told(*(_alike(own, theirs, weights) for weights in (rarity, rarity * _leaning(theirs, label))))
+    return Told(_alike(own, theirs), _leaning_alike(own, theirs, label))
 
 
-def _alike(own: sp.csr_matrix, theirs: sp.csr_matrix, weights: np.ndarray) -> float:
-    own, theirs = _unit(own @ sp.diags(weights)), _unit(theirs @ sp.diags(weights))
+def _alike(own: sp.csr_matrix, theirs: sp.csr_matrix) -> float:
+    rarity = sp.diags(_rarity(theirs))
+    own, theirs = _unit(own @ rarity), _unit(theirs @ rarity)
     return float(own.multiply(theirs).sum(axis=1).mean() - (own @ np.asarray(theirs.mean(axis=0)).ravel()).mean())
 
 
-def _leaning(grams: sp.csr_matrix, label: np.ndarray) -> np.ndarray:
-    """How far each word goes with the label, 0 to 1: its correlation ratio, but for what chance gives."""
-    held = (grams > 0).astype(float)
-    groups = [held[label == value] for value in np.unique(label)]
-    shares = np.vstack([np.asarray(own.mean(axis=0)).ravel() for own in groups])
-    sizes = np.array([own.shape[0] for own in groups])[:, None]
-    whole = shares.mean(axis=0)
-    by_chance = (shares * (1 - shares) / sizes).mean(axis=0) * (1 - 1 / len(groups))
-    explained = np.maximum(((shares - whole) ** 2).mean(axis=0) - by_chance, 0)
-    return np.sqrt(explained / np.maximum(whole * (1 - whole), 1e-9))
+def _leaning_alike(own: sp.csr_matrix, theirs: sp.csr_matrix, label: np.ndarray) -> float:
+    own, theirs = ((grams > 0).astype(float) for grams in (own, theirs))
+    images = [np.flatnonzero(label == value) for value in np.unique(label)]
+    held = np.vstack([np.asarray(theirs[rows].sum(axis=0)).ravel() for rows in images])
+    odds = np.log((held + 1) / (np.array([[len(rows)] for rows in images]) + 2))  # one more with and without each word
+    odds -= odds.mean(axis=0)
+    mine, people = own @ odds.T, theirs @ odds.T
+    for rows in images:
+        for leaning in (mine, people):
+            leaning[rows] -= leaning[rows].mean(axis=0)
+    return float((mine * people).sum() / max(1e-9, np.sqrt((mine**2).sum() * (people**2).sum())))
 
 
 def variety(captions: Coded) -> float:

@@ -60,16 +60,26 @@ def test_told_by_hand():
     assert told(["a", "a"], ["a cat", "a dog"], label).words == 0
 
 
-def test_what_goes_with_the_label_is_told_by_the_words_that_do():
-    """Half of the images of each label have a `cat` or a `dog`; `hat` and `tie` go with the label alone."""
-    people = ["hat cat", "hat dog", "tie cat", "tie dog"] * 25
-    label = np.array([0, 0, 1, 1] * 25)
-    right, wrong_of_label = ["hat", "hat", "tie", "tie"] * 25, ["tie cat", "tie dog", "hat cat", "hat dog"] * 25
-    assert told(right, people, label).of_label == pytest.approx(0.5), "1 with the own, 1/2 with the mean of all"
-    assert told(wrong_of_label, people, label).of_label == pytest.approx(-0.5)
-    assert told(wrong_of_label, people, label).words == pytest.approx(0, abs=0.01), "of all words half are right"
-    three = np.array([0, 0, 1, 2] * 25)
-    assert told(right, people, three).of_label > 0, "labels of several values"
+def test_what_goes_with_the_label_is_told_among_images_of_one_label():
+    """Of each label's 50 images 30 have its word, `hat` or `tie`, and 20 the other; half have a `cat`, half a `dog`."""
+    label = np.repeat([0, 1], 50)
+    worn = ["hat"] * 30 + ["tie"] * 20 + ["tie"] * 30 + ["hat"] * 20
+    seen = ["cat", "dog"] * 50
+    people = [" ".join(words) for words in zip(worn, seen, strict=True)]
+
+    def of_label(captions, label=label):
+        return told(captions, people, label).of_label
+
+    other = {"hat": "tie", "tie": "hat"}
+    assert of_label(worn) == pytest.approx(1)
+    assert of_label([other[word] for word in worn]) == pytest.approx(-1)
+    assert of_label(["hat"] * 50 + ["tie"] * 50) == pytest.approx(0), "what is usual for the label tells nothing more"
+    assert of_label(seen) == pytest.approx(0), "what goes with no label counts for nothing"
+    some = [*worn]
+    for start in (0, 30, 50, 80):  # five of each word in each label: 25 of 50 hold it on both sides, by chance 18
+        some[start : start + 5] = [other[word] for word in worn[start : start + 5]]
+    assert of_label(some) == pytest.approx((25 / 50 - 0.6**2) / (0.6 - 0.6**2))
+    assert of_label(worn, np.repeat([0, 1, 2], [50, 25, 25])) > 0.99, "labels of several values"
 
 
 def test_variety_by_hand():
