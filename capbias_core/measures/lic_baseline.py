@@ -2,7 +2,7 @@
 
 The human captions of each image are retold in the captioner's words (prepare/retell.py), and the attacker is trained on
 that. If the retelling tells less of what people say than the captions do, or than a human caption in the captioner's
-words, be it by all words or by those that go with the label, what it lacks is taken to give away as much as what it
+words, be it by all words or of what goes with the label, what it lacks is taken to give away as much as what it
 has. People's captions as they are count too: a captioner that writes as they do has LIC 0. So the baseline is a band
 from 0 to the LIC of the retelling, and the excess is what LIC lies outside of it. docs/statistics.md has the reasons,
 and how often each verdict is wrong.
@@ -46,8 +46,8 @@ class Plainness:
     """How a captioner's captions compare with the human captions of the same images.
 
     told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). person: how
-    much a human caption tells, of the words that the captioner uses. of_label: the same three by words as far as they
-    go with the label. person and of_label are 0 in runs of before version 6 and 7. variety: bits
+    much a human caption tells, of the words that the captioner uses. of_label: the same three of what goes with the label,
+    as correlations. person and of_label are 0 in runs of before version 6 and 7. variety: bits
     (prepare.retell.variety), of people's captions as the attacker reads them: with <unk> for words that the captioner
     never uses. type_token: different words over words. repeated: share of captions that another image
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
