@@ -46,8 +46,8 @@ class Plainness:
     """How a captioner's captions compare with the human captions of the same images.
 
     told, retold: how much of what people say the captions and the retelling tell (prepare.retell.told). person: how
-    much a human caption tells, of the words that the captioner uses. of_label: the same three of what goes with the label,
-    as correlations. person and of_label are 0 in runs of before version 6 and 7. variety: bits
+    much a human caption tells, of the words that the captioner uses. of_label: the same three of what goes with the
+    label, as correlations. person and of_label are 0 in runs of before version 6 and 7. variety: bits
     (prepare.retell.variety), of people's captions as the attacker reads them: with <unk> for words that the captioner
     never uses. type_token: different words over words. repeated: share of captions that another image
     has too. unknown: share of the human words that the captioner never uses. The human side is the mean over the
