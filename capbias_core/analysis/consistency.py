@@ -22,9 +22,8 @@ from capbias_core.aggregate.consistency import (
 )
 from capbias_core.aggregate.learned import learned
 from capbias_core.aggregate.refits import UNBOUNDED
-from capbias_core.aggregate.variants import variants
 from capbias_core.attributes import known_attributes
-from capbias_core.measures.registry import METRICS, measure_of
+from capbias_core.measures.registry import METRICS, measure_of, variants_of
 from capbias_core.types import RESULT_COLUMNS, Result
 
 JUDGED = ("paper", "table", "attribute", "metric", "direction", "condition")
@@ -154,7 +153,7 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
     `human_guess` of the same paper, table, attribute and condition.
     """
     found, keys = [], [*JUDGED, "encoder"]
-    frame = frame.assign(condition=variants(frame))
+    frame = frame.assign(condition=variants_of(frame))
     scored = frame[np.isfinite(frame["value"])]
     for key, group in scored[scored["metric"] != HUMAN].groupby(keys, sort=False):
         where = dict(zip(keys, key, strict=True))
@@ -192,7 +191,7 @@ def masks(frame: pd.DataFrame) -> pd.DataFrame:
     by people and by a detector, mask_correlation (Pearson over captioners) and mask_difference of each captioner (the
     second minus the first, in the metric's own scale)."""
     found = []
-    frame = frame.assign(condition=variants(frame))
+    frame = frame.assign(condition=variants_of(frame))
     seen = frame[
         frame["metric"].isin(
             [name for name in METRICS if measure_of(name).needs.photographs and measure_of(name).seeded]
@@ -240,7 +239,7 @@ def _signed(metric: str) -> bool:
 
 def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows that an encoder gave which learnt, and that have a value; what they were measured on is their condition."""
-    frame = frame.assign(condition=variants(frame))
+    frame = frame.assign(condition=variants_of(frame))
     values = {name: len(own.values) for name, own in known_attributes().items()}
     return frame[(frame["encoder"] != "") & np.isfinite(frame["value"]) & learned(frame, values)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from capbias_core.aggregate.variants import variants
+from capbias_core.measures.registry import variants_of
 from capbias_core.types import A_TO_T, T_TO_A
 
 NAMES = ("DBAC", "DBAC_verbs", "DBAC_accuracy", "DBAC_code", "DPA")
@@ -28,7 +28,7 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     rows: of the results table. Columns: those of ALIKE, `A->T` and `T->A` with `_low` and `_high` for the 95% interval,
     `A->T_n` and `T->A_n`.
     """
-    rows, sides = rows.assign(variant=variants(rows)), []
+    rows, sides = rows.assign(variant=variants_of(rows)), []
     for way, (metric, direction) in MEASURES[measure].items():
         own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}

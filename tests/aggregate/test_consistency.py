@@ -161,6 +161,12 @@ def test_judges_by_hand():
     assert math.isnan(pearson([1, 2], [1, 2])) and math.isnan(pearson([1, 2, 3], [2, 2, 2]))
 
 
+def test_captioners_all_of_whose_images_have_references_are_ranked_with_others():
+    rows = results(*((model, judge, 1.0 + place) for place, model in enumerate("abc") for judge in "xy"))
+    covered = rows.assign(coverage=["with_references"] * 4 + [""] * 2)
+    assert set(agreement(covered)["n"]) == {3}, "LIC rests on the images with references, be they all or a part"
+
+
 def test_one_row_a_number_in_the_columns_of_the_results_table():
     frame = results(("a", "x", 200.0), ("a", "y", 400.0), ("a", "z", 600.0), scale=[100.0, 100.0, 100.0])
     rows = consistency(frame)
@@ -306,11 +312,11 @@ def test_human_scores_of_a_file_are_matched_by_name():
 @pytest.mark.parametrize("column", ["coverage", "object", "group", "alignment"])
 def test_what_was_measured_on_other_images_or_objects_is_judged_apart(column):
     """Two series of one metric stand beside each other; both used to be one with several values a captioner."""
-    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0)).assign(**{column: ""})
+    own = results(("a", "x", 1.0), ("b", "x", 2.0), ("c", "x", 4.0), metric="LIC_M").assign(**{column: ""})
     other = own.assign(value=[4.0, 2.0, 1.0], **{column: "something"})
     rows = alignment(pd.concat([own, other]), pd.Series({"a": 1.0, "b": 2.0, "c": 4.0}))
     found = rows.set_index("condition")["value"]
-    assert found["LIC"] == pytest.approx(1.0) and found["LIC; something"] < 0
+    assert found["LIC_M"] == pytest.approx(1.0) and found["LIC_M; something"] < 0
 
 
 @pytest.mark.parametrize(
