@@ -31,7 +31,7 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.present.headline import ANSWERING, headline
 from capbias_core.present.sentence import interval, measure, named_notes, told_apart
-from capbias_core.present.table import scores_table, to_text
+from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
 from capbias_core.workspace.custom_attributes import attribute_folder
@@ -173,7 +173,8 @@ class Report:
         raise unknown_name("metric" if part in METRICS else "key", part, known)
 
     def __str__(self) -> str:
-        table = to_text(scores_table(self.table, self.letters or None)).rstrip("\n")
+        rows = lettered(self.table, self.letters, *self.ranked_by) if self.letters else self.table
+        table = to_text(scores_table(rows)).rstrip("\n")
         lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
         return "\n".join(filter(None, [self.sentence, table, told_apart(self.ranking), *lacking]))
 

@@ -34,7 +34,7 @@ from capbias_core.present.sentence import (
     told_apart,
     variants_warning,
 )
-from capbias_core.present.table import first_columns, pair_table, scores_table, to_csv
+from capbias_core.present.table import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
 from capbias_core.types import counted
@@ -219,7 +219,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
             note(warning)
     groups = of_groups(rows)
     shown = rows[~groups & ~of_gaps(rows)]
-    _table(shown, once("table", lambda: scores_table(shown, letters)), letters, metric, said)
+    _table(shown, once("table", lambda: scores_table(lettered(shown, letters, metric))), letters, metric, said)
     _take_away(engine, collection, request, rows, letters, metric)
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
     if gaps:
@@ -322,8 +322,8 @@ def _take_away(
     in_view = expand_metrics(request.metrics)
     runs = engine.workspace.runs_of(list(rows["run_id"].unique())).values()
     read = cached.once(engine.workspace, "read", lambda: with_inputs(engine.workspace, collection, rows, runs))
-    table = partial(to_csv, read, letters, metric)
-    latex = partial(to_latex, rows[rows["metric"].isin(in_view)], letters, in_view, metric)
+    table = partial(to_csv, lettered(read, letters, metric))
+    latex = partial(to_latex, lettered(rows, letters, metric), in_view)
     place = st.container(horizontal=True)
     place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")
     place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex", on_click="ignore")

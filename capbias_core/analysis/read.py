@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -323,6 +323,19 @@ def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
         read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
     names = [read[run_id] for run_id in rows["run_id"]]
     return rows.assign(labels=[own for own, _ in names], references=[own for _, own in names])
+
+
+def with_letters(
+    workspace: Workspace, rows: pd.DataFrame, found: Sequence[Comparison], run_ids: Collection[str]
+) -> pd.DataFrame:
+    """Rows of these runs with a column letters: of each comparison's metric those of its captioners among the runs."""
+    letters: dict[tuple[str, str], str] = {}
+    for own in found:
+        chosen = [run for run in own.runs if run.run_id in run_ids]
+        compared = ranking(workspace, chosen, own.metric).letters
+        letters |= {(run.run_id, own.metric): compared.get(run.spec.model, "") for run in chosen}
+    own = zip(rows["run_id"], rows["metric"], strict=True)
+    return rows.assign(letters=[letters.get(key, "") for key in own])
 
 
 def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:

@@ -25,7 +25,7 @@ import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.learned import unlearned_note
-from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs
+from capbias_core.analysis.read import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.figures import chart_series
@@ -97,8 +97,9 @@ def write_bundle(
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
     charts = [*_charts(workspace, rows), *_page_charts(workspace, collection, rows, runs)]
-    parts, letters, metric = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
-    files["rows.csv"] = to_csv(rows, letters, metric)
+    rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
+    parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
+    files["rows.csv"] = to_csv(rows)
     files |= {f"figures/{_slug(chart.title)}.svg": chart.svg for chart in charts}
     files[REPORT] = report_html(parts)
     return _zipped(files)
@@ -262,27 +263,23 @@ def _report(
     manifest: dict[str, Any],
     written: str,
     unplanned: Sequence[str],
-) -> tuple[ReportParts, dict[tuple[str, str], str], str]:
-    """The report, and the letters of the captioners by attribute and name, with their metric."""
+) -> ReportParts:
+    """The report. rows: with letters."""
     ids = {run.run_id for run in runs}
     best: dict[str, Comparison] = {}  # of each attribute
     for own in found:
         if ids & set(own.run_ids) and own.metric in set(rows["metric"]):
             best.setdefault(own.attribute.name, own)
-    letters, metric, said, elsewhere = {}, "", None, []
+    said, elsewhere = None, []
     for name, own in best.items():
-        chosen = [run for run in own.runs if run.run_id in ids]
-        metric = metric or own.metric
-        answered = headline(workspace, collection, rows[rows["run_id"].isin([run.run_id for run in chosen])])
+        answered = headline(workspace, collection, rows[rows["run_id"].isin(ids & set(own.run_ids))])
         if said is None:
             said = answered
         elif answered:
             elsewhere.append(f"{name}: {answered.headline}")
-        if own.metric == metric:
-            compared = ranking(workspace, chosen, metric).letters
-            letters |= {(name, model): letter for model, letter in compared.items()}
     attributes = {own.name: own for own in map(attribute_of_run, runs)}
-    share = f" Captioners that share a letter are not told apart by {metric}." if len(letters) > 1 else ""
+    told_by = " or ".join(dict.fromkeys(rows.loc[rows["letters"] != "", "metric"]))
+    share = f" Captioners that share a letter are not told apart by {told_by}." if told_by else ""
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
     notes += [unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}), variants_warning(rows)]
     notes += [own.note for own in attributes.values()]
@@ -316,7 +313,7 @@ def _report(
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
         answer=(said.headline, " ".join([said.support, *elsewhere])) if said else ("", ""),
-        tables=in_blocks(scores_table(rows, letters)),
+        tables=in_blocks(scores_table(rows)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
         notes=[own for own in notes if own],
@@ -327,4 +324,4 @@ def _report(
         reproduce=f"{files} This runs the plan in an empty workspace and compares every number with rows.json.",
         plan=written,
     )
-    return parts, letters, metric
+    return parts

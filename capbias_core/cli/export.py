@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read, with_inputs
+from capbias_core.analysis.read import (
+    comparisons,
+    current_runs,
+    references_read,
+    runs_against,
+    runs_with,
+    tables_read,
+    with_inputs,
+    with_letters,
+)
 from capbias_core.api import ordered
 from capbias_core.bundle.write import write_bundle
 from capbias_core.cli.flags import ANSWER, INPUTS, WHAT, WorkspaceFlag, command, flag
@@ -59,7 +68,9 @@ def export(
         if format == "latex":  # a cell has one number
             human = references_read(place, collection)
             runs = runs_against(runs_with(runs, tables_read(place, collection)), human)
-        frame = with_inputs(place, collection, place.results([run.run_id for run in runs]), runs)
+        ids = [run.run_id for run in runs]
+        frame = with_inputs(place, collection, place.results(ids), runs)
+        frame = with_letters(place, frame, comparisons(place, collection), ids)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

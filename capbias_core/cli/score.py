@@ -26,14 +26,23 @@ from capbias_core.errors import unknown_name
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.prepare.align import DELTA
 from capbias_core.present.sentence import decimals, told_apart
-from capbias_core.present.table import BEHIND, first_columns, pair_table, scores_table, to_csv, to_json, to_text
+from capbias_core.present.table import (
+    BEHIND,
+    first_columns,
+    lettered,
+    pair_table,
+    scores_table,
+    to_csv,
+    to_json,
+    to_text,
+)
 from capbias_core.workspace.ingest import SAMPLES
 from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT
 
 FORMATS = {
-    "csv": lambda report: to_csv(report.table, report.letters, report.ranked_by[0]),
+    "csv": lambda report: to_csv(_lettered(report)),
     "json": lambda report: to_json(report.table),
-    "table": lambda report: to_text(scores_table(report.table, report.letters)),
+    "table": lambda report: to_text(scores_table(_lettered(report))),
 }
 SEEDS = 10
 GAP = 2  # columns of the terminal between those of a table
@@ -201,6 +210,10 @@ def _show(report: Report, asked: Collection[str]) -> None:
     console.file.flush()
 
 
+def _lettered(report: Report) -> pd.DataFrame:
+    return lettered(report.table, report.letters, *report.ranked_by) if report.letters else report.table
+
+
 def _digits(metric: str) -> int:
     return decimals(metric, METRICS[metric].scale)
 
@@ -208,7 +221,7 @@ def _digits(metric: str) -> int:
 def _shown(report: Report, asked: Collection[str]) -> pd.DataFrame:
     """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
     behind = not set(BEHIND) & set(asked)
-    frame = scores_table(report.table, report.letters or None)
+    frame = scores_table(_lettered(report))
     frame = frame[first_columns(frame.columns) if behind else list(frame.columns)]
     return frame.rename(columns=lambda name: readable(str(name))).map(lambda cell: readable(str(cell)))
 

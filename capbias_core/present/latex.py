@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.present.sentence import intervals_over
-from capbias_core.present.table import scores_table
+from capbias_core.present.table import LETTERS, scores_table
 from capbias_core.types import counted
 
 LATEX = {
@@ -80,21 +80,22 @@ class Cell:
         return r"{\scriptsize " + escape_latex(self.interval) + "}" if self.interval else ""
 
 
-def to_latex(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics=None, ranked_by: str = "LIC") -> str:
+def to_latex(frame: pd.DataFrame, metrics=None) -> str:
     """`scores_table` as a table for one column of a paper, with the package booktabs.
 
     Metrics that do not fit beside each other stand in blocks, one below the other. A note under the table explains
-    letters and intervals; comments before it say n, seeds and method. letters: by captioner, by the metric `ranked_by`.
-    metrics: which (default: all).
+    letters and intervals; comments before it say n, seeds and method. frame: also `lettered`. metrics: which (default:
+    all).
     """
-    table = scores_table(frame, None, metrics)
+    table = scores_table(frame, metrics)
+    letters = table.pop(LETTERS) if LETTERS in table else pd.Series("", table.index)
     shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
     keys = [name for name in KEYS if name in table]
     marks = _marks(table.columns)
-    ties = letters if letters and ranked_by in table else {}
+    told_by = list(dict.fromkeys(shown.loc[shown[LETTERS] != "", "metric"])) if letters.any() else []
     columns = {name: [Cell(name), *map(Cell, table[name])] for name in keys}
     for name in table.columns.drop(keys):
-        own = [ties.get(model, "") if name == ranked_by else "" for model in table["captioner"]]
+        own = letters if name in told_by else [""] * len(table)
         columns[name] = [_head(name, marks), *map(_number, table[name], own)]
     blocks = _blocks(keys, columns)
     width = len(keys) + len(blocks[0])
@@ -111,7 +112,7 @@ def to_latex(frame: pd.DataFrame, letters: dict[str, str] | None = None, metrics
             r"\bottomrule",
             r"\end{tabular}",
             r"\par\smallskip",
-            rf"\parbox{{\columnwidth}}{{\scriptsize {escape_latex(_note(shown, ties, ranked_by, marks))}}}",
+            rf"\parbox{{\columnwidth}}{{\scriptsize {escape_latex(_note(shown, told_by, marks))}}}",
             rf"\caption{{Bias in captions by labelled {escape_latex(', '.join(shown['attribute'].unique()))}.}}",
             r"\label{tab:capbias}",
             r"\end{table}",
@@ -167,7 +168,7 @@ def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _note(frame: pd.DataFrame, letters: dict[str, str], ranked_by: str, marks: dict[str, str]) -> str:
+def _note(frame: pd.DataFrame, told_by: Sequence[str], marks: dict[str, str]) -> str:
     """What stands in the cells, as far as it does."""
     parts = []
     if frame["spread"].notna().any():
@@ -175,8 +176,8 @@ def _note(frame: pd.DataFrame, letters: dict[str, str], ranked_by: str, marks: d
         parts.append(f"Value ± standard deviation over {seeds} attacker seeds.")
     if frame["ci_low"].notna().any():
         parts.append(f"In brackets the interval ({intervals_over(frame)}).")
-    if letters:
-        parts.append(f"Captioners that share a letter are not told apart by {ranked_by}.")
+    if told_by:
+        parts.append(f"Captioners that share a letter are not told apart by {' or '.join(told_by)}.")
     if set(frame["verdict"]) & set(VERDICTS):
         parts.append("The verdict is that of LIC beside its baseline.")
     encoders = [own for own in dict.fromkeys(frame["encoder"]) if own]

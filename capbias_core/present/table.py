@@ -11,43 +11,33 @@ import pandas as pd
 
 from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.variants import INPUTS
-from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.present.sentence import decimals, limit, measure, number, seeds_agree, signed
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS, counted
 
-# Letters of captioners (ranking.py), by model or, of several attributes, by attribute and model.
-Letters = Mapping[str, str] | Mapping[tuple[str, str], str]
+LETTERS = "letters"
 
 
-def to_csv(frame: pd.DataFrame, letters: Letters | None = None, metric: str = "") -> str:
+def lettered(frame: pd.DataFrame, letters: Mapping[str, str], metric: str, direction: str = "") -> pd.DataFrame:
+    """Result rows with a column of letters (ranking.py), which the rows of one metric have: by captioner."""
+    own = frame["model"].map(dict(letters)).where((frame["metric"] == metric) & (frame["direction"] == direction))
+    return frame.assign(letters=own.fillna(""))
+
+
+def to_csv(frame: pd.DataFrame) -> str:
     """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
 
-    letters: by this metric: a last column for its rows. Columns labels and references, what was read, are kept.
-    The column name is the metric with its attacker, such as `LIC (ngram)`.
+    Columns labels, references and letters are kept. The column name is the metric with its attacker, such as
+    `LIC (ngram)`.
     """
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
-    columns = _columns(frame, "name")
-    if letters:
-        own = _letters(letters, frame["attribute"], frame["model"]).where(frame["metric"] == metric, "")
-        frame, columns = frame.assign(letters=own), [*columns, "letters"]
-    return csv_text(frame[columns])
-
-
-def _letters(letters: Letters, attributes: pd.Series, models: pd.Series) -> pd.Series:
-    """Of each row."""
-    either: dict = dict(letters)
-    found = [
-        either.get((attribute, model), either.get(model, ""))
-        for attribute, model in zip(attributes, models, strict=True)
-    ]
-    return pd.Series(found, models.index, dtype=object)
+    return csv_text(frame[_columns(frame, "name")])
 
 
 def _columns(frame: pd.DataFrame, *more: str) -> list[str]:
-    """Those of the results table, some more, and those of what was read, where the rows have them."""
-    return [*RESULT_COLUMNS, *more, *(name for name in INPUTS if name in frame)]
+    """Those of the results table, some more, and those of what was read and of letters, where the rows have them."""
+    return [*RESULT_COLUMNS, *more, *(name for name in (*INPUTS, LETTERS) if name in frame)]
 
 
 def to_json(frame: pd.DataFrame) -> str:
@@ -58,10 +48,10 @@ def to_json(frame: pd.DataFrame) -> str:
 
 # Columns of a table of scores that are no metric: what a row is of, and what is said of the captioner.
 KEYS = ("captioner", "attribute", "encoder")
-OF_CAPTIONERS = ("letters", "verdict")
+OF_CAPTIONERS = (LETTERS, "verdict")
 
 
-def scores_table(frame: pd.DataFrame, letters: Letters | None = None, metrics=None) -> pd.DataFrame:
+def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     """One row a captioner (and attribute or encoder, where there are several), as text, highest LIC first.
 
     A cell such as `8.7 ±0.9 [6.9, 10.4]` holds value, standard deviation over seeds and 95% interval. Where some
@@ -69,8 +59,8 @@ def scores_table(frame: pd.DataFrame, letters: Letters | None = None, metrics=No
     references)`; metrics that need references have one column. Each direction has a column of its own. Counting metrics
     have no encoder and stand beside the only one, or on rows of their own where there are several.
 
-    letters: by LIC (LIC_M where there is no LIC): captioners that share one are not told apart. metrics: which to show,
-    in this order (default: all, in the order of the metrics' own table).
+    frame: in RESULT_COLUMNS, also `lettered`. metrics: which to show, in this order (default: all, in the order of the
+    metrics' own table).
     """
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
@@ -87,17 +77,10 @@ def scores_table(frame: pd.DataFrame, letters: Letters | None = None, metrics=No
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
-    verdicts = {
-        tuple(row[key] for key in keys): row["verdict"]
-        for row in frame.to_dict("records")
-        if row.get("verdict") in VERDICTS
-    }
-    if verdicts:
-        said = [verdicts.get(tuple(row), "") for row in table[keys].itertuples(index=False)]
-        table.insert(len(keys), "verdict", said)
-    if letters and len(table):
-        of = table["attribute"] if "attribute" in keys else pd.Series(frame["attribute"].iloc[0], table.index)
-        table.insert(len(keys), "letters", _letters(letters, of, table["captioner"]))
+    for name in reversed(OF_CAPTIONERS):
+        said = {tuple(row[key] for key in keys): row.get(name) for row in frame.to_dict("records") if row.get(name)}
+        if said:
+            table.insert(len(keys), name, [said.get(row, "") for row in table[keys].itertuples(index=False, name=None)])
     return table
 
 

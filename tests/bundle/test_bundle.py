@@ -14,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from capbias_core import cli
+from capbias_core.analysis.read import comparisons, ranking, with_letters
 from capbias_core.api import run_here
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.bundle.reproduce import Comparison, compared, find_data, read_bundle, reproduce
@@ -175,6 +176,22 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     assert "figures/LIC.svg" in archive.namelist()
     with pytest.raises(CapbiasError, match="no result"):
         write_bundle(measured[0], "small", [])
+
+
+def test_letters_stand_with_the_runs_that_were_compared(bundle, measured):
+    workspace, ids = measured
+    rows = workspace.results(ids)
+    (found,) = comparisons(workspace, "small")
+    letters = ranking(workspace, list(found.runs), "LIC").letters
+    own = with_letters(workspace, rows, [found], ids)
+    lic = own["metric"] == "LIC"
+    assert dict(zip(own.loc[lic, "model"], own.loc[lic, "letters"], strict=True)) == letters and all(letters.values())
+    assert set(own.loc[~lic, "letters"]) == {""}
+    other = with_letters(workspace, rows.assign(run_id="by another attacker"), [found], ids)
+    assert set(other["letters"]) == {""} == set(with_letters(workspace, rows, [found], found.run_ids[:1])["letters"])
+    with zipfile.ZipFile(bundle) as archive:
+        kept = pd.read_csv(archive.open("rows.csv"), keep_default_na=False)
+    assert kept["letters"].tolist() == own["letters"].tolist()
 
 
 def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):

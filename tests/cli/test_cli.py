@@ -28,7 +28,7 @@ from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.present.latex import escape_latex, to_latex
 from capbias_core.present.sentence import told_apart
-from capbias_core.present.table import pair_table, scores_table, to_csv, to_json, to_text
+from capbias_core.present.table import lettered, pair_table, scores_table, to_csv, to_json, to_text
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs import engine as engine_module
@@ -841,7 +841,9 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
 def export(kept: Path, capsys, rows: pd.DataFrame) -> None:
     of = ["--collection", "my captions", "--metric", "lic", "error"]
     assert in_workspace(kept, "export", *of) == 0
-    read = rows.assign(labels="attributes", references=["human" if name else "" for name in rows["encoder"]])
+    read = rows.assign(
+        labels="attributes", references=["human" if name else "" for name in rows["encoder"]], letters=""
+    )
     assert scored(capsys.readouterr().out).equals(read), "and whose labels and human captions were read"
     assert in_workspace(kept, "export", *of, "--format", "json") == 0
     records = json.loads(capsys.readouterr().out)
@@ -1024,7 +1026,7 @@ FRAME = pd.DataFrame(
 
 
 def test_scores_table_is_one_row_a_captioner():
-    table = scores_table(FRAME, {"sat_1": "ab", "nic": "a"})
+    table = scores_table(lettered(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC"))
     assert table.to_dict("records") == [
         {"captioner": "sat_1", "letters": "ab", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
         {"captioner": "nic", "letters": "a", "LIC": "−0.2", "ratio": "not defined"},
@@ -1041,7 +1043,7 @@ def test_conditions_get_columns_and_encoders_rows_of_their_own():
             result("nic", "LIC", 4.0, encoder="ngram", condition="with_references"),
         ]
     )
-    assert scores_table(more, {"nic": "a"}).to_dict("records") == [
+    assert scores_table(lettered(more, {"nic": "a"}, "LIC")).to_dict("records") == [
         {
             "captioner": "sat",
             "letters": "",
@@ -1081,18 +1083,19 @@ def test_csv_and_json_round_nothing():
 
 
 def test_csv_has_the_letters_of_the_metric_that_was_compared():
-    rows = pd.read_csv(io.StringIO(to_csv(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC")), keep_default_na=False)
+    rows = pd.read_csv(io.StringIO(to_csv(lettered(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC"))), keep_default_na=False)
     assert rows["letters"].tolist() == ["ab", "", "a", ""]
     assert rows["name"].tolist()[0] == f"{FRAME['metric'].iloc[0]} ({FRAME['encoder'].iloc[0]})"
     assert list(pd.read_csv(io.StringIO(to_csv(FRAME)))) == [*RESULT_COLUMNS, "name"]
 
 
 def test_letters_of_several_attributes_stand_with_their_own():
-    both = pd.concat([FRAME, FRAME.assign(attribute="age")], ignore_index=True)
+    own = lettered(FRAME, {"sat_1": "b", "nic": "a"}, "LIC")
+    both = pd.concat([own, lettered(FRAME, {"sat_1": "a", "nic": "a"}, "LIC").assign(attribute="age")])
     letters = {("gender", "sat_1"): "b", ("gender", "nic"): "a", ("age", "sat_1"): "a", ("age", "nic"): "a"}
-    table = scores_table(both, letters)
+    table = scores_table(both)
     assert dict(zip(zip(table["attribute"], table["captioner"], strict=True), table["letters"], strict=True)) == letters
-    rows = pd.read_csv(io.StringIO(to_csv(both, letters, "LIC")), keep_default_na=False)
+    rows = pd.read_csv(io.StringIO(to_csv(both)), keep_default_na=False)
     assert rows["letters"].tolist() == ["b", "", "a", "", "a", "", "a", ""]
 
 
@@ -1113,7 +1116,7 @@ def test_a_matrix_of_pairs_says_difference_p_and_which_is_higher():
 
 
 def test_latex_escapes_and_says_how_it_was_measured():
-    text = to_latex(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": "ab"})
+    text = to_latex(lettered(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": "ab"}, "LIC"))
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
     assert r"$\pm$0.9" in text and r"\textsuperscript{ab}" in text
     assert "Captioners that share a letter are not told apart by LIC." in text

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.present.latex import to_latex
+from capbias_core.present.table import lettered
 from capbias_core.types import Result
 
 METRICS = ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "leakage", "SC", "SC_D", "ratio", "error")
@@ -59,7 +60,7 @@ def test_the_table_fits_a_column_of_a_paper(metrics, coverage):
     frame = rows(metrics, coverage)
     if coverage:
         frame = pd.concat([frame, rows(("LIC_M",))])
-    text = to_latex(frame, {"nic": "a", "transformer": "b", MODELS[2]: "ab"})
+    text = to_latex(lettered(frame, {"nic": "a", "transformer": "b", MODELS[2]: "ab"}, "LIC"))
     cells = tabular(text)
     columns = list(zip(*cells, strict=True))
     width = sum(max(map(points, column)) for column in columns) + 6.0 * (len(columns) - 1)
@@ -70,7 +71,7 @@ def test_the_table_fits_a_column_of_a_paper(metrics, coverage):
 
 
 def test_letters_and_intervals_are_explained_under_the_table():
-    text = to_latex(rows(models=("nic", "b_100%")), {"nic": "a", "b_100%": "ab"}, ["LIC", "LIC_M"], "LIC")
+    text = to_latex(lettered(rows(models=("nic", "b_100%")), {"nic": "a", "b_100%": "ab"}, "LIC"), ["LIC", "LIC_M"])
     cells = tabular(text)
     nic = next(place for place, row in enumerate(cells) if row[0] == "nic")
     assert cells[nic][1:3] == ["amplifies", r"$-$1.2 $\pm$1.3\textsuperscript{a}"]
