@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,9 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import Attribute
 from capbias_core.workspace.custom_attributes import SOURCE, attribute_folder, delete, keep, owner_of, tables_with
 from capbias_core.workspace.people import may_change
+from capbias_core.workspace.store import Workspace
 from pages.ui import cached, view
-from pages.ui.base import attribute_names, draw, errors, note, page, plain, show_error
+from pages.ui.base import attribute_names, delete_button, deleted, draw, errors, note, page, plain, show_error
 from pages.ui.table import draw_table
 
 NEW = "a new one"
@@ -38,6 +40,7 @@ note = "Say what the labels cannot say."
 
 def main() -> None:
     engine = page("Attributes")
+    deleted()
     if said := view.told("attribute_said"):
         st.success(plain(said))
         view.link(st, "pages/1_Data.py", "Load a table of labels", ":material/upload:")
@@ -212,14 +215,13 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
     if not may_change(owner_of(chosen.path), engine.workspace.folder):
         note("It is not yours: only its owner replaces or deletes it, or whoever runs the server.")
         return
-    with st.popover(plain(f"Delete {chosen.name}"), icon=":material/delete:"):
-        note(f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes.")
-        if st.button("Delete for good", type="primary", key="delete_attribute"):
-            with errors():
-                delete(engine.workspace, chosen.path)
-                st.session_state["attribute_said"] = f"Deleted {chosen.name}."
-                st.session_state["attribute_kept"] = "gender"
-                st.rerun()
+    told = f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes."
+    delete_button(chosen.name, told, partial(_delete, engine.workspace, chosen))
+
+
+def _delete(workspace: Workspace, chosen: AttributeFile) -> None:
+    delete(workspace, chosen.path)
+    st.session_state["attribute_kept"] = "gender"
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -106,10 +107,9 @@ def _all_runs(engine: Engine) -> None:
             "run": [run.run_id for run in runs],
         }
     )
-    event = draw_table(table, on_select="rerun", selection_mode="single-row", key="runs_table", alt="Every run")
-    if event.selection.rows:
-        view.choose("run", table.iloc[event.selection.rows[0]]["run"])
     ids = list(table["run"])
+    key = f"runs_table {len(ids)} {runs[0].created}"  # another table once somebody else asked for a run
+    draw_table(table, on_select=partial(_selected, key, ids), selection_mode="single-row", key=key, alt="Every run")
     said = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
     chosen = view.selectbox(
         st,
@@ -123,6 +123,12 @@ def _all_runs(engine: Engine) -> None:
     )
     if chosen:
         _details(engine, runs[ids.index(chosen)])
+
+
+def _selected(key: str, ids: list[str]) -> None:
+    """The run of the row that was just selected; what was chosen since in the box comes before a row."""
+    if rows := st.session_state[key].selection.rows:
+        view.choose("run", ids[rows[0]])
 
 
 def _state(run: RunRow) -> str:

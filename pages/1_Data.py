@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.prepare import with_rule
 from capbias_core.runs.engine import Engine
-from capbias_core.types import PRECEDENCE, Attribute, Derivation
+from capbias_core.types import PRECEDENCE, Attribute, Derivation, counted
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
@@ -29,10 +30,10 @@ from capbias_core.workspace.ingest import (
 )
 from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.people import may_change
-from capbias_core.workspace.store import Item
+from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
 from pages.ui import cached, view
-from pages.ui.base import demo_button, draw, errors, note, page, plain, show_error
+from pages.ui.base import delete_button, deleted, demo_button, draw, errors, note, page, plain, show_error
 from pages.ui.crossing import crossing_view
 from pages.ui.drop import KINDS, drop_zone, forget
 from pages.ui.label_agreement import label_agreement_view
@@ -62,6 +63,7 @@ def main() -> None:
     message = st.empty()
     if said := view.told("said"):
         message.success(plain(said))
+    deleted()
     collection = _load(engine)
     if collection in engine.workspace.collections():
         with errors():
@@ -282,7 +284,7 @@ def _kept(engine: Engine) -> None:
         table,
         on_select="rerun",
         selection_mode="single-row",
-        key="kept",
+        key=f"kept {len(items)} {items[0].created}",  # another table once somebody else kept or deleted something
         alt="Your data",
         row_height=None,
         column_config={"from": st.column_config.Column(width=WIDTH_FROM)},
@@ -295,7 +297,7 @@ def _kept(engine: Engine) -> None:
         place = event.selection.rows[0]
         note(f"{items[place].name}: content hash {items[place].hash}, from {shown(items[place].source)}.")
         if may_change(items[place].owner, engine.workspace.folder):
-            _delete(engine, items[place], uses[place])
+            _delete(engine.workspace, items[place], uses[place])
         else:
             note("It is not yours: only its owner deletes it, or whoever runs the server.")
 
@@ -324,17 +326,13 @@ def _make_shared() -> None:
         st.session_state["share_refused"] = error
 
 
-def _delete(engine: Engine, item: Item, uses: int) -> None:
-    with st.popover(plain(f"Delete {item.name}"), icon=":material/delete:"):
-        note(
-            f"{item.name} goes from the workspace, and with it {uses} runs and their results. What it came from stays "
-            "where it is."
-        )
-        if st.button("Delete for good", type="primary", key="delete"):
-            with errors():
-                engine.workspace.delete(item)
-                st.session_state["said"] = f"Deleted {item.name}."
-                st.rerun()
+def _delete(workspace: Workspace, item: Item, uses: int) -> None:
+    """uses: how many runs read its content."""
+    gone = len(workspace.gone_with(item))
+    runs = f", and with it {counted(gone, 'run')} with results" if gone else ""
+    kept = " Runs that read the same content under another name stay." if uses > gone else ""
+    told = f"{item.name} goes from {item.collection}{runs}. What it came from stays where it is.{kept}"
+    delete_button(item.name, told, partial(workspace.delete, item))
 
 
 if __name__ == "__main__":  # a worker that starts imports the page, and must not draw it

@@ -303,7 +303,7 @@ class Workspace:
         for earlier in self._called(kind, name, collection):
             if earlier.hash != content_hash(frame):
                 check_own(earlier.owner, self.folder, earlier.name)
-                self._runs_gone_with(earlier)
+                self._ended_with(earlier)
 
     def _write(self, path: Path, data: bytes, replace: bool) -> None:
         for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
@@ -386,14 +386,15 @@ class Workspace:
         """Runs that read this item's content (as captions, references, labels or objects), for whichever collection."""
         return [run for run in self.runs() if item.hash in run.spec.inputs()]
 
-    def _runs_gone_with(self, item: Item) -> list[RunRow]:
-        """The runs that go with an item: all that read its content, if it is the last that has it.
-
-        Raises CapbiasError where one of them is under way.
-        """
+    def gone_with(self, item: Item) -> list[RunRow]:
+        """The runs that go with an item: all that read its content, if it is the last that has it."""
         place = (item.collection, item.kind, item.name)
         others = (own for own in self.items() if (own.collection, own.kind, own.name) != place)
-        runs = [] if any(own.hash == item.hash for own in others) else self.using(item)
+        return [] if any(own.hash == item.hash for own in others) else self.using(item)
+
+    def _ended_with(self, item: Item) -> list[RunRow]:
+        """The runs that go with an item. Raises CapbiasError where one of them is under way."""
+        runs = self.gone_with(item)
         if any(run.status in ACTIVE for run in runs):
             raise CapbiasError(
                 f"{item.name}, which a run is reading", "no run under way on it", "Cancel the run first."
@@ -404,7 +405,7 @@ class Workspace:
         """Forget an item; with the last item of its content go its file, its runs and their results.
 
         Photographs go with the last item of their folder where the workspace holds them, the user's own never. Returns
-        how many runs went. Raises CapbiasError while a run reads it, and for somebody else's.
+        how many runs went. Raises CapbiasError while a run reads it, for one that is gone, and for somebody else's.
         """
         check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or keeps the same content
@@ -413,11 +414,13 @@ class Workspace:
         return runs
 
     def _forget_item(self, db: sqlite3.Connection, item: Item) -> int:
-        runs = self._runs_gone_with(item)
+        runs, place = self._ended_with(item), (item.collection, item.kind, item.name, item.hash)
+        if not db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=? AND hash=?", place).rowcount:
+            raise CapbiasError(
+                f"{item.name}, which is gone or has changed", "an item as it is kept", "Look at it again."
+            )
         for run in runs:
             self._forget(db, run.run_id)
-        place = (item.collection, item.kind, item.name)
-        db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=?", place)
         return len(runs)
 
     def _tidy(self, gone: Sequence[Item]) -> None:

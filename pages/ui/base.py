@@ -95,6 +95,33 @@ def errors() -> Iterator[None]:
         show_error(error)
 
 
+def delete_button(name: str, told: str, delete: Callable[[], object]) -> None:
+    """A button that, once confirmed, deletes what it names, whatever others have kept or deleted since it was drawn.
+
+    told: what goes with it. delete: may raise CapbiasError. `deleted` says how it went.
+    """
+    with st.popover(plain(f"Delete {name}"), icon=":material/delete:"):
+        note(told)
+        st.button("Delete for good", type="primary", key="delete", on_click=_delete, args=(name, delete))
+
+
+def _delete(name: str, delete: Callable[[], object]) -> None:
+    try:
+        delete()
+        st.session_state["deleted"] = name
+    except CapbiasError as error:
+        st.session_state["not_deleted"] = error
+
+
+def deleted() -> None:
+    """What became of the last deletion, once; in a place of its own, so that what stands below keeps its own."""
+    with st.container():
+        if name := view.told("deleted"):
+            st.success(plain(f"Deleted {name}."))
+        if refused := view.told("not_deleted"):
+            show_error(refused)
+
+
 def show_error(error: CapbiasError) -> None:
     """Got, expected, remedy, as text whatever a file's words hold."""
     lines = [("Got:", error.got), ("Expected:", error.expected), ("Fix:", error.remedy)]
