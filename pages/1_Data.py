@@ -94,8 +94,9 @@ def _load(engine: Engine) -> str:
             key="into",
             accept_new_options=True,
             help="What belongs together: a table of labels, human captions, and the captions of several models for "
-            "the same images. Type a new name to start one.",
+            "the same images. To start one, type its name and press Enter.",
         )
+        collection = " ".join(collection.split()) or DEFAULT_COLLECTION
     with right:
         round_ = st.session_state.setdefault("round", 0)
         uploads = st.file_uploader(

@@ -50,7 +50,7 @@ def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warn
     """A report that begins with the rows of its file."""
     said = [*_problem_warnings(table), *(line for own in warnings for line in own)]
     lines = [("Rows", f"{table.rows:,}"), *details]
-    facts = {"rows": table.rows, **facts}
+    facts = {"rows": table.rows, "repeats": table.duplicates, **facts}
     return ImportReport(file, facts, tuple(lines), tuple(said), table.problems, table.problem_count, table.notes)
 
 

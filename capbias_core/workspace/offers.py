@@ -29,7 +29,12 @@ from capbias_core.workspace.store import Item, Workspace, content_hash, suggeste
 
 Key = tuple[Path, bool]
 # Whose images a kind of file should know.
-BESIDE = {GENERATED: (LABELS,), HUMAN: (GENERATED, LABELS), LABELS: (GENERATED, HUMAN), OBJECTS: (GENERATED, LABELS)}
+BESIDE = {
+    GENERATED: (HUMAN, LABELS),
+    HUMAN: (GENERATED, LABELS),
+    LABELS: (GENERATED, HUMAN),
+    OBJECTS: (GENERATED, LABELS),
+}
 # Kept in this order, so that a collection is whole as soon as its captions are there.
 ORDER = (LABELS, HUMAN, OBJECTS, SEGMENTS, GENERATED)
 

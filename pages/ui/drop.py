@@ -80,7 +80,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
         note("Nothing was kept.")
         return ""
     unknown = [own.path.name for own in offers if common.get(own.key) == 0]
-    st.header("3 · Keep")
+    st.header(plain(f"3 · Keep in {collection}"))
     left, right = _place("keep").columns([5, 2], vertical_alignment="bottom")
     trained = _trained(engine, collection, offers, left)
     choices = {key: replace(own, trained=trained) for key, own in choices.items()}
@@ -235,10 +235,13 @@ def _about(found: Offer) -> str:
     if found.preview is None:
         return "This file cannot be read as this kind." if found.kind else "This file cannot be read."
     report = found.preview.report
-    counts = {"row": report["rows"], "image": len(found.images), "problem": report.problem_count}
+    counts = {"row": report["rows"], "image": len(found.images)}
+    if report.problem_count:
+        counts["problem"] = report.problem_count
+    repeats = f", {counted(report['repeats'], 'repeat')} left out" if report["repeats"] else ""
     by = found.own.human_by if found.kind == HUMAN else ""
     named = f" Taken for human captions {by}." if by else ""
-    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}.{named}"
+    return f"{found.own.title}: {', '.join(counted(count, what) for what, count in counts.items())}{repeats}.{named}"
 
 
 def _read_well(own: Offer) -> bool:
@@ -314,7 +317,9 @@ def _details(engine: Engine, own: Offer, known: int | None) -> Choices:
     if own.kind != LABELS:
         return Choices()
     with st.expander(f"Which column of {plain(own.path.name)} is which attribute, and what each label becomes"):
-        mapped, said = _mapping(own, own_attributes.known(engine.workspace))
+        mapped, said, faults = _mapping(own, own_attributes.known(engine.workspace))
+    for fault in faults:
+        show_error(fault)
     for line in said:
         note(line)
     return Choices(attributes=mapped)
@@ -349,17 +354,19 @@ def _written(own: Offer) -> dict[str, str]:
     return {"captioner": captioner.strip(), "condition": condition}
 
 
-def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[str]]:
-    """Which column is which protected attribute, and what each label in it becomes; sentences on what is dropped."""
+def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[str], list[CapbiasError]]:
+    """Which column is which protected attribute, and what each label in it becomes; sentences on what is dropped, and
+    what is wrong with what was chosen."""
     assert own.preview is not None
     note("Say what each label becomes. Images whose label is dropped take no part; nothing is dropped unseen.")
-    mapped, said, frame = [], [], own.preview.frame
+    mapped, said, faults, not_offered, frame = [], [], [], [], own.preview.frame
     guesses = guessed_columns(known.values(), frame)
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(own, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:
             labels = "every image has the same label" if len(counts) < 2 else f"{len(counts):,} different labels"
-            note(f"{column}: {labels}, so it is not offered as a protected attribute.")
+            not_offered.append(f"{column}: {labels}, so it is not offered as a protected attribute.")
+            note(not_offered[-1])
             continue
         guess = guesses.get(column)
         options = [*known, f"its own: {column}", NOT_MAPPED]
@@ -368,19 +375,22 @@ def _mapping(own: Offer, known: dict[str, Attribute]) -> tuple[list[dict], list[
         name = box.selectbox(plain(f"Column {column} is"), options, first, key=f"column_{key}")
         if name == NOT_MAPPED:
             continue
-        with errors():
+        try:
             attribute = known.get(name) or plain_attribute(column, _own_values(column, counts, key))
             mapped.append(mapping_details(attribute, column, _labels(column, counts, attribute, key)))
-            dropped = dropped_labels(frame, mapped[-1])
-            lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
-            left = len(frame) - sum(dropped.values())
-            said.append(f"{attribute.title}, column {column}: {left:,} images kept; dropped: {lost}.")
+        except CapbiasError as error:
+            faults.append(error)
+            continue
+        dropped = dropped_labels(frame, mapped[-1])
+        lost = ", ".join(f"{raw or 'empty'} {count:,}" for raw, count in dropped.items()) or "none"
+        left = len(frame) - sum(dropped.values())
+        said.append(f"{attribute.title}, column {column}: {left:,} images kept; dropped: {lost}.")
     names = [own["attribute"]["name"] for own in mapped]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         said.append(f"Several columns are {' and '.join(twice)}: each is kept as a table, and they are compared below.")
     if not mapped:
-        said.append("⚠ No column is a protected attribute yet. Choose one above.")
-    return mapped, said
+        said += not_offered
+    return mapped, said, faults
 
 
 def _own_values(column: str, counts: pd.Series, key: str) -> tuple[str, ...]:
@@ -426,7 +436,7 @@ def _ready(offers: list[Offer], choices: Mapping[tuple, Choices], unknown: list[
     """Whether the files can be kept as they stand; what is in the way is said. gone: names of what they replace."""
     without = [own.path.name for own in offers if own.kind == LABELS and not choices[own.key].attributes]
     if without:
-        note(f"⚠ No column of {', '.join(without)} is a protected attribute yet: choose one above.")
+        note(f"⚠ No column of {', '.join(without)} is a protected attribute yet, so it cannot be kept.")
     ready = not without
     if unknown:
         note(f"⚠ No image id of {', '.join(unknown)} is known to the other files or the collection.")

@@ -65,6 +65,23 @@ def test_from_four_files_to_the_first_score_in_three_clicks(window, files, tmp_p
     assert kinds == {"labels": "attributes", "human captions": "references", "first": "captions", "second": "captions"}
 
 
+def test_labels_that_cannot_be_kept_say_why_and_blame_no_other_file(window, files, tmp_path):
+    (tmp_path / "one.csv").write_text("image_id,gender\n" + "".join(f"{image},Male\n" for image in range(60)))
+    (tmp_path / "other.csv").write_text("image_id,gender\n" + "".join(f"{image},abc\nx{image},xyz\n" for image in "pq"))
+    with server(tmp_path / "home") as (address, _):
+        open_page(window, f"{address}/Data?into=+two++words+")
+        drop(window, files[0], files[2], tmp_path / "other.csv")
+        expect(window.get_by_role("heading", name="3 · Keep in two words")).to_be_visible()
+        expect(window.get_by_text("60 of 60 images are known to the other files or the collection.")).to_have_count(2)
+        expect(window.get_by_text(re.compile("^⚠ No image id of other.csv is known to"))).to_be_visible()
+        expect(window.get_by_text(re.compile("no label becomes Female or Male"))).to_be_visible()
+        open_page(window, f"{address}/Data")
+        drop(window, files[0], tmp_path / "one.csv")
+        expect(window.get_by_text("gender: every image has the same label").last).to_be_visible()
+        expect(window.get_by_text("⚠ No column of one.csv is a protected attribute yet")).to_be_visible()
+        expect(window.get_by_role("button", name="Keep", exact=True)).to_be_disabled()
+
+
 def test_a_broken_photograph_is_said_before_the_others_are_kept(window, files, tmp_path):
     Image.new("RGB", (30, 20)).save(tmp_path / "1.png")
     (tmp_path / "2.png").write_text("no picture")
@@ -85,7 +102,7 @@ def test_a_file_of_captions_and_human_captions_is_two_rows(window, formats, tmp_
         drop(window, formats / "LLaVA_COCO_VAL.tsv", samples)
         expect(window.get_by_label("What is file 3?")).to_be_visible()
         expect(window.get_by_label("What is file 4?")).to_have_count(0)
-        expect(window.get_by_text("40 of 40 images are known to the other files or the collection.")).to_have_count(1)
+        expect(window.get_by_text("40 of 40 images are known to the other files or the collection.")).to_have_count(3)
         window.get_by_role("button", name="Keep", exact=True).click()
         twins = [f"{samples.stem} ({kind})" for kind in ("human captions", "captions of a model")]
         kept = f"Kept {twins[0]}, LLaVA_COCO_VAL, {twins[1]} in the collection my captions."
@@ -180,7 +197,7 @@ def test_the_column_of_captions_can_be_chosen_where_it_is_not_known(window, tmp_
         drop(window, tmp_path / "odd.csv")
         choose(window, "Column of captions", "place")
         choose(window, "Column of image ids", "number")
-        window.get_by_text("CSV: 10 rows, 10 images, 0 problems").wait_for()
+        window.get_by_text("CSV: 10 rows, 10 images.", exact=True).wait_for()
         choose(window, "Column of captions", "uttered")
         window.get_by_role("button", name="Keep", exact=True).wait_for()
         window.get_by_role("button", name="Keep", exact=True).click()
