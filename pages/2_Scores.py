@@ -281,7 +281,8 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
 def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
     """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
     names = [name for name in table if name.partition(" ")[0] in METRICS]
-    first = [name for name in first_columns(names) if name.removesuffix(ON_FEWER) not in set(names) - {name}]
+    # LIC is LIC_M minus LIC_D on the images with references, so these stand beside it.
+    first = [name for name in first_columns(names) if name + ON_FEWER not in names]
     chosen = view.multiselect(
         st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
     )
@@ -307,8 +308,8 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
     )
     if any(name.endswith(ON_FEWER) for name in names):
         note(
-            "With references: on the images that have human captions, which are a part of all labelled images. LIC is "
-            "that LIC_M minus LIC_D; the column at the left shows it."
+            "With references: on the images that have human captions, which are a part of all labelled images; LIC is "
+            "that LIC_M minus LIC_D. Those of all labelled images: choose the columns at the left."
         )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])

@@ -92,8 +92,7 @@ def main() -> None:
         table = label_table(st.sidebar, engine, collection, attribute) if collection and attribute else None
         human = human_captions(st.sidebar, engine, collection, attribute) if collection and attribute else None
         progress(engine)
-        _encoders(engine, collection, attribute, table, human)
-        if table:
+        if _encoders(engine, collection, attribute, table, human) == MEASURED and table:
             label_caveats({attribute: table})
     st.divider()
     st.header("Sweep over encoders")
@@ -123,8 +122,8 @@ def _measured(
     return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
 
 
-def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None) -> None:
-    """The answer, then what it rests on."""
+def _encoders(engine: Engine, collection: str | None, attribute: str, table: Item | None, human: Item | None) -> str:
+    """The answer, then what it rests on. Which values are shown: those measured here, or a paper's."""
     once = partial(cached.once, engine.workspace)
     measured = once("measured", lambda: _measured(engine, collection, attribute, table, human))
     sources = [*([MEASURED] if once("any", lambda: series_of(measured)) else []), *PRINTED]
@@ -145,7 +144,7 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, table: Ite
     rows = _chosen_encoders(every)
     if rows.empty:
         note("No encoder is chosen.")
-        return
+        return source
     values = len(attribute_of(table, attribute)[0].values) if own and table else 2
     known = {attribute: values}
     judged = once("judged", lambda: rows[learned(rows, known)])
@@ -174,6 +173,7 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, table: Ite
         _ranks(engine, able, said, named(key), looks, values)
     _judges(engine, able, named(key))
     st.download_button("CSV", partial(_csv, rows, judged), "encoders.csv", "text/csv", key="csv", on_click="ignore")
+    return source
 
 
 def _csv(rows: pd.DataFrame, judged: pd.DataFrame) -> str:
@@ -320,7 +320,8 @@ def _sweep(engine: Engine, collection: str, table: Item, attribute: str, human: 
     items = workspace.items("captions", collection)
     sets, first = [item.name for item in items], originals(items)
     if not sets or human is None:
-        note("LIC and DBAC compare with human captions: load captions and references on the Data page.")
+        note(f"LIC and DBAC compare with human captions, and this collection has no {'human ' * bool(sets)}captions.")
+        view.link(st, "pages/1_Data.py", "Load what is missing", ":material/upload:")
         return
     left, right = st.container(key="stacks").columns(2, gap="large")
     encoders = left.multiselect(

@@ -58,7 +58,7 @@ def encoders_answer(found: dict[str, Sensitivity], printed: str = "") -> Answer:
         names = list(dict.fromkeys(name for own in found.values() for name in own.encoders))
         return Answer(
             "One encoder cannot show whether the choice of encoder changes the conclusion.",
-            f"So far: {', '.join(names) or 'no encoder has scored anything'}. At least two encoders must score the "
+            f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. At least two encoders must score the "
             "same captioner with the same metric: start a sweep below, or choose printed values at the left.",
         )
     (first, own), *others = judged.items()

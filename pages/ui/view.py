@@ -384,8 +384,9 @@ def _drawn(
         gone[key] = lost, st.session_state[key]
     if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since
         del gone[key]
-    for name in gone.get(key, ((),))[0]:
-        _say_gone(missing, name, unfit.get(name))
+    if key == "collection" or "collection" not in gone:  # what was chosen in a collection is gone with it
+        for name in gone.get(key, ((),))[0]:
+            _say_gone(missing, name, unfit.get(name))
     chosen = draw(st.session_state[key])
     if key in SHARED:
         _shared()[key] = gone[key][0][0] if key in gone and gone[key][0][0] in unfit else chosen

@@ -131,7 +131,8 @@ def test_objects_are_loaded(page, home, address, tmp_path):
 def test_a_link_to_what_is_gone_says_so(page, address):
     open_page(page, f"{address}/Scores?collection=demo&sets=faithful&sets=nobody")
     expect(page.get_by_text("The link names the captioner 'nobody', which is not here.")).to_be_visible()
-    open_page(page, f"{address}/Scores?collection=nothing")
+    open_page(page, f"{address}/Scores?collection=nothing&sets=nobody&columns=nothing")
     expect(page.get_by_text("The link names the collection 'nothing', which is not here.")).to_be_visible()
+    assert page.get_by_text("which is not here").count() == 1, "what was chosen in it is gone with it"
     open_page(page, f"{address}/Scores?collection=demo&sets=faithful")
     assert page.get_by_text("which is not here").count() == 0

@@ -46,7 +46,7 @@ def test_what_files_are_and_have_in_common(files, tmp_path):
     assert [own.kind for own in offers] == [GENERATED, HUMAN, LABELS, OBJECTS]
     assert [own.own.human_by for own in offers] == ["", "since its images have several captions", "", ""]
     common = in_common(offers, kept_images(workspace, "c"))
-    assert [common[own.key] for own in offers] == [3, 2, 3, 0]
+    assert [common[own.key] for own in offers] == [4, 2, 3, 0]
     assert in_common(offers[:1], kept_images(workspace, "c")) == {offers[0].key: None}
 
 
@@ -75,7 +75,7 @@ def test_all_are_kept_together_and_can_be_scored(files, tmp_path):
     request = first_request(workspace, "c")
     assert (request.captions, request.attribute, request.references, request.words) == (("sat",), "gender", "all", True)
     # What is kept counts for the next file.
-    assert in_common([offers_of(workspace, files[0], "c")[0]], kept_images(workspace, "c")) == {(files[0], False): 3}
+    assert in_common([offers_of(workspace, files[0], "c")[0]], kept_images(workspace, "c")) == {(files[0], False): 4}
 
 
 def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):

@@ -521,13 +521,13 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
 def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Progress) -> None:
     """Trainings (each is given its own tick), as many at a time as PyTorch has threads, one thread of PyTorch each."""
     threads = torch.get_num_threads()
-    shares, texts, stop = [0.0] * len(trainings), [""], Event()
+    shares, stop = [0.0] * len(trainings), Event()
 
     def work(place: int) -> None:
-        def note(share: float, text: str) -> None:
+        def note(share: float, _: str) -> None:
             if stop.is_set():
                 raise Cancelled
-            shares[place], texts[0] = share, text
+            shares[place] = share
 
         torch.set_num_threads(1)
         trainings[place](note)
@@ -535,7 +535,8 @@ def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Prog
     try:
         with ThreadPoolExecutor(min(threads, len(trainings))) as pool:
             futures = [pool.submit(copy_context().run, work, place) for place in range(len(trainings))]
-            _watch(futures, lambda: tick(sum(shares) / len(shares), texts[0]), stop)
+            # The epochs of several at a time would seem to run backwards.
+            _watch(futures, lambda: tick(sum(shares) / len(shares), f"{shares.count(1.0)} of them trained"), stop)
     finally:
         torch.set_num_threads(threads)
     tick(1.0, "")
