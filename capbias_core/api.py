@@ -20,8 +20,10 @@ from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.base import no_estimates
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import (
+    GROUPS,
     MEASURES,
     METRICS,
     alike_with_references,
@@ -34,6 +36,7 @@ from capbias_core.present.sentence import interval, measure, named_notes, told_a
 from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
+from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
@@ -288,6 +291,12 @@ def score(
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     names = labels is None and bool(collection)
+    if names and workspace is None:
+        raise CapbiasError(
+            f"collection={collection!r} without labels= and without workspace=",
+            "the workspace that holds it",
+            "Name it.",
+        )
     asked = Asked(
         metrics=_several(metrics),
         attackers=_several(attacker),
@@ -330,10 +339,11 @@ def compare(
 ) -> Comparison:
     """Compare captioners in pairs on the images that they share.
 
-    metric, direction: by which; LIC with references, else LIC_M. further: as `score` takes it.
+    metric, direction: by which; LIC with references, else LIC_M. A group such as `lic` stands for its first metric that
+    was measured. further: as `score` takes it.
     """
     metric = metric or ("LIC" if references is not None else "LIC_M")
-    further = {"metrics": [metric], "rank_by": (metric, direction)} | further
+    further = {"metrics": [metric], "rank_by": ("" if metric in GROUPS else metric, direction)} | further
     report = score(captions, labels, attribute, references, **further)
     if report.ranking is None:
         missing = "; ".join((*left_out_lines(report.left_out), *report.failed))
@@ -395,7 +405,7 @@ def as_argument(text: str) -> str:
     'seeds=0; run `hf download NAME --local-dir FOLDER`'
     """
     return re.sub(
-        r"`[^`]*`|--([a-z][a-z-]*)(?: (?=[\d'\"]))?",
+        r"`[^`]*`|--([a-z][a-z-]*)(?: (?=[\d'\"]|True|False|None))?",
         lambda found: found[1].replace("-", "_") + "=" if found[1] else found[0],
         text,
     )
@@ -426,6 +436,31 @@ class Asked:
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
+        self._check_rank_by()
+
+    def _check_rank_by(self) -> None:
+        if not (
+            isinstance(self.rank_by, tuple)
+            and len(self.rank_by) == 2
+            and all(isinstance(own, str) for own in self.rank_by)
+        ):
+            raise CapbiasError(f"rank_by={self.rank_by!r}", "a metric, or a metric and its direction", "Name one.")
+        name, direction = self.rank_by
+        if name and name not in METRICS:
+            raise unknown_name("metric", name, METRICS)
+        if name and name not in expand_metrics(self.metrics):
+            asked = ", ".join(map(str, self.metrics))
+            raise CapbiasError(
+                f"rank_by={name!r} beside metrics={asked}", "a metric that is measured", "Ask for it, too."
+            )
+        if name and measure_of(name).estimates is no_estimates:
+            raise CapbiasError(
+                f"{name}, by which captioners are not ranked: it is no mean over images, and has no p",
+                "another metric",
+                "Compare its values.",
+            )
+        if direction not in ("", A_TO_T, T_TO_A):
+            raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
 
     def of(self, kept: Kept, words: bool = False) -> Request:
         """The request to plan. Human captions are left out if no metric needs them."""
@@ -553,6 +588,9 @@ def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], enco
     metric, direction = rank_by
     metric = metric or leading(there)
     rows = _ranked_rows(report.table, metric, direction, encoder)
+    if direction and rows.empty and metric in there:
+        known = dict.fromkeys(own for own in report.table.loc[report.table["metric"] == metric, "direction"] if own)
+        raise unknown_name(f"direction of {metric}", direction, known)
     if len(rows) < 2:
         return report
     direction = rows["direction"].iloc[0]

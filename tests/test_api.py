@@ -407,6 +407,29 @@ def test_an_error_names_what_was_got(changed, message):
     assert "--" not in said, "arguments, not flags"
 
 
+@pytest.mark.parametrize(
+    ("rank_by", "message"),
+    [
+        ("ratios", "Got metric 'ratios'. Did you mean ratio?"),
+        ("LIC_M", "Got rank_by='LIC_M' beside metrics=ratio, vocabulary."),
+        ("vocabulary", "Got vocabulary, by which captioners are not ranked"),
+        (("ratio", "up"), "Got direction 'up'."),
+        (5, "Got rank_by=5."),
+    ],
+)
+def test_what_captioners_cannot_be_ranked_by_is_said(rank_by, message):
+    with pytest.raises(CapbiasError, match=re.escape(message)):
+        capbias.score(CAPTIONS, metrics=["ratio", "vocabulary"], rank_by=rank_by, **KNOWN)
+
+
+def test_a_group_is_compared_by_its_first_metric():
+    turned = [row["caption"] for row in CAPTIONS[::-1]]
+    two = {"one": CAPTIONS, "two": [row | {"caption": own} for row, own in zip(CAPTIONS, turned, strict=True)]}
+    assert capbias.compare(two, metric="error", **KNOWN).metric == "error"
+    with pytest.raises(CapbiasError, match="direction of error 'A->T'"):
+        capbias.compare(two, metric="error", direction="A->T", **KNOWN)
+
+
 @pytest.mark.long
 def test_one_captioner_is_not_compared():
     with pytest.raises(CapbiasError, match="LIC of 1 captioner"):

@@ -49,7 +49,7 @@ def label_agreement(one: pd.Series, other: pd.Series, values: tuple[str, ...]) -
     agreed = labelled["one"] == labelled["other"]
     images, same = len(labelled), int(agreed.sum())
     chance = sum((labelled["one"] == value).mean() * (labelled["other"] == value).mean() for value in values)
-    kappa = (same / images - chance) / (1 - chance) if images and chance < 1 else math.nan
+    kappa = float((same / images - chance) / (1 - chance)) if images and chance < 1 else math.nan
     differ = labelled[~agreed].rename_axis("image_id").reset_index()
     return LabelAgreement(counts, images, same, _wilson(same, images), kappa, differ)
 

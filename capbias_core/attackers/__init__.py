@@ -13,7 +13,7 @@ from importlib import import_module
 
 from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.attackers.frozen import frozen_entry
-from capbias_core.errors import CapbiasError, need, taken_twice
+from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
 
 __all__ = [
@@ -75,7 +75,9 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
             remedy = f"{error.remedy} As attacker, a folder is named {entry.name}=FOLDER."
             raise CapbiasError(error.got, error.expected, remedy) from None
         expected = f"one of: {', '.join(sorted(ATTACKERS))}; or a text encoder, {error.expected}"
-        raise CapbiasError(f"attacker {entry.model!r}, which is not on this machine", expected, error.remedy) from None
+        near = f"Did you mean {' or '.join(own)}? " if (own := nearest(entry.model, ATTACKERS)) else ""
+        got = f"attacker {entry.model!r}, which is not on this machine"
+        raise CapbiasError(got, expected, f"{near}{error.remedy}") from None
 
 
 def need_packages(entry: AttackerEntry) -> None:

@@ -51,7 +51,7 @@ def wrong_shape(path: Path, value: Any) -> CapbiasError:
         what = f"an object with the keys {listed(list(value))}"
     elif value:
         what += f" of {described(value[0])}" if isinstance(value, list) else ""
-    return CapbiasError(f"{path.name}, JSON that holds {what}", SHAPES, "Write one record for each caption.")
+    return CapbiasError(f"{path.name}, JSON that holds {what}", SHAPES, "Write a list with one record for each row.")
 
 
 def records_of(path: Path) -> list:

@@ -10,9 +10,10 @@ from typing import get_args
 import pandas as pd
 
 import capbias_core.measures as package
-from capbias_core.aggregate.variants import variants
+from capbias_core.aggregate.variants import INPUTS, variants
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import BETTER, WORDS, Group, Measure, Metric
+from capbias_core.types import RESULT_COLUMNS
 
 
 def _found() -> dict[str, Measure]:
@@ -73,7 +74,17 @@ def _check_options(own: Measure) -> None:
         )
 
 
+# Columns of tables of scores, which no metric can be called as.
+COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "letters", "name"}
+
+
 def _check_metric(measure: str, row: Metric) -> None:
+    if row.name.lower() in COLUMNS:
+        raise CapbiasError(
+            f"the metric {row.name!r} in {measure}, which is a column of every table of scores",
+            "a name of its own",
+            "Rename it.",
+        )
     given = {"better": (row.better, BETTER), "words": (row.needs.words, get_args(WORDS))}
     for name, (value, known) in given.items():
         if value not in known:

@@ -1,6 +1,13 @@
-"""Metrics: pure functions, arrays in, number out. What is said of each, and how runs use it, is in measures/."""
+"""Metrics: pure functions, arrays in, number out. What is said of each, and how runs use it, is in measures/.
+
+`help` of each gives its formula, source, range, direction and an example. Arguments that cannot be meant, such as a
+label that is no place of a value, raise CapbiasError.
+"""
 
 from __future__ import annotations
+
+import inspect
+import sys
 
 from capbias_core.metrics.bias_amplification import bias_amplification
 from capbias_core.metrics.bias_ratio import bias_ratio
@@ -56,3 +63,8 @@ __all__ = [
     "vocabulary",
     "vocabulary_10",
 ]
+
+# What a module says of its metrics, since a metric hides the module that is called like it.
+for _name in __all__:
+    _metric = globals()[_name]
+    _metric.__doc__ = f"{inspect.cleandoc(_metric.__doc__)}\n\n{sys.modules[_metric.__module__].__doc__}"

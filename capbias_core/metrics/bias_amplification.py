@@ -19,11 +19,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import alike, counts
+
 
 def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
     """(K, L) captions of each side by value that they name and word that they have."""
-    human = np.asarray(human_pairs)
-    return float(change_of_preferred(human, np.asarray(model_pairs), human))
+    human, model = counts("human_pairs", human_pairs, "(K, L)"), counts("model_pairs", model_pairs, "(K, L)")
+    alike(("human_pairs", human), ("model_pairs", model))
+    return float(change_of_preferred(human, model, human))
 
 
 def change_of_preferred(human: np.ndarray, model: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -35,6 +35,7 @@ from pathlib import Path
 import numpy as np
 
 from capbias_core.errors import need
+from capbias_core.metrics.arguments import texts
 from capbias_core.prepare.java import has_java, java
 
 __all__ = [
@@ -76,21 +77,28 @@ def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> flo
     references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
     prepare/treebank.py gives them.
     """
+    texts(references, candidates)
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
 
 
 def cider(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
     """CIDEr of a set, 0 to 10; nan for no caption. references, candidates: as in `bleu4`."""
+    texts(references, candidates)
     return float(cider_scores(references, candidates).mean()) if len(candidates) else math.nan
 
 
 def meteor(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
-    """METEOR (English) of a set, 0 to 1; nan for no caption. Arguments and errors: as in `meteor_counts`."""
+    """METEOR (English) of a set, 0 to 1; nan for no caption. references, candidates: as in `bleu4`.
+
+    Raises CapbiasError without Java, or where its program fails.
+    """
+    texts(references, candidates)
     return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
 
 
 def rouge_l(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
     """ROUGE-L of a set, 0 to 1; nan for no caption. references, candidates: as in `bleu4`."""
+    texts(references, candidates)
     return float(rouge_scores(references, candidates).mean()) if len(candidates) else math.nan
 
 

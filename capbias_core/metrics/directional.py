@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import sides
 from capbias_core.metrics.evidence import CooccurrenceCounts
 
 
@@ -27,7 +28,7 @@ def dba_g(
     human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
 ) -> float:
     """values: (n, K) booleans, which values each caption names. objects: (n, L) booleans, what each image shows."""
-    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
+    human, model = counted(human_values, human_objects, model_values, model_objects)
     return float(object_to_value(human, model, (human, model)))
 
 
@@ -36,14 +37,19 @@ def dba_o(
 ) -> float:
     """values: (n, K) booleans, the labelled value of each caption's image. objects: (n, L) booleans, what each caption
     names."""
-    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
+    human, model = counted(human_values, human_objects, model_values, model_objects)
     return float(value_to_object(human, model, (human, model)))
 
 
-def counts_of(values: ArrayLike, tasks: ArrayLike) -> CooccurrenceCounts:
-    """(n, K) and (n, L) booleans of captions as counts of captions."""
-    values, tasks = np.asarray(values, dtype=int), np.asarray(tasks, dtype=int)
-    return CooccurrenceCounts(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T @ tasks)
+def counted(
+    human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
+) -> tuple[CooccurrenceCounts, CooccurrenceCounts]:
+    """(n, K) and (n, L) booleans of the captions of both sides as counts of captions."""
+    human, model = (
+        CooccurrenceCounts(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T.astype(int) @ tasks)
+        for values, tasks in sides(human_values, human_objects, model_values, model_objects)
+    )
+    return human, model
 
 
 def object_to_value(

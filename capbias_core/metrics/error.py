@@ -13,12 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import booleans, places
 from capbias_core.metrics.ratio import named_alone
 
 
 def error(names: ArrayLike, labels: ArrayLike) -> float:
     """names: (n, K) booleans, which values each caption names. labels: (n,) places of values."""
-    return float(wrong_names(np.asarray(names), np.asarray(labels)).mean())
+    found = booleans("names", names)
+    return float(wrong_names(found, places(labels, found)).mean())
 
 
 def wrong_names(names: np.ndarray, labels: np.ndarray) -> np.ndarray:

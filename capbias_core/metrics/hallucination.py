@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from capbias_core.metrics.arguments import alike, booleans, counts
 from capbias_core.metrics.evidence import Ratio
 
 
@@ -59,8 +60,10 @@ def _by_caption(counts: csr_array) -> np.ndarray:
     return np.asarray(counts.sum(axis=1), dtype=float).ravel()
 
 
-def _sparse(*counts: ArrayLike) -> list[csr_array]:
-    return [csr_array(np.asarray(own, dtype=int)) for own in counts]
+def _sparse(mentions: ArrayLike, shown: ArrayLike) -> list[csr_array]:
+    often, there = counts("mentions", mentions, "(n, L)"), booleans("shown", shown, "L")
+    alike(("mentions", often), ("shown", there))
+    return [csr_array(own.astype(int)) for own in (often, there)]
 
 
 def _value(found: Ratio) -> float:

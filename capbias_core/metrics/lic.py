@@ -15,10 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import guesses
+
 
 def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
-    """Mean of `lic_scores`. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
-    return float(lic_scores(np.asarray(probabilities), np.asarray(labels)).mean())
+    """Mean confidence where right. probabilities: (n, K), rows sum to 1. labels: (n,) places of values, 0 to K - 1."""
+    return float(lic_scores(*guesses(probabilities, labels)).mean())
 
 
 def lic_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.errors import unknown_name
-from capbias_core.metrics.directional import counts_of, given_task, given_value, goes_together
+from capbias_core.metrics.directional import counted, given_task, given_value, goes_together
 from capbias_core.metrics.evidence import CooccurrenceCounts
 from capbias_core.types import A_TO_T, T_TO_A
 
@@ -42,7 +42,7 @@ def multi(
     """values: (n, K) booleans, of A->T the labelled value of each caption's image, of T->A the values that captions
     name. objects: (n, M) booleans, a column for each combination, of A->T what captions name, of T->A what images show.
     """
-    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
+    human, model = counted(human_values, human_objects, model_values, model_objects)
     return float(_of_direction(value_to_combination, combination_to_value, direction)(human, model, (human, model)))
 
 
@@ -54,7 +54,7 @@ def multi_variance(
     direction: str = A_TO_T,
 ) -> float:
     """The variance of the changes that `multi` averages; arguments as there."""
-    human, model = counts_of(human_values, human_objects), counts_of(model_values, model_objects)
+    human, model = counted(human_values, human_objects, model_values, model_objects)
     return float(_of_direction(variance_of_values, variance_of_combinations, direction)(human, model, (human, model)))
 
 

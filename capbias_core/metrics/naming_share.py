@@ -15,10 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import booleans
+
 
 def naming_share(names: ArrayLike) -> float:
     """names: (n, K) booleans, which values each caption names."""
-    return float(names_any(np.asarray(names)).mean())
+    return float(names_any(booleans("names", names)).mean())
 
 
 def names_any(names: np.ndarray) -> np.ndarray:

@@ -15,10 +15,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import booleans
+
 
 def ratio(names: ArrayLike) -> float:
     """names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first."""
-    first, second = named_alone(np.asarray(names)).sum(axis=0)
+    found = booleans("names", names, "2")
+    if found.shape[1] != 2:
+        raise CapbiasError(f"names of {found.shape[1]} values", "two values", "Use error, or compare values in pairs.")
+    first, second = named_alone(found).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.divide(second, first))
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import guesses
+
 
 def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> float:
     """Share of right predictions. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
-    return float(right_predictions(np.asarray(probabilities), np.asarray(labels)).mean())
+    return float(right_predictions(*guesses(probabilities, labels)).mean())
 
 
 def right_predictions(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

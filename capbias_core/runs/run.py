@@ -28,6 +28,10 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     job = _bare(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
+    if not isinstance(outcome, Outcome):
+        raise CapbiasError(
+            f"{type(outcome).__name__} from run in measures/{measure.name}.py", "an Outcome", "Return one at its end."
+        )
     return replace(outcome, notes=(NOTE, *outcome.notes)) if spec.shared_with else outcome
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError
 from capbias_core.load import (
     read_attributes,
     read_captions,
@@ -107,7 +107,7 @@ def caption_sets(preview: ImportPreview, name: str, sets: str) -> dict[str, Impo
     `prompt`: those of one prompt are. Raises CapbiasError for prompts of a file that has none.
     """
     if sets not in SETS:
-        raise unknown_name("several captions of an image as", sets, SETS)
+        raise CapbiasError(f"--sets {sets!r}", f"one of: {', '.join(SETS)}", "Choose what captions of an image are.")
     frame = preview.frame
     if sets == BY_PROMPT and not preview.prompts:
         raise CapbiasError(

@@ -404,7 +404,7 @@ def _keep_derived(
     if files.labels and (error := misplaced("labels", files.labels, given, files.by_role())):
         raise error
     if not files.references:
-        where = f"for which {files.labels.name} has no column" if files.labels else "without its labels"
+        where = f"for which no column is in {files.labels.name}" if files.labels else "without its labels"
         raise CapbiasError(
             f"attribute {rule.name!r}, {where}, and no human captions",
             f"a column called {' or '.join(rule.columns or (rule.name,))} in a table of labels, or human captions, "
@@ -412,7 +412,7 @@ def _keep_derived(
             "Name a table with --labels, or human captions with --references.",
         )
     if files.labels:
-        tell(f"{files.labels.name} has no column {' or '.join(rule.columns or (rule.name,))}")
+        tell(f"no column of {files.labels.name} is called {' or '.join(rule.columns or (rule.name,))}")
     if given.values:
         raise CapbiasError(f"--values with {rule.name}", "--values with a column of labels", "Leave --values out.")
     name = _name_of(files.references, "references")

@@ -140,11 +140,12 @@ def mapping_details(attribute: Attribute, column: str, mapping: dict[str, str | 
     used = set(mapping.values()) - {None}
     if not used >= set(attribute.values):
         missing = [value for value in attribute.values if value not in used]
+        held = ", ".join(raw or "(empty)" for raw in list(mapping)[:10])
         raise CapbiasError(
             f"a mapping of the column {column!r} under which no label becomes {' or '.join(missing)}",
             f"labels for each of {', '.join(attribute.values)}",
-            f"The column holds {', '.join(list(mapping)[:10])}. Map at least one label to every value (`capbias import "
-            "--map`), or choose another column.",
+            f"The column holds {held}. Map at least one label to every value (`capbias import --map`), or choose "
+            "another column.",
         )
     return {"column": column, "mapping": mapping, "attribute": asdict(attribute)}
 

@@ -76,6 +76,10 @@ def test_a_taken_name_or_flag_is_said_when_a_command_starts():
 
     for broken, said in (
         (replace(other, metrics=(row,)), f"Got the metric '{row.name}' in both {own.name} and other."),
+        (
+            replace(other, metrics=(replace(row, name="letters"),)),
+            "Got the metric 'letters' in other, which is a column",
+        ),
         (replace(other, metrics=(replace(new, better="neither"),)), "Got better of new in other 'neither'."),
         (replace(other, metrics=(replace(new, needs=Needs(words="some")),)), "Got words of new in other 'some'."),
         (replace(other, metrics=(replace(new, neutral=0),)), "Got neutral=0 of new in other."),

@@ -1,10 +1,8 @@
 """Masked photographs: which pixels, worked out by hand; what is left out; folders that are whole or not there."""
 
-import doctest
 import hashlib
 import json
 import time
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -390,12 +388,6 @@ def test_departures_of_a_collection(tmp_path):
     assert departures_in(workspace, "c", "gender") == {"tie": 0.2, "dog": 0.1}
     with pytest.raises(CapbiasError, match="no labels for race"):
         departures_in(workspace, "c", "race")
-
-
-@pytest.mark.parametrize("name", ["vision.masking", "vision.mask_regions", "runs.mask_runs", "load.segments"])
-def test_examples_in_docstrings(name):
-    done = doctest.testmod(import_module(f"capbias_core.{name}"))
-    assert done.attempted and not done.failed
 
 
 # a folder of masked photographs

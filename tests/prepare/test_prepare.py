@@ -1,8 +1,5 @@
 """From captions as written to what an attacker reads, and which images it reads."""
 
-import doctest
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -95,11 +92,6 @@ def test_alignment_hides_words_that_the_model_never_uses():
     known = vocabulary(["a <gender> with a dog", "a cat"])
     assert known == {"a", "<gender>", "with", "dog", "cat"}
     assert align_captions(["a <gender> walks a dog", "", "owl"], known) == ["a <gender> <unk> a dog", "", "<unk>"]
-
-
-@pytest.mark.parametrize("module", ["text", "mask", "align", "split"])
-def test_examples_in_the_docstrings_run(module):
-    assert doctest.testmod(import_module(f"capbias_core.prepare.{module}")).failed == 0
 
 
 # splits

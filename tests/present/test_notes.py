@@ -1,6 +1,5 @@
 """Notes under the scores: whose they are, and when the readings of DBAC disagree."""
 
-import doctest
 from dataclasses import replace
 
 import pandas as pd
@@ -16,10 +15,6 @@ from capbias_core.present.sentence import chance_warning, named_notes, variants_
 def rows(*given) -> pd.DataFrame:
     frame = pd.DataFrame(given, columns=["model", "metric", "direction", "ci_low", "ci_high"])
     return frame.assign(encoder="ngram", alignment="constant")
-
-
-def test_examples():
-    assert doctest.testmod(sentence).failed == 0
 
 
 def test_a_note_of_some_captioners_names_them():
