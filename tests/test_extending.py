@@ -179,7 +179,7 @@ def test_the_table_names_every_section():
     text = GUIDE.read_text(encoding="utf-8")
     links = {name: "#" + re.sub(r"[^a-z -]", "", name.lower()).replace(" ", "-") for name in names}
     assert [name for name, link in links.items() if f"({link})" not in text] == []
-    assert len(names) == 6
+    assert len(names) == 7
 
 
 @pytest.mark.long
@@ -216,6 +216,17 @@ def test_a_measure_gives_rows_and_heeds_its_flag(followed):
     path.parent.mkdir(parents=True)
     path.write_text(test, encoding="utf-8")
     assert "1 passed" in house.python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(path))
+
+
+@pytest.mark.long
+@section_of("A measure that trains an attacker")
+def test_a_measure_that_trains_gives_rows_with_refits(followed):
+    house, own = followed
+    (command,) = own.commands
+    (row,) = house.rows(*command).to_dict("records")
+    assert (row["metric"], row["encoder"], row["seeds"], row["interval"]) == ("doubt", "ngram", 2, "refits")
+    assert 0.3 < row["value"] < 1, "the amplifier's captions tell of the label"
+    assert house.rows(*command).to_dict("records") == [row]
 
 
 @pytest.mark.long
