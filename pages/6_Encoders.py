@@ -226,7 +226,7 @@ def _scores(
     figure = once("scores chart", lambda: scores_by_encoder(shown, grey, key, values, looks))
     lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
     printed = "Grey: printed values of captioners of the same name. " if len(grey) else ""
-    colours = "A captioner has one colour in every chart here, an encoder one shape. "
+    colours = "A captioner has one colour and kind of line in every chart here, an encoder one shape. "
     notes = f"{colours}{lines}{printed}{METRICS[key[0]].explanation}"
     alt = f"{named(key)} of each captioner by each encoder"
     draw_chart(figure, key="scores", alt=alt, notes=notes, headline=headline)

@@ -316,7 +316,7 @@ def _collections(engine: Engine) -> pd.DataFrame:
                 "captions": ", ".join(own.name for own in of["captions"]) or "none",
                 "labels": ", ".join(labels) or "none",
                 "human captions": ", ".join(own.name for own in of["references"]) or "none",
-                "scored": "yes" if name in scored else "not yet",
+                "scored": "yes" if name in scored and of["captions"] else "not yet",
             }
         )
     return pd.DataFrame(rows)

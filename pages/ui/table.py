@@ -10,8 +10,9 @@ import pandas as pd
 import streamlit as st
 
 # The grid fits a column to its first rows only, and cuts the others. Pixels of a letter at its size of type, of a
-# narrow one, and beside the text.
-LETTER, NARROW, BESIDE = 7.2, 4.0, 20
+# narrow and of a wide one, and beside the text.
+LETTER, NARROW, WIDE, BESIDE = 7.2, 4.0, 11.6, 20
+WIDE_LETTERS = "mwMW@%"
 NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
 WIDEST, OF_THREE_LINES, THREE_LINES, FOUR_LINES = 560, 400, 66, 88
@@ -77,15 +78,15 @@ def _width(column: pd.Series, broken: str = "") -> int:
     if broken:
         texts = [broken.lstrip() + part for text in texts for part in text.split(broken)]
     for text in sorted(texts, key=len, reverse=True):
-        if LETTER * len(text) <= widest:  # nor can any shorter one be wider
+        if WIDE * len(text) <= widest:  # nor can any shorter one be wider
             break
         widest = max(widest, _pixels(text))
     return round(widest) + BESIDE
 
 
 def _pixels(text: str) -> float:
-    narrow = sum(map(text.count, NARROW_LETTERS))
-    return LETTER * (len(text) - narrow) + NARROW * narrow
+    narrow, wide = (sum(map(text.count, letters)) for letters in (NARROW_LETTERS, WIDE_LETTERS))
+    return LETTER * (len(text) - narrow - wide) + NARROW * narrow + WIDE * wide
 
 
 def _given(config: str | dict | None) -> dict:
