@@ -23,7 +23,6 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.base import no_estimates
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import (
-    GROUPS,
     MEASURES,
     METRICS,
     alike_with_references,
@@ -107,9 +106,10 @@ class Report:
     """Scores of captions.
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
-    value, by metric. refused: attackers that cannot be had, and why. failed: what went wrong with single runs. notes:
-    what the numbers rest on. sentence: the answer in words; about: the captioner that it speaks of. ranking: the
-    captioners in pairs by `ranked_by`, a metric and its direction; None for a single captioner.
+    value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
+    wrong with single runs. notes: what the numbers rest on. sentence: the answer in words; about: the captioner that it
+    speaks of. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs `ranked_runs`;
+    None for a single captioner.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
     captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among
@@ -125,6 +125,7 @@ class Report:
     about: str = ""
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
+    ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=_no_words, repr=False)
 
     @cached_property
@@ -176,7 +177,7 @@ class Report:
         raise unknown_name("metric" if part in METRICS else "key", part, known)
 
     def __str__(self) -> str:
-        rows = lettered(self.table, self.letters, *self.ranked_by) if self.letters else self.table
+        rows = lettered(self.table, self.letters, self.ranked_runs, *self.ranked_by)
         table = to_text(scores_table(rows)).rstrip("\n")
         lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
         return "\n".join(filter(None, [self.sentence, table, told_apart(self.ranking), *lacking]))
@@ -303,7 +304,7 @@ def score(
         seeds=seeds,
         choices=choices,
         per_object=per_object,
-        rank_by=(rank_by, "") if isinstance(rank_by, str) else rank_by,
+        rank_by=(rank_by, "") if isinstance(rank_by, str) else _pair(rank_by),
     )
     with _in_python():
         given = Inputs(
@@ -328,6 +329,13 @@ def score(
         return _reported(given, asked, place, workspace, run_on_workers if workers else run_here, words)
 
 
+def _pair(rank_by: Any) -> Any:
+    """A metric and its direction as a tuple; what is none as it is, which `Asked.check` refuses."""
+    if isinstance(rank_by, list | tuple) and len(rank_by) == 2:
+        return tuple("" if own is None else own for own in rank_by)
+    return rank_by
+
+
 def compare(
     captions: Mapping[str, Source] | Sequence[str | os.PathLike],
     labels: Source | None = None,
@@ -339,14 +347,18 @@ def compare(
 ) -> Comparison:
     """Compare captioners in pairs on the images that they share.
 
-    metric, direction: by which; LIC with references, else LIC_M. A group such as `lic` stands for its first metric that
-    was measured. further: as `score` takes it.
+    metric, direction: by which; LIC with references, else LIC_M. A group such as `lic` stands for the metric that it is
+    asked for: LIC, or the gap between groups where it has one. further: as `score` takes it.
     """
     metric = metric or ("LIC" if references is not None else "LIC_M")
-    further = {"metrics": [metric], "rank_by": ("" if metric in GROUPS else metric, direction)} | further
+    further = {"metrics": [metric], "rank_by": (metric if metric in METRICS else "", direction)} | further
     report = score(captions, labels, attribute, references, **further)
+    if direction and direction not in set(report.table["direction"]):
+        raise CapbiasError(
+            f"{metric} in the direction {direction}", "one in which it is measured, or none", "Leave it out."
+        )
     if report.ranking is None:
-        missing = "; ".join((*left_out_lines(report.left_out), *report.failed))
+        missing = "; ".join((*left_out_lines(report.left_out), *report.refused, *report.failed))
         raise CapbiasError(
             f"{metric} of {len(report.models)} captioner{'' if len(report.models) == 1 else 's'}"
             + (f" ({missing})" if missing else ""),
@@ -589,13 +601,14 @@ def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], enco
     metric = metric or leading(there)
     rows = _ranked_rows(report.table, metric, direction, encoder)
     if direction and rows.empty and metric in there:
-        known = dict.fromkeys(own for own in report.table.loc[report.table["metric"] == metric, "direction"] if own)
-        raise unknown_name(f"direction of {metric}", direction, known)
+        return replace(report, refused=(*report.refused, f"Not ranked: {metric} has no direction {direction} here."))
     if len(rows) < 2:
         return report
     direction = rows["direction"].iloc[0]
     found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), metric, direction)
-    return replace(report, ranking=found, ranked_by=(metric, direction)) if len(found.letters) > 1 else report
+    if len(found.letters) < 2:
+        return report
+    return replace(report, ranking=found, ranked_by=(metric, direction), ranked_runs=tuple(rows["run_id"]))
 
 
 def _sentence(

@@ -216,10 +216,13 @@ def _kept(engine: Engine, chosen: AttributeFile | None) -> None:
         note("It is not yours: only its owner replaces or deletes it, or whoever runs the server.")
         return
     told = f"The file {chosen.path.name} goes from the workspace. Nothing that was measured changes."
-    delete_button(chosen.name, told, partial(_delete, engine.workspace, chosen))
+    delete_button(chosen.name, told, partial(_delete, engine.workspace, chosen, _text(chosen.path)))
 
 
-def _delete(workspace: Workspace, chosen: AttributeFile) -> None:
+def _delete(workspace: Workspace, chosen: AttributeFile, text: str) -> None:
+    """text: as it was shown."""
+    if chosen.path.is_file() and _text(chosen.path) != text:
+        raise CapbiasError(f"{chosen.name}, which has changed", "an attribute as it was shown", "Look at it again.")
     delete(workspace, chosen.path)
     st.session_state["attribute_kept"] = "gender"
 

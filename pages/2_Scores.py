@@ -65,9 +65,7 @@ from pages.ui.options import option_controls
 from pages.ui.running import answer_box, cost, progress, to_do
 from pages.ui.table import draw_table
 
-# Ends the names of columns on a part of the images; at first they are behind those on all, so that what was asked for
-# is in view in a window of 1280 pixels.
-ON_FEWER = " (with references)"
+ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
 SEEDS = 10
 
@@ -207,7 +205,7 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
         return
     found = once("found", lambda: comparisons(engine.workspace, collection))
     alike = [item for item in found if asked & set(item.run_ids)]
-    letters, said, metric = {}, None, ""
+    letters, said, metric, ids = {}, None, "", ()
     if alike:
         best = alike[0]
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
@@ -219,8 +217,8 @@ def _results(engine: Engine, collection: str, request: Request, specs: list[RunS
             note(warning)
     groups = of_groups(rows)
     shown = rows[~groups & ~of_gaps(rows)]
-    _table(shown, once("table", lambda: scores_table(lettered(shown, letters, metric))), letters, metric, said)
-    _take_away(engine, collection, request, rows, letters, metric)
+    _table(shown, once("table", lambda: scores_table(lettered(shown, letters, ids, metric))), letters, metric, said)
+    _take_away(engine, collection, request, lettered(rows, letters, ids, metric))
     gaps = not GAPS.keys().isdisjoint(expand_metrics(request.metrics))
     if gaps:
         _gaps(rows)
@@ -281,8 +279,11 @@ def _by_value(engine: Engine, rows: pd.DataFrame) -> None:
 def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, said: Sensitivity | None) -> None:
     """Captioners by metric. letters: by this metric. said: what other encoders say, where any was run."""
     names = [name for name in table if name.partition(" ")[0] in METRICS]
-    # LIC is LIC_M minus LIC_D on the images with references, so these stand beside it.
-    first = [name for name in first_columns(names) if name + ON_FEWER not in names]
+    # LIC is LIC_M minus LIC_D on the images with references, so these stand beside it, and those on all images where a
+    # captioner has nothing else.
+    first = [
+        name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
+    ]
     chosen = view.multiselect(
         st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
     )
@@ -316,15 +317,13 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
         view.go("pages/3_Captions.py", captioner=model)
 
 
-def _take_away(
-    engine: Engine, collection: str, request: Request, rows: pd.DataFrame, letters: dict, metric: str
-) -> None:
-    """The numbers in view as files, each made when it is asked for."""
+def _take_away(engine: Engine, collection: str, request: Request, rows: pd.DataFrame) -> None:
+    """The numbers in view, with their letters, as files, each made when it is asked for."""
     in_view = expand_metrics(request.metrics)
     runs = engine.workspace.runs_of(list(rows["run_id"].unique())).values()
     read = cached.once(engine.workspace, "read", lambda: with_inputs(engine.workspace, collection, rows, runs))
-    table = partial(to_csv, lettered(read, letters, metric))
-    latex = partial(to_latex, lettered(rows, letters, metric), in_view)
+    table = partial(to_csv, read)
+    latex = partial(to_latex, rows, in_view)
     place = st.container(horizontal=True)
     place.download_button("CSV", table, f"{collection}.csv", "text/csv", key="csv", on_click="ignore")
     place.download_button("LaTeX", latex, f"{collection}.tex", "text/x-tex", key="tex", on_click="ignore")

@@ -5,7 +5,9 @@ topic, and others with amplification planted, and counts the verdicts. Everythin
 retelling, intervals with refits.
 
     python -m benchmarks.statistics.baseline --images 1576 --sets 200
-    python -m benchmarks.statistics.baseline --images 30000 --sets 20 --designs one-topic plain
+    python -m benchmarks.statistics.baseline --images 20000 --sets 20 --designs one-topic plain
+
+Of more than 20,000 images the library retells a sample of so many, whose verdict that of 20,000 is.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from capbias_core.aggregate import Estimate, difference
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.held_out import confidence_where_right
-from capbias_core.measures.lic_baseline import attacked, baseline_estimates, verdict_of
+from capbias_core.measures.lic_baseline import MOST_RETOLD, attacked, baseline_estimates, verdict_of
 from capbias_core.measures.training import AttackerTrainer, CaptionList
 from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
@@ -122,6 +124,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--keep", type=Path, help="a file to which each data set's numbers are added, as JSON lines")
     options = parser.parse_args()
+    if options.images > MOST_RETOLD:
+        parser.error(f"--images {options.images}: at most {MOST_RETOLD}, of which all are retold")
     print(f"{options.images} images, {options.attacker}, {options.seeds} seeds")
     for name in options.designs:
         every = []

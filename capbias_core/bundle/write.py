@@ -43,7 +43,7 @@ from capbias_core.present.sentence import (
     variants_warning,
 )
 from capbias_core.present.svg import interval_svg, part_svg
-from capbias_core.present.table import in_blocks, scores_table, to_csv, to_json
+from capbias_core.present.table import in_blocks, scores_table, shown_letters, to_csv, to_json
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
 from capbias_core.runs.run import needs_workers
@@ -278,7 +278,7 @@ def _report(
         elif answered:
             elsewhere.append(f"{name}: {answered.headline}")
     attributes = {own.name: own for own in map(attribute_of_run, runs)}
-    told_by = " or ".join(dict.fromkeys(rows.loc[rows["letters"] != "", "metric"]))
+    told_by = " or ".join(dict.fromkeys(shown_letters(rows)["metric"]))
     share = f" Captioners that share a letter are not told apart by {told_by}." if told_by else ""
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
     notes += [unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}), variants_warning(rows)]

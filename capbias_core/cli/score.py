@@ -211,7 +211,8 @@ def _show(report: Report, asked: Collection[str]) -> None:
 
 
 def _lettered(report: Report) -> pd.DataFrame:
-    return lettered(report.table, report.letters, *report.ranked_by) if report.letters else report.table
+    own = report.letters
+    return lettered(report.table, own, report.ranked_runs, *report.ranked_by) if own else report.table
 
 
 def _digits(metric: str) -> int:

@@ -64,7 +64,14 @@ __all__ = [
     "vocabulary_10",
 ]
 
-# What a module says of its metrics, since a metric hides the module that is called like it.
-for _name in __all__:
-    _metric = globals()[_name]
-    _metric.__doc__ = f"{inspect.cleandoc(_metric.__doc__)}\n\n{sys.modules[_metric.__module__].__doc__}"
+
+def _say_what_modules_say() -> None:
+    """A metric hides the module that is called like it, and with it what that says."""
+    for name in __all__:
+        metric = globals()[name]
+        own = sys.modules[metric.__module__].__doc__
+        if own and own not in metric.__doc__:  # none with python -OO; there already after a reload
+            metric.__doc__ = f"{inspect.cleandoc(metric.__doc__)}\n\n{own}"
+
+
+_say_what_modules_say()

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from capbias_core.errors import CapbiasError
 
-ROUNDED = 1e-3  # by which the probabilities of a caption may miss 1, as those of a network in half precision do
+ROUNDED = 5e-3  # by which the probabilities of a caption may miss 1, as those of a network in float16 or bfloat16 do
 
 
 def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(n, K) probabilities whose rows sum to 1, and (n,) places of values."""
     found = _matrix("probabilities", probabilities, "(n, K)").astype(float)
-    if not (np.isfinite(found).all() and (found >= 0).all() and (abs(found.sum(axis=1) - 1) <= ROUNDED).all()):
+    if not (np.isfinite(found).all() and (found >= -ROUNDED).all() and (abs(found.sum(axis=1) - 1) <= ROUNDED).all()):
         raise CapbiasError(
             "probabilities that are below 0, or of a caption do not sum to 1",
             "of each caption the probability of each value",
@@ -27,10 +27,11 @@ def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np
 
 def places(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
     """(n,) places of values, whole numbers from 0 to K - 1, one for each of the (n, K) rows."""
-    found, (n, k) = np.asarray(labels), rows.shape
-    whole = found.ndim == 1 and (found.size == 0 or np.issubdtype(found.dtype, np.integer))
-    if not whole or len(found) != n or (found < 0).any() or (found >= k).any():
-        kind = f"of shape {found.shape}" if found.ndim != 1 or len(found) != n else f"such as {_some(found)}"
+    given, (n, k) = _array(labels), rows.shape
+    found = _numbers(given)
+    fits = found is not None and found.shape == (n,)
+    if found is None or not fits or not (np.isin(found, range(k))).all():
+        kind = f"of shape {given.shape}" if given.shape != (n,) else f"such as {_some(given)}"
         raise CapbiasError(
             f"labels {kind} beside {n:,} rows of {k} values",
             f"{n:,} places of values, whole numbers from 0 to {k - 1}",
@@ -48,10 +49,10 @@ def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
 
 
 def counts(name: str, given: ArrayLike, shape: str) -> np.ndarray:
-    """A matrix of 0 or more."""
+    """A matrix of whole numbers, 0 or more."""
     found = _matrix(name, given, shape)
-    if not (np.isfinite(found).all() and (found >= 0).all()):
-        raise CapbiasError(f"{name} such as {_some(found)}", "counts, 0 or more", "Count captions.")
+    if not (np.isfinite(found).all() and (found >= 0).all() and (found == np.floor(found)).all()):
+        raise CapbiasError(f"{name} such as {_some(found)}", "whole numbers, 0 or more", "Count captions or mentions.")
     return found
 
 
@@ -82,9 +83,11 @@ def sides(
 
 def texts(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
     """Raises CapbiasError unless every candidate has references of its own, a list of them."""
-    if isinstance(candidates, str) or any(isinstance(own, str) for own in references):
+    if isinstance(candidates, str) or any(isinstance(own, str) or not len(own) for own in references):
         raise CapbiasError(
-            "references or candidates that are texts", "for each candidate a list of references", "Put each in a list."
+            "references or candidates that are texts, or no reference",
+            "for each candidate a list of references, one or more",
+            "Put each in a list.",
         )
     if len(references) != len(candidates):
         raise CapbiasError(
@@ -95,15 +98,30 @@ def texts(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> Non
 
 
 def _matrix(name: str, given: ArrayLike, shape: str) -> np.ndarray:
-    try:
-        found = np.asarray(given)
-    except ValueError:  # rows of several lengths
-        found = np.asarray(None)
-    if found.ndim != 2 or not (np.issubdtype(found.dtype, np.number) or found.dtype == bool):
+    found = _array(given)
+    numbers = _numbers(found)
+    if found.ndim != 2 or numbers is None:
         kind = f"of shape {found.shape}" if found.ndim != 2 else "that are no numbers"
         raise CapbiasError(f"{name} {kind}", f"numbers of shape {shape}", "Give a row a caption, all of one length.")
-    return found
+    return numbers
+
+
+def _array(given: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except ValueError:  # rows of several lengths
+        return np.asarray(None)
+
+
+def _numbers(found: np.ndarray) -> np.ndarray | None:
+    """None where some are none. Columns of several kinds, such as those of a table, are objects that may be numbers."""
+    if found.dtype != object:
+        return found if np.issubdtype(found.dtype, np.number) or found.dtype == bool else None
+    try:
+        return None if any(isinstance(own, str) for own in found.ravel()) else found.astype(float)
+    except (TypeError, ValueError):
+        return None
 
 
 def _some(found: np.ndarray) -> str:
-    return ", ".join(map(str, np.unique(found)[:3].tolist()))
+    return ", ".join(list(dict.fromkeys(map(str, found.ravel().tolist())))[:3])

@@ -20,6 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.errors import CapbiasError
+
 
 def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
     """Words of each caption that were substituted by a word, and that became <unk>. nan if there are none of either."""
@@ -28,6 +30,8 @@ def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
 
 def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
     """Words of each caption that became <unk>, and all of its words. nan if there are none."""
+    if np.shape(unknown) != np.shape(words) or np.greater(unknown, words).any():
+        raise CapbiasError("more words that became <unk> than words", "both of the same captions", "Count them anew.")
     return _share(np.sum(unknown), np.sum(words))
 
 

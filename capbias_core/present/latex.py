@@ -11,7 +11,7 @@ import pandas as pd
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import VERDICTS
 from capbias_core.present.sentence import intervals_over
-from capbias_core.present.table import LETTERS, scores_table
+from capbias_core.present.table import LETTERS, scores_table, shown_letters
 from capbias_core.types import counted
 
 LATEX = {
@@ -92,10 +92,14 @@ def to_latex(frame: pd.DataFrame, metrics=None) -> str:
     shown = frame if metrics is None else frame[frame["metric"].isin(list(metrics))]
     keys = [name for name in KEYS if name in table]
     marks = _marks(table.columns)
-    told_by = list(dict.fromkeys(shown.loc[shown[LETTERS] != "", "metric"])) if letters.any() else []
+    told = shown_letters(shown)
+    note = escape_latex(_note(shown, list(dict.fromkeys(told["metric"])), marks))
+    told_by = dict(zip(told["attribute"], told["metric"], strict=True))
+    attributes = table["attribute"] if "attribute" in table else [*shown["attribute"].iloc[:1]] * len(table)
     columns = {name: [Cell(name), *map(Cell, table[name])] for name in keys}
     for name in table.columns.drop(keys):
-        own = letters if name in told_by else [""] * len(table)
+        by = [told_by.get(attribute) == name for attribute in attributes]
+        own = [letter if here else "" for letter, here in zip(letters, by, strict=True)]
         columns[name] = [_head(name, marks), *map(_number, table[name], own)]
     blocks = _blocks(keys, columns)
     width = len(keys) + len(blocks[0])
@@ -112,7 +116,7 @@ def to_latex(frame: pd.DataFrame, metrics=None) -> str:
             r"\bottomrule",
             r"\end{tabular}",
             r"\par\smallskip",
-            rf"\parbox{{\columnwidth}}{{\scriptsize {escape_latex(_note(shown, told_by, marks))}}}",
+            rf"\parbox{{\columnwidth}}{{\scriptsize {note}}}",
             rf"\caption{{Bias in captions by labelled {escape_latex(', '.join(shown['attribute'].unique()))}.}}",
             r"\label{tab:capbias}",
             r"\end{table}",

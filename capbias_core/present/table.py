@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,23 @@ from capbias_core.types import RESULT_COLUMNS, counted
 LETTERS = "letters"
 
 
-def lettered(frame: pd.DataFrame, letters: Mapping[str, str], metric: str, direction: str = "") -> pd.DataFrame:
-    """Result rows with a column of letters (ranking.py), which the rows of one metric have: by captioner."""
-    own = frame["model"].map(dict(letters)).where((frame["metric"] == metric) & (frame["direction"] == direction))
-    return frame.assign(letters=own.fillna(""))
+def lettered(
+    frame: pd.DataFrame, letters: Mapping[str, str], run_ids: Collection[str], metric: str, direction: str = ""
+) -> pd.DataFrame:
+    """Result rows with a column of letters (ranking.py): those of each captioner, at its rows of the metric and
+    direction by which these runs were compared."""
+    own = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
+    found = [letters.get(model, "") if here else "" for model, here in zip(frame["model"], own, strict=True)]
+    return frame.assign(letters=found)
+
+
+def shown_letters(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lettered rows whose letters a table shows: of each attribute those by one metric, LIC before LIC_M."""
+    if LETTERS not in frame:
+        return frame.iloc[:0]
+    own = frame[frame[LETTERS] != ""]
+    order = own["metric"].map(list(METRICS).index)
+    return own[order == order.groupby(own["attribute"]).transform("min")]
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -77,8 +90,8 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     table = pd.DataFrame([dict(zip(keys, key, strict=True)) | cells for key, cells in rows.items()])
     named = [column for name in shown for column in columns.get(name, ())]
     table = table.reindex(columns=[*keys, *named]).fillna("")
-    for name in reversed(OF_CAPTIONERS):
-        said = {tuple(row[key] for key in keys): row.get(name) for row in frame.to_dict("records") if row.get(name)}
+    for name, rows_of in (("verdict", frame), (LETTERS, shown_letters(frame))):
+        said = {tuple(row[key] for key in keys): row.get(name) for row in rows_of.to_dict("records") if row.get(name)}
         if said:
             table.insert(len(keys), name, [said.get(row, "") for row in table[keys].itertuples(index=False, name=None)])
     return table

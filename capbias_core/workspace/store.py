@@ -414,8 +414,10 @@ class Workspace:
         return runs
 
     def _forget_item(self, db: sqlite3.Connection, item: Item) -> int:
-        runs, place = self._ended_with(item), (item.collection, item.kind, item.name, item.hash)
-        if not db.execute("DELETE FROM items WHERE collection=? AND kind=? AND name=? AND hash=?", place).rowcount:
+        runs, own = self._ended_with(item), (item.collection, item.kind, item.name, item.hash, item.created)
+        # Whatever keeps it anew, with other labels or by somebody else, dates it anew.
+        gone = "DELETE FROM items WHERE collection=? AND kind=? AND name=? AND hash=? AND created=?"
+        if not db.execute(gone, own).rowcount:
             raise CapbiasError(
                 f"{item.name}, which is gone or has changed", "an item as it is kept", "Look at it again."
             )

@@ -34,6 +34,8 @@ OF_COLLECTION = {
     *("image", "judge", "listed", "marked_by", "objects", "page", "photograph", "primary", "references", "sets"),
     *("cross_table", "table", "value", "vectors", "word"),
 }
+# Choices among what was measured in it: with the collection all of these are gone.
+OF_RESULTS = {"chart", "columns", "encoders", "measure"}
 # What no option is.
 UNFIT: Any = object()
 # Names that keys had in links of earlier versions.
@@ -384,7 +386,7 @@ def _drawn(
         gone[key] = lost, st.session_state[key]
     if key in gone and gone[key][1] != st.session_state[key]:  # another was chosen since
         del gone[key]
-    if key == "collection" or "collection" not in gone:  # what was chosen in a collection is gone with it
+    if "collection" not in gone or key not in OF_COLLECTION | OF_RESULTS:  # what was chosen in it is gone with it
         for name in gone.get(key, ((),))[0]:
             _say_gone(missing, name, unfit.get(name))
     chosen = draw(st.session_state[key])

@@ -45,6 +45,7 @@ from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, deterministic, products, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
+from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.registry import MEASURES
 from capbias_core.present.colour import GREY
 from capbias_core.present.encoders import (
@@ -687,7 +688,12 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(t
     workspace, seen = Workspace(tmp_path), []
     load_demo(workspace)
     (spec, *_) = plan(workspace, replace(small(), attacker="lstm", options={"deterministic": True}))
-    watched = replace(MEASURES["lic"], run=lambda job: seen.append(torch.are_deterministic_algorithms_enabled()))
+
+    def run(job: Job) -> Outcome:
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return Outcome([], {}, ())
+
+    watched = replace(MEASURES["lic"], run=run)
     monkeypatch.setitem(MEASURES, "lic", watched)
     for own in (spec, replace(spec, options={})):
         run_one(workspace, own, lambda *_: None)

@@ -1025,8 +1025,11 @@ FRAME = pd.DataFrame(
 )
 
 
+RUNS = ("",)  # that of every row here
+
+
 def test_scores_table_is_one_row_a_captioner():
-    table = scores_table(lettered(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC"))
+    table = scores_table(lettered(FRAME, {"sat_1": "ab", "nic": "a"}, RUNS, "LIC"))
     assert table.to_dict("records") == [
         {"captioner": "sat_1", "letters": "ab", "LIC": "8.7 ±0.9 [6.9, 10.4]", "ratio": "2.06 [1.90, 2.25]"},
         {"captioner": "nic", "letters": "a", "LIC": "−0.2", "ratio": "not defined"},
@@ -1043,7 +1046,7 @@ def test_conditions_get_columns_and_encoders_rows_of_their_own():
             result("nic", "LIC", 4.0, encoder="ngram", condition="with_references"),
         ]
     )
-    assert scores_table(lettered(more, {"nic": "a"}, "LIC")).to_dict("records") == [
+    assert scores_table(lettered(more, {"nic": "a"}, RUNS, "LIC")).to_dict("records") == [
         {
             "captioner": "sat",
             "letters": "",
@@ -1083,15 +1086,30 @@ def test_csv_and_json_round_nothing():
 
 
 def test_csv_has_the_letters_of_the_metric_that_was_compared():
-    rows = pd.read_csv(io.StringIO(to_csv(lettered(FRAME, {"sat_1": "ab", "nic": "a"}, "LIC"))), keep_default_na=False)
+    own = lettered(FRAME, {"sat_1": "ab", "nic": "a"}, RUNS, "LIC")
+    rows = pd.read_csv(io.StringIO(to_csv(own)), keep_default_na=False)
     assert rows["letters"].tolist() == ["ab", "", "a", ""]
     assert rows["name"].tolist()[0] == f"{FRAME['metric'].iloc[0]} ({FRAME['encoder'].iloc[0]})"
     assert list(pd.read_csv(io.StringIO(to_csv(FRAME)))) == [*RESULT_COLUMNS, "name"]
 
 
+def test_letters_stand_with_the_runs_and_the_metric_that_were_compared():
+    """LIC_M was compared in other runs, without human captions; a table shows the letters by LIC alone."""
+    lic = [result(name, "LIC", 5.0, run_id=f"{name} with", encoder="ngram") for name in ("sat", "nic")]
+    lic_m = [result(name, "LIC_M", 45.0, run_id=f"{name} without", encoder="ngram") for name in ("sat", "nic")]
+    with_human = lettered(pd.DataFrame(lic), {"sat": "a", "nic": "a"}, ("sat with", "nic with"), "LIC")
+    without = lettered(pd.DataFrame(lic_m), {"sat": "b", "nic": "a"}, ("sat without", "nic without"), "LIC_M")
+    assert set(lettered(pd.DataFrame(lic_m), {"sat": "b", "nic": "a"}, ("sat with",), "LIC_M")["letters"]) == {""}
+    both = pd.concat([without, with_human])
+    assert scores_table(both).set_index("captioner")["letters"].to_dict() == {"sat": "a", "nic": "a"}
+    text = to_latex(both)
+    assert r"5.0\textsuperscript{a}" in text and r"45.0\textsuperscript" not in text
+    assert "not told apart by LIC." in text
+
+
 def test_letters_of_several_attributes_stand_with_their_own():
-    own = lettered(FRAME, {"sat_1": "b", "nic": "a"}, "LIC")
-    both = pd.concat([own, lettered(FRAME, {"sat_1": "a", "nic": "a"}, "LIC").assign(attribute="age")])
+    own = lettered(FRAME, {"sat_1": "b", "nic": "a"}, RUNS, "LIC")
+    both = pd.concat([own, lettered(FRAME, {"sat_1": "a", "nic": "a"}, RUNS, "LIC").assign(attribute="age")])
     letters = {("gender", "sat_1"): "b", ("gender", "nic"): "a", ("age", "sat_1"): "a", ("age", "nic"): "a"}
     table = scores_table(both)
     assert dict(zip(zip(table["attribute"], table["captioner"], strict=True), table["letters"], strict=True)) == letters
@@ -1116,7 +1134,7 @@ def test_a_matrix_of_pairs_says_difference_p_and_which_is_higher():
 
 
 def test_latex_escapes_and_says_how_it_was_measured():
-    text = to_latex(lettered(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": "ab"}, "LIC"))
+    text = to_latex(lettered(FRAME.replace("sat_1", r"a_b & 5% of $x^2$ {#}~\<"), {"nic": "ab"}, RUNS, "LIC"))
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
     assert r"$\pm$0.9" in text and r"\textsuperscript{ab}" in text
     assert "Captioners that share a letter are not told apart by LIC." in text

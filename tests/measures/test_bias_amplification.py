@@ -22,7 +22,7 @@ from capbias_core.measures.bias_amplification import (
 )
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
-from capbias_core.metrics.directional import counts_of
+from capbias_core.metrics.directional import counted
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, encode, function_words, named_objects, object_names, pair_counts
 from capbias_core.types import Result
@@ -124,7 +124,7 @@ def test_runs_compare_as_the_functions_of_arrays_do():
     assert compared(METRICS["BA"].compare, *sides) == ba(*(pairs(*side) for side in sides))
     assert compared(METRICS["DBA_G"].compare, *sides) == dba_g(*sides[0], *sides[1])
     assert compared(METRICS["DBA_O"].compare, *sides) == dba_o(*sides[0], *sides[1])
-    own, theirs = counts_of(*sides[1]), of_runs(*sides[1])
+    own, theirs = counted(*sides[0], *sides[1])[1], of_runs(*sides[1])
     assert (own.n, own.value.tolist(), own.task.tolist()) == (theirs.n, theirs.value.tolist(), theirs.task.tolist())
     assert own.pair.tolist() == theirs.pair.tolist()
 

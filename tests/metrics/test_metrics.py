@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from capbias_core import metrics
@@ -84,14 +85,20 @@ TWO = [[0.2, 0.8], [0.6, 0.4]]
 @pytest.mark.parametrize(
     ("name", "given", "got"),
     [
-        ("lic", (TWO, [2, 1]), "labels such as 1, 2 beside 2 rows of 2 values"),
+        ("lic", (TWO, [2, 1]), "labels such as 2, 1 beside 2 rows of 2 values"),
+        ("lic", (TWO, [0, None]), "labels such as 0, None"),
+        ("lic", (TWO, [[0], [1, 2]]), r"labels of shape \(\)"),
+        ("chair_i", ([[0.5, 1.9]], [[0, 1]]), "mentions such as 0.5, 1.9"),
+        ("cider", ([[], ["a b"]], ["a b", "a b"]), "no reference"),
+        ("vocabulary", ("a man in a park",), "captions that are one text"),
+        ("unknown_share", ([5], [2]), "more words that became <unk> than words"),
         ("lic", (TWO, [-1, 0]), "labels such as -1, 0"),
         ("lic", (TWO[:1], [1, 1, 0, 0]), r"labels of shape \(4,\) beside 1 rows"),
         ("lic", (TWO, [[0, 1], [1, 0]]), r"labels of shape \(2, 2\)"),
         ("lic", ([[2, 8.0]], [1]), "do not sum to 1"),
         ("lic", ([0.2, 0.8], [1]), r"probabilities of shape \(2,\)"),
-        ("sentence_classification", (TWO, ["Male", "Female"]), "labels such as Female, Male"),
-        ("error", ([[2, 0]], [0]), "names such as 0, 2"),
+        ("sentence_classification", (TWO, ["Male", "Female"]), "labels such as Male, Female"),
+        ("error", ([[2, 0]], [0]), "names such as 2, 0"),
         ("ratio", ([[True, False, False]],), "names of 3 values"),
         ("naming_share", ([True, False],), "names of shape"),
         ("chair_i", ([[1, 0]], [[1, 0], [0, 1]]), r"mentions of shape \(1, 2\) and shown of shape \(2, 2\)"),
@@ -105,6 +112,14 @@ TWO = [[0.2, 0.8], [0.6, 0.4]]
 def test_arguments_that_cannot_be_meant_give_no_number(name, given, got):
     with pytest.raises(CapbiasError, match=got):
         getattr(metrics, name)(*given)
+
+
+def test_numbers_of_other_kinds_are_taken():
+    labels = np.array([1, 1], dtype=object)
+    assert lic(TWO, labels) == lic(TWO, [1.0, 1.0]) == lic(TWO, [True, True]) == lic(TWO, [1, 1])
+    assert lic(np.array(TWO, dtype=np.float16), labels) == pytest.approx(lic(TWO, labels), abs=1e-3)
+    table = pd.DataFrame({"woman": [True, False], "man": [0, 1]})
+    assert error(table, [0, 0]) == 0.5 and metrics.naming_share(table.astype("boolean")) == 1.0
 
 
 # LIC and SC

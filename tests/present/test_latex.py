@@ -60,7 +60,7 @@ def test_the_table_fits_a_column_of_a_paper(metrics, coverage):
     frame = rows(metrics, coverage)
     if coverage:
         frame = pd.concat([frame, rows(("LIC_M",))])
-    text = to_latex(lettered(frame, {"nic": "a", "transformer": "b", MODELS[2]: "ab"}, "LIC"))
+    text = to_latex(lettered(frame, {"nic": "a", "transformer": "b", MODELS[2]: "ab"}, set(frame["run_id"]), "LIC"))
     cells = tabular(text)
     columns = list(zip(*cells, strict=True))
     width = sum(max(map(points, column)) for column in columns) + 6.0 * (len(columns) - 1)
@@ -71,7 +71,9 @@ def test_the_table_fits_a_column_of_a_paper(metrics, coverage):
 
 
 def test_letters_and_intervals_are_explained_under_the_table():
-    text = to_latex(lettered(rows(models=("nic", "b_100%")), {"nic": "a", "b_100%": "ab"}, "LIC"), ["LIC", "LIC_M"])
+    frame = rows(models=("nic", "b_100%"))
+    own = lettered(frame, {"nic": "a", "b_100%": "ab"}, set(frame["run_id"]), "LIC")
+    text = to_latex(own, ["LIC", "LIC_M"])
     cells = tabular(text)
     nic = next(place for place, row in enumerate(cells) if row[0] == "nic")
     assert cells[nic][1:3] == ["amplifies", r"$-$1.2 $\pm$1.3\textsuperscript{a}"]

@@ -521,22 +521,28 @@ def in_threads(attacker: NetworkAttacker, fits: Sequence[Fit], device: torch.dev
 def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Progress) -> None:
     """Trainings (each is given its own tick), as many at a time as PyTorch has threads, one thread of PyTorch each."""
     threads = torch.get_num_threads()
-    shares, stop = [0.0] * len(trainings), Event()
+    shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
     def work(place: int) -> None:
-        def note(share: float, _: str) -> None:
+        def note(share: float, text: str) -> None:
             if stop.is_set():
                 raise Cancelled
-            shares[place] = share
+            shares[place], texts[place] = share, text
 
         torch.set_num_threads(1)
         trainings[place](note)
+        shares[place] = 1.0
+
+    def report() -> None:
+        """Of those that go on the one that is furthest: epochs of one and another would seem to run backwards."""
+        going = [(share, text) for share, text in zip(shares, texts, strict=True) if share < 1.0]
+        done = f"{len(shares) - len(going)} trained"
+        tick(sum(shares) / len(shares), ", ".join(filter(None, [done, max(going, default=(1.0, ""))[1]])))
 
     try:
         with ThreadPoolExecutor(min(threads, len(trainings))) as pool:
             futures = [pool.submit(copy_context().run, work, place) for place in range(len(trainings))]
-            # The epochs of several at a time would seem to run backwards.
-            _watch(futures, lambda: tick(sum(shares) / len(shares), f"{shares.count(1.0)} of them trained"), stop)
+            _watch(futures, report, stop)
     finally:
         torch.set_num_threads(threads)
     tick(1.0, "")
