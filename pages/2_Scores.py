@@ -310,7 +310,7 @@ def _table(shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str,
     if any(name.endswith(ON_FEWER) for name in names):
         note(
             "With references: on the images that have human captions, which are a part of all labelled images; LIC is "
-            "that LIC_M minus LIC_D. Those of all labelled images: choose the columns at the left."
+            "that LIC_M minus LIC_D. For those of all labelled images, choose the columns at the left."
         )
     if event.selection.rows:
         model = str(table.iloc[event.selection.rows[0]]["captioner"])

@@ -7,7 +7,7 @@ retelling, intervals with refits.
     python -m benchmarks.statistics.baseline --images 1576 --sets 200
     python -m benchmarks.statistics.baseline --images 20000 --sets 20 --designs one-topic plain
 
-Of more than 20,000 images the library retells a sample of so many, whose verdict that of 20,000 is.
+Of more than 20,000 images the library retells a sample of that many, so the verdict is that of 20,000.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> t
         raise CapbiasError(
             f"{file} with the columns {listed(names)}",
             "a column of image ids (such as image_id) and one or more columns of labels",
-            "Choose the column of image ids, and of a file of captions that of the captions: in the boxes on the Data "
-            "page, or with --image-id-column and --caption-column.",
+            "Choose the column of image ids and, if the file holds captions, theirs: in the boxes on the Data page, or "
+            "with --image-id-column and --caption-column.",
         )
     return image_id, *labels

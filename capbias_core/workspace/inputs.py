@@ -404,7 +404,7 @@ def _keep_derived(
     if files.labels and (error := misplaced("labels", files.labels, given, files.by_role())):
         raise error
     if not files.references:
-        where = f"for which no column is in {files.labels.name}" if files.labels else "without its labels"
+        where = f"with no column in {files.labels.name}" if files.labels else "without its labels"
         raise CapbiasError(
             f"attribute {rule.name!r}, {where}, and no human captions",
             f"a column called {' or '.join(rule.columns or (rule.name,))} in a table of labels, or human captions, "

@@ -240,7 +240,10 @@ def test_a_rule_of_ones_own(here, capsys):
 REFERENCES = ["--references", "human.json"]
 BAD = {
     "no references": (AGE, "attribute 'age', without its labels, and no human captions"),
-    "no references, another table": ([*AGE, "--attributes", "gender.csv"], "for which no column is in gender.csv"),
+    "no references, another table": (
+        [*AGE, "--attributes", "gender.csv"],
+        "attribute 'age', with no column in gender.csv, and no human captions",
+    ),
     "only old": ([*AGE, "--references", "adults.json"], "by which no image is young"),
     "values": ([*AGE, *REFERENCES, "--values", "young", "old"], "--values with age"),
     "a column without a table": ([*AGE, *REFERENCES, "--attribute-column", "x"], "--attribute-column x without"),

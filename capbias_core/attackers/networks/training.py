@@ -534,7 +534,7 @@ def each_in_a_thread(trainings: Sequence[Callable[[Progress], None]], tick: Prog
         shares[place] = 1.0
 
     def report() -> None:
-        """Of those that go on the one that is furthest: epochs of one and another would seem to run backwards."""
+        """The furthest of those that still train: epochs of one and then another would seem to run backwards."""
         going = [(share, text) for share, text in zip(shares, texts, strict=True) if share < 1.0]
         done = f"{len(shares) - len(going)} trained"
         tick(sum(shares) / len(shares), ", ".join(filter(None, [done, max(going, default=(1.0, ""))[1]])))
