@@ -402,8 +402,8 @@ def _in_python() -> Iterator[None]:
     try:
         yield
     except CapbiasError as error:
-        parts = [as_argument(part) for part in (error.got, error.expected, error.remedy)]
-        if parts == [error.got, error.expected, error.remedy]:
+        parts = [as_argument(error.message), as_argument(error.hint)]
+        if parts == [error.message, error.hint]:
             raise
         raise CapbiasError(*parts) from None
 

@@ -9,43 +9,39 @@ from importlib.util import find_spec
 
 
 class CapbiasError(Exception):
-    """One clear message for the user: what was got, what was expected, the remedy.
+    """One sentence that says what is wrong, and a hint if there is a way out.
 
-    Pages show it as it is and the command line prints it and exits with 2; no traceback reaches a user.
+    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2.
     """
 
-    def __init__(self, got: str, expected: str, remedy: str):
-        super().__init__(got, expected, remedy)
-        self.got, self.expected, self.remedy = got, expected, remedy
+    def __init__(self, message: str, hint: str = "", remedy: str | None = None):
+        # Three arguments are the older form, got, expected and remedy; it goes when its last caller has gone.
+        self.got = message
+        if remedy is not None:
+            message, hint = f"Got {message}. Expected {hint}.", remedy
+        super().__init__(message, hint)
+        self.message, self.hint = message, hint
 
     def __str__(self) -> str:
-        return f"Got {self.got}. Expected {self.expected}. {self.remedy}"
+        return f"{self.message} {self.hint}".strip()
 
 
 class Cancelled(Exception):
     """A run was asked to stop; raised at its next progress report."""
 
 
-class UnknownName(CapbiasError):
-    """A name that is in no table; the nearest known one is said before the list of all."""
-
-    def __str__(self) -> str:
-        return f"Got {self.got}. {self.remedy} Expected {self.expected}."
-
-
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> CapbiasError:
     """The error for a name that is in no table, with the nearest names and those that there are.
 
     >>> print(unknown_name("metric", "lic_m", ["LIC", "LIC_M", "ratio"]))
-    Got metric 'lic_m'. Did you mean LIC_M? Expected one of: LIC, LIC_M, ratio.
+    There is no metric 'lic_m'. Did you mean LIC_M? Known: LIC, LIC_M, ratio.
     >>> print(unknown_name("metric", "zebra", ["LIC", "LIC_M", "ratio"]))
-    Got metric 'zebra'. Expected one of: LIC, LIC_M, ratio. Choose a known metric.
+    There is no metric 'zebra'. Known: LIC, LIC_M, ratio.
     """
     names = sorted(str(item) for item in known)
-    expected = f"one of: {', '.join(names) or 'none'}"
-    if near := nearest(str(name), names):
-        return UnknownName(f"{kind} {name!r}", expected, f"Did you mean {' or '.join(near)}?")
-    return CapbiasError(f"{kind} {name!r}", expected, f"Choose a known {kind}.")
+    near = nearest(str(name), names)
+    question = f"Did you mean {' or '.join(near)}? " if near else ""
+    return CapbiasError(f"There is no {kind} {name!r}.", f"{question}Known: {', '.join(names) or 'none'}.")
 
 
 def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
@@ -64,13 +60,13 @@ def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
     """The error for a part of capbias that is called as another one. where: who has the name.
 
     >>> print(taken_twice("metric", "length", ["colours", "description"]))
-    Got the metric 'length' in both colours and description. Expected a name of its own for each. Rename the new one.
+    The metric 'length' is in both colours and description. Rename the new one.
     >>> print(taken_twice("metric", "length", ["colours", "colours"]))
-    Got the metric 'length' twice in colours. Expected a name of its own for each. Rename the new one.
+    The metric 'length' is twice in colours. Rename the new one.
     """
-    places = list(dict.fromkeys(where))
-    found = f"twice in {places[0]}" if len(places) == 1 else f"in both {' and '.join(places)}"
-    return CapbiasError(f"the {kind} {name!r} {found}", "a name of its own for each", "Rename the new one.")
+    modules = list(dict.fromkeys(where))
+    position = f"twice in {modules[0]}" if len(modules) == 1 else f"in both {' and '.join(modules)}"
+    return CapbiasError(f"The {kind} {name!r} is {position}.", "Rename the new one.")
 
 
 # Packages that only an extra installs: name in an import -> extra, name for `pip install`. pyproject.toml says why each
@@ -96,10 +92,7 @@ EXTRAS = {
 
 
 class MissingExtra(CapbiasError):
-    """A package of an extra is not installed; said in one line that names the command to install it."""
-
-    def __str__(self) -> str:
-        return f"{self.got}. {self.remedy}"
+    """A package of an extra is not installed; the hint names the command that installs it."""
 
 
 def need(what: str, *modules: str) -> None:
@@ -124,8 +117,7 @@ def missing_extra(modules: Sequence[str], what: str = "This") -> MissingExtra:
     wanted = [name for name in extras if name != "train" or "vision" not in extras]
     are = "are" if len(packages) > 1 else "is"
     return MissingExtra(
-        f"{what} needs {' and '.join(packages)}, which {are} not installed",
-        f"the packages of capbias[{','.join(wanted)}]",
+        f"{what} needs {' and '.join(packages)}, which {are} not installed.",
         f"Run: pip install 'capbias[{','.join(wanted)}]'",
     )
 

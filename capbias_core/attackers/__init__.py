@@ -72,12 +72,11 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         return find_model(entry.model, f"attacker {entry.name}, a text encoder")
     except CapbiasError as error:
         if entry.name in ATTACKERS:
-            remedy = f"{error.remedy} As attacker, a folder is named {entry.name}=FOLDER."
-            raise CapbiasError(error.got, error.expected, remedy) from None
-        expected = f"one of: {', '.join(sorted(ATTACKERS))}; or a text encoder, {error.expected}"
+            raise CapbiasError(error.message, f"{error.hint} Name the folder as {entry.name}=FOLDER.") from None
         near = f"Did you mean {' or '.join(own)}? " if (own := nearest(entry.model, ATTACKERS)) else ""
-        got = f"attacker {entry.model!r}, which is not on this machine"
-        raise CapbiasError(got, expected, f"{near}{error.remedy}") from None
+        known = f"Known: {', '.join(sorted(ATTACKERS))}, or the folder of a text encoder."
+        message = f"Attacker {entry.model!r} is not on this machine."
+        raise CapbiasError(message, f"{near}{known} {error.hint}") from None
 
 
 def need_packages(entry: AttackerEntry) -> None:

@@ -316,7 +316,7 @@ def run_available(
             notes.append(f"{what}{name}: {note}")
         except CapbiasError as error:
             lacking[name] = error
-            notes.append(f"{what}{name} left out: got {error.got}; expected {error.expected}.")
+            notes.append(f"{what}{name} left out. {error.message}")
     if not found:
         raise _nothing(lacking)
     return found, notes
@@ -324,11 +324,8 @@ def run_available(
 
 def _nothing(lacking: dict[str, CapbiasError]) -> CapbiasError:
     """One error for metrics none of which can be had: what each lacks."""
-    got, expected = (
-        "; ".join(f"for {name} {getattr(error, part)}" for name, error in lacking.items())
-        for part in ("got", "expected")
-    )
-    return CapbiasError(got, expected, " ".join(dict.fromkeys(error.remedy for error in lacking.values())))
+    messages = dict.fromkeys(error.message for error in lacking.values())
+    return CapbiasError(" ".join(messages), " ".join(dict.fromkeys(error.hint for error in lacking.values())))
 
 
 def of_images(frame: pd.DataFrame, images: Iterable[str]) -> pd.DataFrame:

@@ -123,13 +123,9 @@ def deleted() -> None:
 
 
 def show_error(error: CapbiasError) -> None:
-    """Got, expected, remedy, as text whatever a file's words hold."""
-    lines = [("Got:", error.got), ("Expected:", error.expected), ("Fix:", error.remedy)]
-    st.html(
-        '<div class="cb-error" role="alert">'
-        + "<br>".join(f"<b>{name}</b> {escape(text)}" for name, text in lines)
-        + "</div>"
-    )
+    """The message and the hint, as text whatever a file's words hold."""
+    lines = [f"<b>{escape(error.message)}</b>", escape(error.hint)]
+    st.html(f'<div class="cb-error" role="alert">{"<br>".join(filter(None, lines))}</div>')
 
 
 def box(headline: str, *paragraphs: str) -> None:

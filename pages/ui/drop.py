@@ -119,7 +119,7 @@ def _photographs(paths: list[Path]) -> list[Path]:
 def _why_left_out(own: Offer) -> str:
     if not _said(own, "wanted", own.wanted):
         return "not ticked"
-    return f"got {own.error.got}; expected {own.error.expected}" if own.error else "its name cannot be used"
+    return own.error.message if own.error else "its name cannot be used"
 
 
 def _names(kept: list[Item]) -> list[str]:
