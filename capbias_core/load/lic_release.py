@@ -16,8 +16,7 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
-from capbias_core.load.reader import Head, Reader
-from capbias_core.load.rows import Choose, Rows, checked_names, names_of, rows_of_records
+from capbias_core.load.parsed import Head, Parsed, Reader, of_records
 
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
@@ -35,7 +34,7 @@ NAMING_OPCODES = ("GLOBAL", "STACK_GLOBAL", "INST")
 MEMO_OPCODES = ("PUT", "BINPUT", "LONG_BINPUT")
 
 
-def looks_pickled(head: Head) -> bool:
+def _looks_pickled(head: Head) -> bool:
     """A protocol header (protocol 2 to 5), the start of a list in protocol 0 or 1, or the ending of a pickle."""
     data = head.data
     return (data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")) or (
@@ -43,22 +42,12 @@ def looks_pickled(head: Head) -> bool:
     )
 
 
-def lic_columns(path: Path) -> tuple[str, ...]:
-    """The keys of the records."""
-    return checked_names(path.name, names_of(read_pickle(path)))
-
-
-def read_lic(path: Path, choose: Choose) -> Rows:
-    """The records of a LIC pickle."""
-    return rows_of_records(read_pickle(path), choose, path.name)
-
-
 def read_pickle(path: Path) -> list:
     """A pickled list of dicts of plain values. Raises CapbiasError for anything else, and runs none of it."""
     with readable(path):
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise _refused(path, f"of {size / 2**20:,.0f} MiB", f"at most {MOST_BYTES >> 20} MiB")
+            raise _refused(path, f"of {size / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
         data = path.read_bytes()
     try:
         _check_opcodes(path, data)
@@ -98,7 +87,7 @@ def _check_opcodes(path: Path, data: bytes) -> None:
         if name in MEMO_OPCODES and argument is not None and argument > count:
             raise _refused(path, f"that would fill the memory (memo place {argument} at byte {last})")
     if last + 1 != len(data):
-        raise _refused(path, f"that ends at byte {last} of {len(data)}", "one pickle in the file")
+        raise _refused(path, f"that ends at byte {last} of {len(data)}")
 
 
 def _checked(path: Path, value: object) -> list:
@@ -138,7 +127,7 @@ def _check_unfolded(path: Path, records: list[dict]) -> None:
             items, characters = _size(value, sizes)
             values, text = values + items, text + characters
         if values > size or text > MOST_TEXT:
-            raise _refused(path, "that unfolds to far more than its size", "records that share no lists")
+            raise _refused(path, "that unfolds to far more than its size")
 
 
 def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -150,13 +139,16 @@ def _size(value: object, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
     return sizes[id(value)]
 
 
-def _refused(path: Path, fault: str, expected: str = "") -> CapbiasError:
+def _refused(path: Path, fault: str) -> CapbiasError:
     return CapbiasError(
-        f"{path.name}, a pickle {printable(fault)}",
-        expected
-        or "lists and dicts of text and numbers, as in the LIC release; nothing else, since a pickle can run code",
+        f"{path.name} is a pickle {printable(fault)}.",
+        "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
         "Write the captions as JSON, CSV or Parquet instead.",
     )
 
 
-READERS = (Reader("lic_release", "LIC release (pickle)", looks_pickled, lic_columns, read_lic, place=2),)
+def _parse_pickle(path: Path) -> Parsed:
+    return of_records(path, "lic_release", "LIC release (pickle)", read_pickle(path))
+
+
+READERS = (Reader("lic_release", "LIC release (pickle)", _looks_pickled, _parse_pickle, place=2),)

@@ -1,123 +1,121 @@
-"""From a file to its content as raw columns."""
+"""From a file to its content as raw columns, whatever its format. Nothing in a file is ever run."""
 
 from __future__ import annotations
 
+import pkgutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
-from capbias_core.load.coco import CAPTIONS, outlined_instances_of, read_annotations
-from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.objects import category_names
-from capbias_core.load.parsed import Parsed
-from capbias_core.load.rows import RowErrors, rows_of_records
-from capbias_core.load.sniff import reader_of
+from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.load.archives import ARCHIVES, unpacked
+from capbias_core.load.files import HEAD, is_workbook, read_head, readable
+from capbias_core.load.json_shapes import document
+from capbias_core.load.parsed import Head, Parsed, Reader
+from capbias_core.load.rows import RowErrors, check_rows, checked_names, listed
+from capbias_core.load.shapes import refined
 
-__all__ = ["Parsed", "parse", "parse_table"]
+__all__ = ["Parsed", "Reader", "parse", "parse_table", "readers"]
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """Every format by name, in the order in which they are asked: of each module of this package with `READERS`."""
+    names = [own.name for own in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    modules = [import_module(f"{__package__}.{name}") for name in names]
+    found = [reader for module in modules for reader in getattr(module, "READERS", ())]
+    if twice := [name for name, count in Counter(reader.name for reader in found).items() if count > 1]:
+        raise taken_twice("reader", twice[0], ["load/"])
+    return {reader.name: reader for reader in sorted(found, key=lambda reader: (reader.place, reader.name))}
 
 
 def parse(path: Path) -> Parsed:
-    """The content of a file. Raises CapbiasError for a file in no known format, or one that cannot be read."""
+    """The content of a file, of a folder that is one, or of an archive with one file in it.
+
+    Parsed.path is then the file in the archive, as if it lay beside it. Raises CapbiasError for a file in no known
+    format, or one that cannot be read.
+    """
     path = Path(path)
-    reader = reader_of(path)
-    if reader.name == CAPTIONS:
-        return _coco(path, reader.title)
-    rows = reader.read(path, lambda names: names)
-    kind = reader.holds
-    return Parsed(
-        path,
-        reader.name,
-        reader.title,
-        dict(rows.values),
-        rows.numbers,
-        rows.total,
-        rows.faults,
-        rows.notes,
-        kind,
-        reader.by_rows,
+    if not _is_archive(path):
+        return refined(_reader_of(path).parse(path))
+    with TemporaryDirectory(prefix="capbias-") as folder:
+        inside = unpacked(path, Path(folder) / "files")
+        known = inside if len(inside) == 1 else [own for own in inside if _is_known(own)]
+        if len(known) != 1:
+            names = listed([own.name for own in known or inside])
+            number = f"{len(known)} files" if known else "no file"
+            raise CapbiasError(
+                f"{path.name} holds {number} in a known format ({names}), where one is expected.",
+                "Unpack it, and name the file.",
+            )
+        parsed = refined(_reader_of(known[0]).parse(known[0]))
+    return replace(parsed, path=path.with_name(known[0].name))
+
+
+def _is_archive(path: Path) -> bool:
+    if path.suffix.lower() not in ARCHIVES or not path.is_file():
+        return False
+    with readable(path), path.open("rb") as file:
+        return not is_workbook(file.read(HEAD))
+
+
+def _reader_of(path: Path) -> Reader:
+    """The first reader that recognises a file. Raises CapbiasError if none does."""
+    head = Head(path, b"" if path.is_dir() else read_head(path))
+    for reader in readers().values():
+        if reader.recognises(head):
+            return reader
+    titles = dict.fromkeys(reader.title for reader in readers().values())
+    if path.is_dir():
+        raise CapbiasError(f"{path.name} is a folder without a data set or texts in it.", "Choose a file in it.")
+    raise CapbiasError(
+        f"{path.name} is text in no known format.",
+        f"Save it as one of: {', '.join(titles)}; for example as CSV whose first line names the columns, one of them "
+        "image_id.",
     )
+
+
+def _is_known(path: Path) -> bool:
+    try:
+        return bool(_reader_of(path))
+    except CapbiasError:
+        return False
 
 
 def parse_table(table: Any, name: str) -> Parsed:
-    """A DataFrame, a list of dicts, or a dict of columns or by image that was given in Python, as `parse` has files."""
-    frame = table if isinstance(table, pd.DataFrame) else pd.DataFrame(table)
-    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    rows = rows_of_records(records, lambda names: names, name)
-    return Parsed(Path(name), "table", "table", dict(rows.values), rows.numbers, rows.total, rows.faults)
+    """What was given in Python, as `parse` has files: a DataFrame, a list of dicts, or a dict in any shape that JSON
+    files have. name: what messages call it. Raises CapbiasError for anything else."""
+    if isinstance(table, pd.DataFrame):
+        frame = table.reset_index() if table.index.name else table
+        names = checked_names(name, tuple(map(str, frame.columns)))
+        check_rows(name, len(frame))
+        columns = {own: [_plain(value) for value in frame.iloc[:, place]] for place, own in enumerate(names)}
+        numbers = range(1, len(frame) + 1)
+        parsed = Parsed(Path(name), "table", "table", columns, numbers, len(frame), RowErrors(name, "record"))
+    elif isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
+        raise CapbiasError(f"{name} is a {type(table).__name__}.", "Give a path, a DataFrame or a list of dicts.")
+    else:
+        parsed = document(Path(name), _plain(table if isinstance(table, Mapping) else list(table)))
+    return refined(parsed)
 
 
-def _coco(path: Path, title: str) -> Parsed:
-    content = read_annotations(path, lambda names: names)
-    images: Any = None
-    if "category_id" in content.values:
-        whole = outlined_instances_of(path)
-        images, names = whole["images"], category_names(path, whole["categories"])
-        faults, numbers, records = RowErrors(path.name, "record"), [], []
-        for number, record in enumerate(whole["annotations"], start=1):
-            if isinstance(record, dict):
-                numbers.append(number)
-                records.append(record)
-            else:
-                faults.add(number, f"{described(record)} where an object is expected")
-        taken = ("image_id", "category_id", "iscrowd", "bbox", "score", "segmentation")
-        columns = {name: [record.get(name) for record in records] for name in taken}
-        columns["category"] = [
-            names.get(category) if isinstance(category, int | str) else None for category in columns["category_id"]
-        ]
-        sizes = _sizes(images)
-        return Parsed(
-            path,
-            "coco_instances",
-            "COCO instances (JSON)",
-            columns,
-            numbers,
-            len(whole["annotations"]),
-            faults,
-            kind="objects",
-            image_names=_names(images),
-            sizes=sizes,
-        )
-    import json
-
-    from capbias_core.load.files import whole_text
-
-    images = json.loads(whole_text(path)).get("images")
-    kind = "references" if {"id", "image_id", "caption"} <= set(content.values) else ""
-    return Parsed(
-        path,
-        CAPTIONS,
-        title,
-        dict(content.values),
-        content.numbers,
-        content.total,
-        content.faults,
-        kind=kind,
-        image_names=_names(images),
-        sizes=_sizes(images),
-    )
-
-
-def _listed(images: Any):
-    for record in images if isinstance(images, list) else ():
-        try:
-            yield normalise_image_id(record["id"]), record
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
-def _names(images: Any) -> dict[str, str]:
-    return {image: str(record["file_name"]) for image, record in _listed(images) if record.get("file_name")}
-
-
-def _sizes(images: Any) -> dict[str, tuple[int, int]]:
-    from capbias_core.load.photographs import MOST_PIXELS
-
-    sizes = {}
-    for image, record in _listed(images):
-        try:
-            height, width = int(record["height"]), int(record["width"])
-        except (ValueError, KeyError, TypeError, OverflowError):
-            height = width = 0
-        sizes[image] = (height, width) if height > 0 and width > 0 and height * width <= MOST_PIXELS else (0, 0)
-    return sizes
+def _plain(value: Any) -> Any:
+    """A value of numpy, pandas or torch as one of Python; what is missing as None."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(own) for own in value]
+    if isinstance(value, float) or value is pd.NaT or value is pd.NA:
+        return None if value != value or value is pd.NA or value is pd.NaT else value
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value.item() if hasattr(value, "item") else value

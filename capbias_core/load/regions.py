@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import normalise_image_id, short
+from capbias_core.load.parse import parse
 from capbias_core.load.rows import RowErrors, guess_columns, listed, merged, nothing_usable
-from capbias_core.load.tabular import read_delimited
 from capbias_core.types import BOX_COLUMNS, Problem
 
 SIDES = BOX_COLUMNS[3:]
 
 
 def read_regions(path: Path) -> tuple[pd.DataFrame, tuple[Problem, ...], int]:
-    """The regions in a CSV or TSV file: image_id, x1, y1, x2, y2, line (of the file); the first problems, and how many.
+    """The regions in a table: image_id, x1, y1, x2, y2, line (of the file); the first problems, and how many.
 
     Raises CapbiasError for another table, or one without a usable row.
     """
-    path = Path(path)
-    rows = read_delimited(path, partial(_columns, file=path.name))
-    faults, kept = RowErrors(path.name, rows.faults.unit), []
-    for number, image, *raw in zip(rows.numbers, *rows.values.values(), strict=True):
+    parsed = parse(path)
+    by_lower = {name.strip().lower(): column for name, column in parsed.columns.items()}
+    image = guess_columns(parsed.columns)["image_id"]
+    if image is None or not set(by_lower) >= set(SIDES):
+        raise CapbiasError(
+            f"{parsed.file} has the columns {listed(tuple(parsed.columns))}, but regions need the columns image_id, "
+            f"{', '.join(SIDES)}.",
+            "Write one row per region, in pixels, x2 and y2 exclusive.",
+        )
+    faults, kept = RowErrors(parsed.file, parsed.faults.unit), []
+    columns = (parsed.columns[image], *(by_lower[side] for side in SIDES))
+    for number, name, *raw in zip(parsed.numbers, *columns, strict=True):
         try:
-            kept.append((normalise_image_id(image), *_corners(raw), number))
+            kept.append((normalise_image_id(name), *_corners(raw), number))
         except ValueError as error:
             faults.add(number, str(error))
-    problems, count = merged(rows.faults, faults)
+    problems, count = merged(parsed.faults, faults)
     if not kept:
-        raise nothing_usable(path.name, rows.total, problems)
+        raise nothing_usable(parsed.file, parsed.rows, problems)
     return pd.DataFrame(kept, columns=["image_id", *SIDES, "line"]), problems, count
 
 
-def _columns(names: tuple[str, ...], file: str) -> tuple[str, ...]:
-    by_lower = {name.strip().lower(): name for name in names}
-    image = guess_columns(names)["image_id"]
-    if image is None or not set(by_lower) >= set(SIDES):
-        raise CapbiasError(
-            f"{file} with the columns {listed(names)}",
-            f"a table of regions with the columns image_id, {', '.join(SIDES)}",
-            "Write one row a region, in pixels, x2 and y2 exclusive.",
-        )
-    return image, *(by_lower[side] for side in SIDES)
-
-
-def _corners(raw: list[str]) -> tuple[float, ...]:
+def _corners(raw: Sequence) -> tuple[float, ...]:
     try:
         x1, y1, x2, y2 = corners = tuple(float(value) for value in raw)
-    except ValueError:
-        raise ValueError(f"{', '.join(map(short, raw))}: not four numbers") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not four numbers") from None
     if not (0 <= x1 < x2 < float("inf") and 0 <= y1 < y2 < float("inf")):
         raise ValueError(f"a region from ({x1:g}, {y1:g}) to ({x2:g}, {y2:g}), which encloses nothing")
     return corners

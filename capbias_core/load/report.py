@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.load.ids import short
-from capbias_core.load.objects import SURE
 from capbias_core.load.rows import place_and_message
+from capbias_core.load.tables import SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
 

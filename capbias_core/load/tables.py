@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
 import pandas as pd
@@ -25,7 +25,8 @@ from capbias_core.load.rows import (
     merged,
     nothing_usable,
 )
-from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, Table, counted
+from capbias_core.load.segments import extent, outline_fault, read_outline
+from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, SEGMENT_COLUMNS, Table, counted
 
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
@@ -35,7 +36,7 @@ SHOWN_PROMPTS = 8
 
 # Roles of the columns of a table of boxes -> their usual names.
 BOX_NAMES = {
-    "class": ("class", "object", "label", "name", "class_name", "category", "labelname"),
+    "class": ("class", "object", "label", "name", "class_name", "category", "category_name", "labelname"),
     "x1": ("x1", "xmin"),
     "y1": ("y1", "ymin"),
     "x2": ("x2", "xmax"),
@@ -177,14 +178,15 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
         texts = object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"])))
         return Table(texts, table.rows, problems=table.problems, problem_count=table.problem_count, notes=table.notes)
     faults = RowErrors(parsed.file, parsed.faults.unit)
-    images: dict[str, set[str]] = {image: set() for image in parsed.sizes}
+    of_coco = parsed.format == "coco_instances"
+    images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
     crowds = 0
-    if parsed.format == "coco_instances":
+    if of_coco:
         rows = zip(*(parsed.columns[name] for name in ("image_id", "category_id", "category", "iscrowd")), strict=True)
         for number, (raw_id, category, name, crowd) in zip(parsed.numbers, rows, strict=True):
             try:
                 image = normalise_image_id(raw_id)
-                images.setdefault(image, set()).add(known_category(category, name))
+                images.setdefault(image, set()).add(_category(category, name))
             except ValueError as error:
                 faults.add(number, str(error))
                 continue
@@ -221,10 +223,10 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
     return Table(frame, parsed.rows, crowds=crowds, problems=problems, problem_count=count, notes=parsed.notes)
 
 
-def known_category(category: object, name: str | None) -> str:
+def _category(category: object, name: str | None) -> str:
     """The name of an annotation's category. ValueError for one that the file does not list."""
     if name:
-        return name
+        return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
     raise ValueError(f"the category {short(str(shown))} is not among the categories of the file")
 
@@ -240,8 +242,8 @@ def kept_name(name: str) -> str:
 def is_boxes(parsed: Parsed) -> bool:
     """Whether a file has the columns of boxes."""
     names = {name.strip().lower() for name in parsed.columns}
-    roles = ("class", "x1", "y1", "x2", "y2")
-    return "bbox" in names or all(not names.isdisjoint(BOX_NAMES[role]) for role in roles)
+    has = {role: not names.isdisjoint(usual) for role, usual in BOX_NAMES.items()}
+    return has["class"] and ("bbox" in names or all(has[side] for side in ("x1", "y1", "x2", "y2")))
 
 
 def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
@@ -288,19 +290,18 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
 
 def _box_values(parsed: Parsed) -> list[tuple]:
     """(class, confidence, x1, y1, x2, y2) of each row, as written."""
-    by_lower = {name.strip().lower(): parsed.columns[name] for name in parsed.columns}
+    by_lower = {name.strip().lower(): column for name, column in parsed.columns.items()}
     size = len(parsed.numbers)
     chosen = {role: [by_lower[name] for name in names if name in by_lower] for role, names in BOX_NAMES.items()}
     confidence = chosen["confidence"][0] if chosen["confidence"] else [None] * size
     confidence = [1 if value is None or value == "" else value for value in confidence]
+    # The number of a class stands beside its name in some tables.
+    named = [own for own in chosen["class"] if not all(str(value).strip().isdigit() for value in own)]
+    names = (named or chosen["class"])[0]
     if "bbox" in by_lower:
         corners = [_corners(box) for box in by_lower["bbox"]]
-        names = by_lower.get("category") or by_lower["category_id"]
         return [(name, sure, *box) for name, sure, box in zip(names, confidence, corners, strict=True)]
-    # A number of a class stands beside its name in some tables.
-    named = [own for own in chosen["class"] if not all(str(value).strip().isdigit() for value in own)]
-    columns = [(named or chosen["class"])[0], confidence, *(chosen[side][0] for side in ("x1", "y1", "x2", "y2"))]
-    return list(zip(*columns, strict=True))
+    return list(zip(names, confidence, *(chosen[side][0] for side in ("x1", "y1", "x2", "y2")), strict=True))
 
 
 def _corners(box: object) -> tuple:
@@ -369,3 +370,55 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     for image, name, confidence in surest.itertuples(index=False):
         texts.setdefault(image, []).append(f"{kept_name(name)}:{confidence:.4g}")
     return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
+
+
+# outlines
+
+
+def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
+    """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
+
+    Annotations without an outline, or with one that is broken or of another size than the image, are counted as
+    problems. Raises CapbiasError for another file, or one without a usable outline.
+    """
+    if parsed.format != "coco_instances" or "segmentation" not in parsed.columns:
+        raise CapbiasError(
+            f"{parsed.file} ({parsed.title}) holds no outlines.",
+            'Load COCO instances: JSON with "images", "annotations" (each with a segmentation) and "categories".',
+        )
+    faults = RowErrors(parsed.file, parsed.faults.unit)
+    names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
+    records = zip(parsed.numbers, *(parsed.columns[name] for name in names), strict=True)
+    rows, others = [], 0
+    for number, raw_id, category, name, crowd, box, given in records:
+        try:
+            image = normalise_image_id(raw_id)
+            if wanted is not None and image not in wanted:
+                others += 1
+                continue
+            height, width = parsed.sizes.get(image, (0, 0))
+            outline, text = read_outline(given)
+            if fault := outline_fault(outline, height, width):
+                raise ValueError(fault)
+            if not height and isinstance(outline, dict):
+                height, width = outline["size"]
+            given_box = _box_within(box, height, width) or extent(outline)
+            rows.append((image, _category(category, name), bool(crowd), height, width, *given_box, text))
+        except ValueError as error:
+            faults.add(number, str(error))
+    problems, count = merged(parsed.faults, faults)
+    if not rows:
+        note = f"{others:,} are of images that the collection does not have" if others else ""
+        raise nothing_usable(parsed.file, parsed.rows, problems, note)
+    frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
+    return Table(frame, parsed.rows, others=others, problems=problems, problem_count=count)
+
+
+def _box_within(box: object, height: int, width: int) -> tuple[float, ...] | None:
+    """COCO's [x, y, width, height] as x1, y1, x2, y2 on its image; None if it is none."""
+    x1, y1, x2, y2 = _corners(box)
+    if y2 is None or not all(map(math.isfinite, (x1, y1, x2, y2))):
+        return None
+    if height and (x1 < 0 or y1 < 0 or x2 > width or y2 > height):
+        x1, y1, x2, y2 = max(x1, 0), max(y1, 0), min(x2, width), min(y2, height)
+    return (x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None

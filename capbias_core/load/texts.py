@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.captions import caption_fault
 from capbias_core.load.files import whole_text
 from capbias_core.load.labels import label_text
+from capbias_core.load.parse import parse
 from capbias_core.load.rows import chosen_column, guess_columns, listed
-from capbias_core.load.sniff import reader_of
+from capbias_core.load.tables import caption_fault
 
 LINES = ".txt"
 
@@ -25,30 +25,24 @@ def read_texts(
     if path.suffix.lower() == LINES and not column and not label_column:
         texts = [line.strip() for line in whole_text(path).splitlines()]
         return _checked([text for text in texts if text and not caption_fault(text)], path), None
-    names: list[str] = []
-
-    def choose(columns: tuple[str, ...]) -> tuple[str, ...]:
-        names.append(chosen_column(path.name, columns, column) if column else _usual(path, columns))
-        names.extend([chosen_column(path.name, columns, label_column)] if label_column else [])
-        return tuple(dict.fromkeys(names))
-
-    values = reader_of(path).read(path, choose).values
-    texts = values[names[0]]
-    kept = [place for place, text in enumerate(texts) if not caption_fault(text) and text.strip()]
-    labels = [label_text(values[names[1]][place]) for place in kept] if label_column else None
-    return _checked([texts[place].strip() for place in kept], path), labels
-
-
-def _usual(path: Path, columns: tuple[str, ...]) -> str:
-    found = columns[0] if len(columns) == 1 else guess_columns(columns)["caption"]
-    if found is None:
+    parsed = parse(path)
+    names = tuple(parsed.columns)
+    usual = names[0] if len(names) == 1 else guess_columns(names)["caption"]
+    chosen = chosen_column(parsed.file, names, column) if column else usual
+    if chosen is None:
         raise CapbiasError(
-            f"{path.name} with the columns {listed(columns)}", "a column of texts", "Name it with --column."
+            f"{parsed.file} has the columns {listed(names)}, none of which usually holds texts.",
+            "Name it with --column.",
         )
-    return found
+    raw = parsed.columns[chosen]
+    kept = [place for place, text in enumerate(raw) if not caption_fault(text) and text.strip()]
+    if not label_column:
+        return _checked([raw[place].strip() for place in kept], path), None
+    values = parsed.columns[chosen_column(parsed.file, names, label_column)]
+    return _checked([raw[place].strip() for place in kept], path), [label_text(values[place]) for place in kept]
 
 
 def _checked(texts: list[str], path: Path) -> list[str]:
     if not texts:
-        raise CapbiasError(f"{path.name}, which holds no text", "one text a line, or a column of texts", "Check it.")
+        raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
     return texts
