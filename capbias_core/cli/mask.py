@@ -17,9 +17,8 @@ from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import read_boxes, read_captions
+from capbias_core.load import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.regions import read_regions
-from capbias_core.load.rows import place_and_message
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
@@ -200,22 +199,16 @@ def _keep_marks(workspace: Workspace, flags: MaskFlags, options: MaskOptions) ->
     if flags.boxes:
         _keep_boxes(workspace, path, "boxes")
         return "boxes"
-    offered = ingest.preview_import(workspace, path, ingest.SEGMENTS, FILES)
-    ingest.keep_segments(workspace, offered, "segments", FILES, path.name)
-    warn([offered.report], say)
+    part = read_part(path, SEGMENTS, "segments")
+    store(workspace, FILES, [part])
+    warn([part.report] if part.report else [], say)
     return "segments"
 
 
 def _keep_boxes(workspace: Workspace, path: Path, name: str) -> None:
-    table = read_boxes(path)
-    workspace.keep("boxes", name, table.frame, FILES, path.name)
-    _say_problems(table.problems, table.problem_count)
-
-
-def _say_problems(problems: Sequence[Problem], count: int) -> None:
-    if count:
-        first = ": ".join(place_and_message(problems[0]))
-        say(f"warning: {problems[0].file}: {counted(count, 'row')} left out; the first at {first}")
+    part = read_part(path, BOXES, name)
+    store(workspace, FILES, [part])
+    warn([part.report] if part.report else [], say)
 
 
 def _named(flags: MaskFlags) -> dict[str, float] | None:
@@ -246,7 +239,7 @@ def _departures_of_file(flags: MaskFlags) -> dict[str, float] | None:
             "an attribute with words, or a collection with its labels",
             "Import captions and labels, and use --collection; or name the objects with --object.",
         )
-    human = read_captions(Path(flags.references), kind="reference").frame
+    human = read_frame(flags.references, REFERENCES)
     return _told(departures(human, known[flags.attribute]))
 
 
