@@ -9,10 +9,9 @@ from pathlib import PurePath
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import normalise_image_id, short
 from capbias_core.load.objects import BETWEEN, kept_name
-from capbias_core.load.rows import RowErrors, Rows, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, Rows, guess_columns, listed, merged, nothing_usable
 from capbias_core.types import BOX_COLUMNS, Table
 
 CLASSES = ("class", "object", "label", "name")

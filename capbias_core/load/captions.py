@@ -6,10 +6,9 @@ from collections import Counter
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
-from capbias_core.load.rows import MOST_CHARACTERS, RowErrors, Rows, merged, place_and_message
-from capbias_core.types import CAPTION_COLUMNS, Problem, Table, counted
+from capbias_core.load.rows import MOST_CHARACTERS, RowErrors, Rows, merged, nothing_usable
+from capbias_core.types import CAPTION_COLUMNS, Table, counted
 
 SHOWN_PROMPTS = 8
 
@@ -104,14 +103,3 @@ def caption_fault(caption: object) -> str:
     if UNSTORABLE.search(caption):
         return "the caption holds a NUL character or half a surrogate pair"
     return ""
-
-
-def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
-    """The error for a file of which no row is left."""
-    first = "the first problem is at " + ": ".join(place_and_message(problems[0])) if problems else ""
-    reason = "; ".join(part for part in (note, first) if part)
-    return CapbiasError(
-        f"{file} with {rows:,} rows and none that can be used" + (f" ({reason})" if reason else ""),
-        "one or more rows with an image id and a text",
-        "Check the file, and that the columns chosen are the right ones.",
-    )

@@ -8,19 +8,93 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-from capbias_core.load.boxes import is_boxes
-from capbias_core.load.coco import CAPTIONS
+from capbias_core.load import boxes, coco
 from capbias_core.load.files import encoding_of, read_head
 from capbias_core.load.objects import USUAL_COLUMNS
+from capbias_core.load.parsed import Parsed
 from capbias_core.load.rows import USUAL_REFERENCES, column_beside, guess_columns
 from capbias_core.load.sniff import reader_of
+from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, is_boxes
 
-GENERATED, HUMAN, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
+CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
+SEGMENTS, BOXES = "segments", "boxes"
+GENERATED, HUMAN = CAPTIONS, REFERENCES
 TITLES = {GENERATED: "captions of a model", HUMAN: "human captions", LABELS: "a table of labels", OBJECTS: "objects"}
 INSTANCES = "COCO instances (JSON)"
 HUMAN_NAME = re.compile(r"(^|[^a-z])(refs?|references?|humans?|people|gts?|ground.?truth)([^a-z]|$)", re.IGNORECASE)
 SEVERAL = 1.5  # captions per image, from which they are people's
 BY_NAME, BY_COUNT = "by its name", "since its images have several captions"
+
+
+@dataclass(frozen=True)
+class Guess:
+    """kind: what a file most likely holds. certain: whether its format or an unmistakable column says so, never its
+    name or the number of captions per image. hint: another sign, shown and never acted upon. references_beside: the
+    column of human captions beside those of a model."""
+
+    kind: str
+    certain: bool
+    hint: str = ""
+    references_beside: str = ""
+
+
+# Columns that hold nothing but captions.
+SURE_CAPTIONS = {"caption", "captions", "caption_list", "prediction", "pred", "predicted_caption", "generated_caption"}
+# What Open Images says of a box, besides its class and its corners.
+OF_BOXES = {
+    "source",
+    "isoccluded",
+    "istruncated",
+    "isgroupof",
+    "isdepiction",
+    "isdepictionof",
+    "isinside",
+    "isinsideof",
+}
+SMALL = 20  # different values of a column of labels at most
+
+
+def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
+    """What a file holds, by its format and columns. columns: role ("image_id", "caption") -> the column that the user
+    names."""
+    names = tuple(parsed.columns)
+    guess = {**guess_columns(names), **{role: name for role, name in columns.items() if name in names}}
+    if parsed.kind:
+        certain = parsed.kind != REFERENCES or parsed.format == "coco_captions"
+        return Guess(parsed.kind, certain, "" if certain else f"{parsed.title} holds human captions")
+    caption = guess["caption"]
+    if caption is not None:
+        beside = column_beside(names, USUAL_REFERENCES) or ""
+        certain = caption.strip().lower() in SURE_CAPTIONS or columns.get("caption") == caption
+        numbered = {"comment_number", "caption_id"} & {name.strip().lower() for name in names}
+        if not beside and (numbered or parsed.format == "coco_captions"):
+            return Guess(REFERENCES, False, "its captions are numbered" if numbered else "it has COCO's form")
+        return Guess(CAPTIONS, certain, _hint(parsed, guess["image_id"], caption), beside)
+    others = {name.strip().lower() for name in names if name != guess["image_id"]}
+    if is_boxes(parsed):
+        corners = {name for own in BOX_NAMES.values() for name in own} | {"bbox", "category_id", "id", "area"}
+        if parsed.format == "coco_instances" or others <= corners | OF_BOXES:
+            return Guess(OBJECTS if parsed.format == "coco_instances" else BOXES, True)
+    if others and others <= set(OBJECT_COLUMNS):
+        return Guess(OBJECTS, True)
+    labels = any(_few_values(values) for name, values in parsed.columns.items() if name != guess["image_id"])
+    return Guess(LABELS, guess["image_id"] is not None and labels)
+
+
+def _few_values(values: Sequence) -> bool:
+    return len({str(value) for value in values}) <= min(SMALL, max(1, len(values) - 1))
+
+
+def _hint(parsed: Parsed, image: str | None, caption: str) -> str:
+    """Signs that captions are people's, in words."""
+    if HUMAN_NAME.search(parsed.path.stem):
+        return "its name says that people wrote the captions"
+    if image and not parsed.by_rows:
+        images = [str(value) for value in parsed.columns[image]]
+        texts = sum(len(own) if isinstance(own, list) else 1 for own in parsed.columns[caption])
+        if texts >= SEVERAL * max(1, len(set(images))):
+            return f"its images have {texts / max(1, len(set(images))):.2g} captions each"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +121,7 @@ def likely(path: Path, named: Mapping[str, str | None] | None = None) -> Likely:
     """
     path = Path(path)
     reader = reader_of(path)
-    if reader.name == CAPTIONS:  # columns would take a whole reading, which of instances is long
+    if reader.name == coco.CAPTIONS:  # columns would take a whole reading, which of instances is long
         return Likely(OBJECTS, INSTANCES) if _has_categories(path) else Likely(HUMAN, reader.title)
     if reader.holds:
         return Likely(reader.holds, reader.title)
@@ -70,7 +144,7 @@ def _kind_of_table(path: Path, columns: tuple[str, ...], named: Mapping[str, str
     if guess["caption"] is not None:
         return HUMAN if HUMAN_NAME.search(path.stem) else GENERATED
     others = names - {str(guess["image_id"]).strip().lower()}
-    return OBJECTS if is_boxes(columns) or (others and others <= set(USUAL_COLUMNS)) else LABELS
+    return OBJECTS if boxes.is_boxes(columns) or (others and others <= set(USUAL_COLUMNS)) else LABELS
 
 
 def kind_of_captions(kind: str, images: Sequence[str]) -> str:

@@ -6,9 +6,8 @@ import math
 
 import pandas as pd
 
-from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
-from capbias_core.load.rows import RowErrors, Rows, merged
+from capbias_core.load.rows import RowErrors, Rows, merged, nothing_usable
 from capbias_core.types import Table
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.captions import nothing_usable
 from capbias_core.load.coco import instances_of
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
-from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged, nothing_usable
 from capbias_core.types import Table
 
 USUAL_COLUMNS = ("objects", "object", "categories", "category")

@@ -8,9 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.captions import nothing_usable
 from capbias_core.load.ids import normalise_image_id, short
-from capbias_core.load.rows import RowErrors, guess_columns, listed, merged
+from capbias_core.load.rows import RowErrors, guess_columns, listed, merged, nothing_usable
 from capbias_core.load.tabular import read_delimited
 from capbias_core.types import BOX_COLUMNS, Problem
 

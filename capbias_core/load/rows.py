@@ -210,3 +210,13 @@ def choose_labels(names: tuple[str, ...], file: str, id_column: str | None) -> t
             "with --image-id-column and --caption-column.",
         )
     return image_id, *labels
+
+
+def nothing_usable(file: str, rows: int, problems: tuple[Problem, ...], note: str = "") -> CapbiasError:
+    """The error for a file of which no row is left."""
+    first = "the first problem is at " + ": ".join(place_and_message(problems[0])) if problems else ""
+    reason = "; ".join(part for part in (note, first) if part)
+    return CapbiasError(
+        f"{file} has {rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",
+        "Check the file, and that the chosen columns are the right ones.",
+    )

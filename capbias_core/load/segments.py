@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import need
-from capbias_core.load.captions import nothing_usable
+from capbias_core.errors import CapbiasError, need
 from capbias_core.load.coco import outlined_instances_of
 from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.objects import annotation_fault, category_names
+from capbias_core.load.parsed import Parsed
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.rows import RowErrors
+from capbias_core.load.rows import RowErrors, merged, nothing_usable
+from capbias_core.load.tables import known_category
 from capbias_core.types import SEGMENT_COLUMNS, Table
 
 # How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
@@ -60,6 +61,40 @@ def segment_table(path: Path, images: Collection[str] | None = None) -> Table:
         raise nothing_usable(path.name, len(records), tuple(faults.first), note)
     frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
     return Table(frame, len(records), others=others, problems=tuple(faults.first), problem_count=faults.count)
+
+
+def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
+    """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
+
+    Annotations without an outline, or with one that is broken or of another size than the image, are counted as
+    problems. Raises CapbiasError for another file, or one without a usable outline.
+    """
+    if not {"image_id", "segmentation", "category"} <= set(parsed.columns):
+        raise CapbiasError(
+            f"{parsed.file} ({parsed.title}) holds no outlines.",
+            'Load COCO instances: JSON with "images", "annotations" and "categories".',
+        )
+    faults = RowErrors(parsed.file, parsed.faults.unit)
+    names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
+    rows, others = [], 0
+    for number, (raw_id, category, name, crowd, box, given) in zip(
+        parsed.numbers, zip(*(parsed.columns[name] for name in names), strict=True), strict=True
+    ):
+        try:
+            image = normalise_image_id(raw_id)
+            if wanted is not None and image not in wanted:
+                others += 1
+                continue
+            record = {"segmentation": given, "bbox": box, "iscrowd": crowd}
+            rows.append(_row(image, known_category(category, name), record, parsed.sizes.get(image, (0, 0))))
+        except (_BadOutline, ValueError) as error:
+            faults.add(number, str(error))
+    problems, count = merged(parsed.faults, faults)
+    if not rows:
+        note = f"{others:,} are of images that the collection does not have" if others else ""
+        raise nothing_usable(parsed.file, parsed.rows, problems, note)
+    frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
+    return Table(frame, parsed.rows, others=others, problems=problems, problem_count=count)
 
 
 class _BadOutline(Exception):
