@@ -14,11 +14,13 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.boxes import box_rows, choose_boxes, is_boxes, objects_of_boxes
 from capbias_core.load.captions import caption_table
-from capbias_core.load.coco import CAPTIONS
+from capbias_core.load.coco import CAPTIONS as COCO_CAPTIONS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.joining import joined
 from capbias_core.load.labels import attribute_table
 from capbias_core.load.objects import choose_objects, object_rows, read_instances
+from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
 from capbias_core.load.reader import Reader
 from capbias_core.load.report import ImportReport, report_attributes, report_captions, report_objects, report_segments
 from capbias_core.load.rows import choose_captions, choose_labels, guess_columns
@@ -26,6 +28,17 @@ from capbias_core.load.sniff import reader_of, readers
 from capbias_core.types import Table
 
 __all__ = [
+    "BOXES",
+    "CAPTIONS",
+    "LABELS",
+    "OBJECTS",
+    "REFERENCES",
+    "SEGMENTS",
+    "TITLES",
+    "Reading",
+    "read_file",
+    "read_records",
+    "unknown_format",
     "FORMATS",
     "Detected",
     "ImportReport",
@@ -98,7 +111,7 @@ def read_attributes(path: Path, id_column: str | None = None) -> Table:
     """
     path = Path(path)
     reader = reader_of(path)
-    if reader.name == CAPTIONS:
+    if reader.name == COCO_CAPTIONS:
         raise CapbiasError(
             f"{path.name}, {reader.title}", "a table of labels, one row per image", "Load it as captions."
         )
@@ -114,7 +127,7 @@ def read_objects(path: Path, id_column: str | None = None) -> Table:
     """
     path = Path(path)
     reader = reader_of(path)
-    if reader.name == CAPTIONS:
+    if reader.name == COCO_CAPTIONS:
         return read_instances(path)
     if is_boxes(reader.columns(path)):
         return objects_of_boxes(read_boxes(path))

@@ -11,7 +11,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, guess_kind
 from capbias_core.load.labels import labels
 from capbias_core.load.parse import Parsed, parse, parse_table
-from capbias_core.load.tables import boxes, captions, objects, segments
+from capbias_core.load.segments import segments
+from capbias_core.load.tables import boxes, captions, objects
 from capbias_core.types import Table
 
 TITLES = {

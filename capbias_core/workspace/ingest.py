@@ -33,13 +33,13 @@ from capbias_core.load import (
     report_segments,
     unknown_format,
 )
-from capbias_core.load.archives import unpacked, with_datasets
+from capbias_core.load.archives import unpacked
 from capbias_core.load.joining import join_ids, joined
 from capbias_core.load.places import checked_path
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Table, counted
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import recognised_columns, resolve_attribute
+from capbias_core.workspace.labels import keep_attributes, recognised_columns, resolve_attribute
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, suggested_name
@@ -181,7 +181,7 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
     """
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
-        inside = with_datasets(unpacked(path, folder / str(number)))
+        inside = unpacked(path, folder / str(number))
         if inside == [path]:
             result.append(path)
             continue
@@ -442,14 +442,16 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
         workspace.check_replaceable(part.kind, checked_name(name), frame, collection)
     items = []
     for part, name, frame, details in sorted(planned, key=lambda each: ORDER.index(each[0].kind)):
+        origin = source or part.file.title
+        if part.kind == LABELS:
+            items.append(keep_attributes(workspace, frame, name, collection, origin, details["attributes"]))
+            continue
         held = {item.name: item for item in workspace.items(part.kind, collection)}.get(name)
-        if held and held.hash == content_hash(frame):
-            if part.kind == LABELS:
-                details = {**held.details, "attributes": held.details["attributes"] | details["attributes"]}
-            elif part.file.trained is None and not part.file.captioner and not part.file.condition:
-                items.append(held)
-                continue
-        items.append(workspace.keep(part.kind, name, frame, collection, source or part.file.title, details))
+        said = part.file.trained is not None or part.file.captioner or part.file.condition
+        if held and held.hash == content_hash(frame) and not said:
+            items.append(held)
+            continue
+        items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
         if part.kind in (CAPTIONS, REFERENCES):
             keep_tokens(workspace, items[-1].hash, frame)
             look_up_new_words(workspace, collection)

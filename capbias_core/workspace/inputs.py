@@ -317,7 +317,7 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
     for line in [*compared_lines(table.frame, details, folder), dropped_line(table.frame, details)]:
         tell(line)
-    if left_out := [part.file.title for part in tables if part is not table and part.kind == LABELS]:
+    if left_out := [part.file.title for part in tables if part.key != table.key]:
         tell(f"not used: {', '.join(left_out)}, without a column for {given.attribute}")
     return table
 

@@ -149,7 +149,7 @@ def _serve() -> None:
     """The helper: a child for each connection, until the server's end of the socket is closed."""
     import pyarrow.parquet  # noqa: F401
 
-    import capbias_core.workspace.offers  # noqa: F401  # here, so that no child needs to
+    import capbias_core.workspace.ingest  # noqa: F401  # here, so that no child needs to
 
     with suppress(ImportError):
         import PIL.Image  # noqa: F401

@@ -159,9 +159,9 @@ KEYS = {
 
 
 @st.cache_resource(show_spinner="Counting", max_entries=8, hash_funcs=KEYS)
-def derived(folder: str, references: Item, attribute: Attribute) -> ingest.Derived:
+def derived(folder: str, references: Item, attribute: Attribute) -> Derived:
     """Labels of an attribute by the words of kept human captions; callers only read."""
-    return ingest.derive(Workspace(folder), references, attribute)
+    return derive(Workspace(folder), references, attribute)
 
 
 @st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)
