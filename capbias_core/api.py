@@ -20,6 +20,7 @@ from capbias_core.analysis.encoders import plan_sweep
 from capbias_core.analysis.read import attribute_of_run, object_rows, ranking, words_table
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import no_estimates
 from capbias_core.measures.options import Option, checked
 from capbias_core.measures.registry import (
@@ -36,7 +37,6 @@ from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (

@@ -28,7 +28,6 @@ from capbias_core.workspace.ingest import (
     DEFAULT_COLLECTION,
     SAMPLES,
     File,
-    Part,
     expand,
     held_by,
     preview,
@@ -248,7 +247,9 @@ def _import_photographs(workspace: Workspace, flags: ImportFlags, folder: Path, 
 def _import_derived(files: Sequence[str], flags: ImportFlags) -> int:
     """Labels from the words of stored human captions: their counts, then the table (unless --dry-run)."""
     stray = ["FILE"] if files else []
-    stray += ["--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)]
+    stray += [
+        "--" + name.replace("_", "-") for name in ("map", "image_id_column", "caption_column") if getattr(flags, name)
+    ]
     if stray:
         raise CapbiasError(f"{', '.join(stray)} cannot be combined with --from-references.", "Leave one out.")
     names, folder = flags.attribute or [], own_folder(flags.workspace)

@@ -18,12 +18,29 @@ from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import SAMPLES, SETS, File, expand
-from capbias_core.workspace.inputs import Inputs, ResolvedInputs, caption_files, resolve, source_file, temporary_workspace
+from capbias_core.workspace.inputs import (
+    Inputs,
+    ResolvedInputs,
+    caption_files,
+    resolve,
+    source_file,
+    temporary_workspace,
+)
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.labels import mapping_overrides
 from capbias_core.workspace.store import RunRow, Workspace, default_folder
 
-__all__ = ["FILES", "MAP_FLAG", "SETS_FLAG", "InputFlags", "chosen_runs", "inputs", "known_collection", "opened", "own_folder"]
+__all__ = [
+    "FILES",
+    "MAP_FLAG",
+    "SETS_FLAG",
+    "InputFlags",
+    "chosen_runs",
+    "inputs",
+    "known_collection",
+    "opened",
+    "own_folder",
+]
 
 FILES = "files"  # the collection of files that are read into a temporary workspace
 SETS_FLAG = flag(f"several captions of an image (default: {SAMPLES})", "|".join(SETS), INPUTS)
@@ -161,6 +178,8 @@ def chosen_runs(workspace: Workspace, ids: Sequence[str], every: bool, candidate
             raise unknown_name("run", name, [run.run_id for run in candidates])
         if len(matches) > 1:
             ids_of = ", ".join(run.run_id for run in matches[:3])
-            raise CapbiasError(f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more of it: {ids_of}.")
+            raise CapbiasError(
+                f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more of it: {ids_of}."
+            )
         chosen[matches[0].run_id] = matches[0]
     return list(chosen.values())

@@ -19,13 +19,14 @@ from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.regions import read_regions
+from capbias_core.load.rows import place_and_message
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import Problem, counted
+from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
-from capbias_core.workspace import ingest
+from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import temporary_workspace, warn
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
 from capbias_core.workspace.person_regions import resolve_person_regions
@@ -303,7 +304,9 @@ def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: Mask
     """Write the regions to drop as CSV, a row each."""
     output = checked_output(flags.output)
     regions, problems, count = read_regions(Path(flags.regions or ""))
-    _say_problems(problems, count)
+    if count:
+        first = ": ".join(place_and_message(problems[0]))
+        say(f"warning: {problems[0].file}: {counted(count, 'row')} left out; the first at {first}")
     marks = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     own = dict(list(marks.groupby("image_id")))
     labelled, chosen = options.labelled, {}

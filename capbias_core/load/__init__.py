@@ -17,9 +17,9 @@ from capbias_core.load.captions import caption_table
 from capbias_core.load.coco import CAPTIONS as COCO_CAPTIONS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.joining import joined
+from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.labels import attribute_table
 from capbias_core.load.objects import choose_objects, object_rows, read_instances
-from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
 from capbias_core.load.reader import Reader
 from capbias_core.load.report import ImportReport, report_attributes, report_captions, report_objects, report_segments

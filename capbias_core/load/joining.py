@@ -68,6 +68,8 @@ def _plain(captions: pd.Series) -> pd.Series:
 
 
 from dataclasses import dataclass
+
+
 @dataclass(frozen=True)
 class Joined:
     mapping: dict

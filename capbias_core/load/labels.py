@@ -77,12 +77,19 @@ def _scalar_text(value: object) -> str:
     return text
 
 
-RULES = {"both": "no label if its rows differ", "majority": "the label of most rows", "first": "the label of its first row"}
+RULES = {
+    "both": "no label if its rows differ",
+    "majority": "the label of most rows",
+    "first": "the label of its first row",
+}
 
 
 def labels(parsed, columns=None, several=""):
     """TEMPORARY until the labels branch lands."""
     from capbias_core.load.rows import Rows, choose_labels
+
     chosen = choose_labels(tuple(parsed.columns), parsed.file, (columns or {}).get("image_id"))
-    rows = Rows({name: parsed.columns[name] for name in chosen}, parsed.numbers, parsed.rows, parsed.faults, parsed.notes)
+    rows = Rows(
+        {name: parsed.columns[name] for name in chosen}, parsed.numbers, parsed.rows, parsed.faults, parsed.notes
+    )
     return attribute_table(rows, parsed.file)

@@ -23,18 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.runs.plan import Request
 from capbias_core.toml import read_toml, start_of
 from capbias_core.types import Attribute
-from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.load.places import checked_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
 from capbias_core.workspace.inputs import Tell, warn
 from capbias_core.workspace.labels import dropped_line, resolve_attribute
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash
+from capbias_core.workspace.store import Item, Workspace, checked_name
 
 # Sections of files: what a plan calls them -> the kind of item that they become.
 KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
@@ -356,19 +356,20 @@ def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
     name = part.file.item_name
     asked = {own.attribute for own in plan.requests if own.table in ("", name)}
     asked |= {own for own, entry in plan.attributes.items() if entry.labels in ("", name)}
-    mapping = []
+    mapping, frame = [], part.frame
+    assert frame is not None
     for attribute in sorted(asked):
         entry = plan.attributes.get(attribute, LabelColumn())
         if entry.labels not in ("", name):
             continue
         word = str(_path(folder, entry.file)) if entry.file else attribute
-        mapped, details = resolve_attribute(part.frame, word, entry.column)
+        mapped, details = resolve_attribute(frame, word, entry.column)
         if entry.mapping is not None:
-            labels = dict.fromkeys(part.frame[details["column"]])
+            labels = dict.fromkeys(frame[details["column"]])
             overrides = {mapped: {label: entry.mapping.get(label) for label in labels} | entry.mapping}
-            _, details = resolve_attribute(part.frame, word, entry.column, overrides=overrides)
+            _, details = resolve_attribute(frame, word, entry.column, overrides=overrides)
         mapping.append(details)
-        tell(dropped_line(part.frame, details))
+        tell(dropped_line(frame, details))
     return replace(part, file=replace(part.file, mapping=tuple(mapping)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pandas as pd
 
@@ -42,8 +43,8 @@ class Derived:
         return f"several or {none}" if agreed else none
 
 
-def derivable(name: str, folder=None) -> Attribute | None:
-    """The attribute of this name if its labels can be derived from human captions. folder: the user's own attributes."""
+def derivable(name: str, folder: Path | None = None) -> Attribute | None:
+    """The attribute of this name if human captions can give its labels. folder: the user's own attributes."""
     attribute = get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
     return attribute if attribute and attribute.derived else None
 

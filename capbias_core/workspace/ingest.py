@@ -107,10 +107,10 @@ class Held:
 class Part:
     """One thing that a file holds; most hold one. A file may have human captions beside a model's.
 
-    title: the format. certain: whether the content alone settles the kind. hint: what speaks for another kind.
-    guess: the kind that the content suggests. columns: those of the file. frame: None if it cannot be read as this kind, for which `error` is the reason. second:
-    whether the file holds something else first. wanted: whether it is stored unless the user says otherwise. known: how
-    many of its images other parts or the collection know, None if there is nothing to compare with.
+    title: the format. certain: whether the content alone settles the kind. hint: what speaks for another kind. guess:
+    the kind that the content suggests. columns: those of the file. frame: None if it cannot be read as this kind;
+    `error` says why. second: whether the file holds something else first. wanted: whether it is stored unless the user
+    says otherwise. known: how many of its images other parts or the collection know, None if nothing can be compared.
     """
 
     file: File
@@ -207,7 +207,8 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read = read_l
     for role, column in {pair for file in files for pair in file.columns.items()}:
         if not any(column in own.columns for _, own in readings) and not all(own.error for _, own in readings):
             names = ", ".join(dict.fromkeys(name for _, own in readings for name in own.columns))
-            raise CapbiasError(f"No file has the column {column!r} (--{role.replace('_', '-')}-column).", f"Known: {names}.")
+            flag = f"--{role.replace('_', '-')}-column"
+            raise CapbiasError(f"No file has the column {column!r} ({flag}).", f"Known: {names}.")
     readings = _join_images(_join_rows(readings, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for _, own in readings:
@@ -247,9 +248,17 @@ def _join_rows(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[F
                 own = replace(own, table=None, error=error)
         result.append((file, own))
     # Human captions by row are not needed beside captions that got ids from others.
-    with_ids = {id(file) for file, own in result if own.kind == CAPTIONS and own.table and id(file) in beside and
-                not set(own.table.frame["image_id"]) & set(beside[id(file)].frame["image_id"])}
-    return [(file, own) for file, own in result if not (own.by_rows and own.kind == REFERENCES and id(file) in with_ids)]
+    with_ids = {
+        id(file)
+        for file, own in result
+        if own.kind == CAPTIONS
+        and own.table
+        and id(file) in beside
+        and not set(own.table.frame["image_id"]) & set(beside[id(file)].frame["image_id"])
+    }
+    return [
+        (file, own) for file, own in result if not (own.by_rows and own.kind == REFERENCES and id(file) in with_ids)
+    ]
 
 
 def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple[File, Reading]]:
@@ -294,7 +303,9 @@ def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table
 
 def _part(file: File, own: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
     """A reading with its report."""
-    part = Part(file, own.kind, own.title, own.certain, own.hint, own.guess, own.columns, error=own.error, second=own.second)
+    part = Part(
+        file, own.kind, own.title, own.certain, own.hint, own.guess, own.columns, error=own.error, second=own.second
+    )
     if own.table is None:
         return part
     table, name = own.table, file.title
@@ -389,11 +400,7 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
     if part.kind != LABELS:
         details = {"trained_on_references": file.trained} if part.kind == CAPTIONS else {}
         return [
-            (
-                name,
-                own,
-                details | condition_details(name, file.captioner, file.condition) if details else {},
-            )
+            (name, own, details | condition_details(name, file.captioner, file.condition) if details else {})
             for name, own in caption_sets(part).items()
         ]
     if not file.mapping:
@@ -420,7 +427,9 @@ def name_conflicts(parts: Sequence[Part]) -> list[str]:
 def replaced_items(workspace: Workspace, collection: str, parts: Sequence[Part]) -> list[Item]:
     """Items of other content that parts would replace, so that their results would go."""
     items = {(item.kind, item.name): item for item in workspace.items(collection=collection)}
-    new = {(part.kind, name): own for part in parts if part.frame is not None for name, own in caption_sets(part).items()}
+    new = {
+        (part.kind, name): own for part in parts if part.frame is not None for name, own in caption_sets(part).items()
+    }
     return [items[key] for key, own in new.items() if key in items and items[key].hash != content_hash(own)]
 
 

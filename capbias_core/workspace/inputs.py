@@ -97,7 +97,7 @@ def source_file(source: Source, kind: str, name: str = "", **more: Any) -> File:
     return File(source, kind, name or {CAPTIONS: UNNAMED}.get(kind, kind), **more)
 
 
-def caption_files(given: object, **more: Any) -> list[File]:
+def caption_files(given: Any, **more: Any) -> list[File]:
     """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets.
 
     >>> [file.item_name for file in caption_files(["nic.json", "out/sat.json"])]
@@ -111,7 +111,7 @@ def caption_files(given: object, **more: Any) -> list[File]:
         return [source_file(own, CAPTIONS, checked_name(str(name)), **more) for name, own in given.items()]
     many = isinstance(given, Sequence) and not isinstance(given, str)
     paths = many and all(isinstance(own, str | os.PathLike) for own in given)
-    return [source_file(own, CAPTIONS, **more) for own in (given if paths else [given])]  # type: ignore[union-attr]
+    return [source_file(own, CAPTIONS, **more) for own in (given if paths else [given])]
 
 
 @contextmanager
@@ -275,7 +275,10 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
         return beside[0]
     for part in parts:
         if part.kind == CAPTIONS and not part.file.kind and part.hint:
-            tell(f"note: {part.file.title} is taken as captions of a model; if people wrote them ({part.hint}), name it with --references")
+            tell(
+                f"note: {part.file.title} is taken as captions of a model. If people wrote them ({part.hint}), name it "
+                "with --references."
+            )
     return None
 
 
@@ -445,9 +448,7 @@ def _check_alignment(given: Inputs) -> None:
 def check_delta(delta: float) -> None:
     """Raises CapbiasError for a number that is no cosine distance."""
     if not 0 <= delta <= 2:
-        raise CapbiasError(
-            f"--delta {delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}."
-        )
+        raise CapbiasError(f"--delta {delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.")
 
 
 def _alignment(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -> dict[str, Any]:

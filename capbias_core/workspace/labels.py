@@ -287,8 +287,13 @@ def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = Non
         return []
     counts = frame[column].value_counts()
     shown = ", ".join(f"{value} {counts[value]:,}" for value in details["attribute"]["values"] if value in counts)
-    usual = [each for each in known.values() if column.lower() in each.columns and holds_labels(each, column, counts.index)]
-    hints = [f"hint: {each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}" for each in usual]
+    usual = [
+        each for each in known.values() if column.lower() in each.columns and holds_labels(each, column, counts.index)
+    ]
+    hints = [
+        f"hint: {each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}"
+        for each in usual
+    ]
     return [f"compared: {shown} (labels of the column {column}; --values chooses)", *hints]
 
 

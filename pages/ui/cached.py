@@ -17,8 +17,9 @@ from capbias_core.prepare import shorten, tasks
 from capbias_core.prepare.trial import Trial
 from capbias_core.present.headline import first_to_answer
 from capbias_core.types import Attribute
-from capbias_core.workspace import custom_attributes, ingest
+from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.derived import Derived, derive
 from capbias_core.workspace.store import Item, Workspace
 from pages.ui import view
 

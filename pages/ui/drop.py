@@ -13,7 +13,7 @@ import streamlit as st
 from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
 from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
-from capbias_core.load import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Reading, read_file
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Reading, read_file
 from capbias_core.load.labels import RULES
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.report import MOST_LABELS
@@ -84,14 +84,20 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     ready, trained = _ready(engine, collection, parts, save)
     left, right = save.columns([5, 2], vertical_alignment="bottom")
     left.markdown(_summary(parts, pictures, collection))
-    if not right.button("Save", type="primary", width="stretch", key="save", disabled=not (ready and (parts or pictures))):
+    if not right.button(
+        "Save", type="primary", width="stretch", key="save", disabled=not (ready and (parts or pictures))
+    ):
         return ""
     with errors():
-        parts = [replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts]
+        parts = [
+            replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
+        ]
         names = [item.name for item in store(engine.workspace, collection, parts)] if parts else []
         if pictures:
             item, refused = keep_uploaded(engine.workspace, checked_name(collection), pictures, tried=pictures)
-            names.append(counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else ""))
+            names.append(
+                counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else "")
+            )
         left_out = [part.file.title for part in shown if not any(other.key == part.key for other in parts)]
         forget()
         ignored = f" Not saved: {', '.join(left_out)}." if left_out else ""
@@ -208,8 +214,15 @@ def _key(part: Part, what: str) -> str:
 
 def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -> Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
-    unmapped = part.kind == LABELS and not guessed_columns(part.frame, custom_attributes.folder(engine.workspace)) if part.frame is not None else False
-    with st.expander(plain(f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"), expanded=bool(part.error) or unmapped):
+    unmapped = (
+        part.kind == LABELS and not guessed_columns(part.frame, custom_attributes.folder(engine.workspace))
+        if part.frame is not None
+        else False
+    )
+    with st.expander(
+        plain(f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"),
+        expanded=bool(part.error) or unmapped,
+    ):
         if part.error:
             show_error(part.error)
         _columns(part, described)
@@ -235,7 +248,9 @@ def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
     if part.second or not part.columns or not (part.error or said.get("image_id") or part.guess == LABELS):
         return
     boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
-    for box, role, title in zip(boxes, ("image_id", "caption"), ("Column of image IDs", "Column of captions"), strict=True):
+    for box, role, title in zip(
+        boxes, ("image_id", "caption"), ("Column of image IDs", "Column of captions"), strict=True
+    ):
         current = said.get(role)
         chosen = box.selectbox(
             title,
@@ -362,7 +377,8 @@ def _ready(engine: Engine, collection: str, parts: list[Part], save) -> tuple[bo
             ready = False
         if gone := [item.name for item in replaced_items(engine.workspace, collection, parts)]:
             ready &= save.checkbox(
-                f"Replace {', '.join(gone)} and delete its results (a new name keeps both)", key=f"replace_{'_'.join(gone)}"
+                f"Replace {', '.join(gone)} and delete its results (a new name keeps both)",
+                key=f"replace_{'_'.join(gone)}",
             )
     human = any(part.kind == REFERENCES for part in parts) or engine.workspace.items(REFERENCES, collection)
     if not human or not any(part.kind == CAPTIONS for part in parts):
