@@ -61,7 +61,9 @@ def measured(workspace: Workspace, path: Path) -> tuple[str, int]:
             said = f"read: {len(read_vectors(path, {'w'}).words)} word"
         else:
             part = preview([File(path)])[0]
-            said = str(part.error) if part.error else f"read: {len(part.images):,} images as {part.kind}"
+            said = (
+                str(part.reading.error) if part.reading.error else f"read: {len(part.images):,} images as {part.kind}"
+            )
     except CapbiasError as error:
         said = str(error)
     return said, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

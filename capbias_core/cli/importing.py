@@ -171,10 +171,12 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
     )
     parts = [part for part in preview([replace(about, source=path) for path in paths], held_by(workspace, collection))]
     for part in parts:
-        if part.error:
-            raise part.error
+        if part.reading.error:
+            raise part.reading.error
     # What a file holds besides the kind that was asked for stays out.
-    parts = [part for part in parts if part.wanted and not (part.second and (flags.kind or part.kind == SEGMENTS))]
+    parts = [
+        part for part in parts if part.wanted and not (part.reading.second and (flags.kind or part.kind == SEGMENTS))
+    ]
     _check_flags(flags, {part.kind for part in parts})
     pairs = [(name, column) for name, _, column in (item.partition("=") for item in flags.attribute or ())]
     folder, overrides = own_folder(flags.workspace), mapping_overrides(flags.map or ())

@@ -30,12 +30,14 @@ BY_NAME, BY_COUNT = "by its name", "since its images have several captions"
 class Guess:
     """kind: what a file most likely holds. certain: whether its format or an unmistakable column says so, never its
     name or the number of captions per image. hint: another sign, shown and never acted upon. references_beside: the
-    column of human captions beside those of a model."""
+    column of human captions beside those of a model. suggests: the kind that a page preselects for the user to confirm,
+    where both the name and the number of captions per image speak for it."""
 
     kind: str
     certain: bool
     hint: str = ""
     references_beside: str = ""
+    suggests: str = ""
 
 
 # Columns that hold nothing but captions.
@@ -69,7 +71,11 @@ def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
         numbered = {"comment_number", "caption_id"} & {name.strip().lower() for name in names}
         if not beside and (numbered or parsed.format == "coco_captions"):
             return Guess(REFERENCES, False, "its captions are numbered" if numbered else "it has COCO's form")
-        return Guess(CAPTIONS, certain, _hint(parsed, guess["image_id"], caption), beside)
+        by_name = HUMAN_NAME.search(parsed.path.stem) is not None
+        each = 0.0 if parsed.by_rows else _captions_per_image(parsed, guess["image_id"], caption)
+        signs = ["its name says so"] * by_name + [f"its images have {each:.2g} captions each"] * (each >= SEVERAL)
+        suggests = REFERENCES if len(signs) == 2 and not beside else ""
+        return Guess(CAPTIONS, certain, " and ".join(signs), beside, suggests)
     others = {name.strip().lower() for name in names if name != guess["image_id"]}
     if is_boxes(parsed):
         corners = {name for own in BOX_NAMES.values() for name in own} | {"bbox", "category_id", "id", "area"}
@@ -85,16 +91,10 @@ def _few_values(values: Sequence) -> bool:
     return len({str(value) for value in values}) <= min(SMALL, max(1, len(values) - 1))
 
 
-def _hint(parsed: Parsed, image: str | None, caption: str) -> str:
-    """Signs that captions are people's, in words."""
-    if HUMAN_NAME.search(parsed.path.stem):
-        return "its name says that people wrote the captions"
-    if image and not parsed.by_rows:
-        images = [str(value) for value in parsed.columns[image]]
-        texts = sum(len(own) if isinstance(own, list) else 1 for own in parsed.columns[caption])
-        if texts >= SEVERAL * max(1, len(set(images))):
-            return f"its images have {texts / max(1, len(set(images))):.2g} captions each"
-    return ""
+def _captions_per_image(parsed: Parsed, image: str | None, caption: str) -> float:
+    images = {str(value) for value in parsed.columns[image]} if image else set()
+    texts = sum(len(value) if isinstance(value, list) else 1 for value in parsed.columns[caption])
+    return texts / max(1, len(images)) if images else 0.0
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Reading:
     """One thing that a file holds, read as a kind.
 
     kind: as asked for or guessed. title: the format. guess: what the content suggests. certain: whether the content
-    alone settles that. hint: what speaks for another kind. columns: names to choose from. table: None if the file
+    alone settles that. hint: what speaks for human captions. suggests: the kind to preselect on a page. columns: names to choose from. table: None if the file
     cannot be read as this kind; `error` says why. second: human captions beside a model's, or outlines beside objects.
     by_rows: whether images are known only by their row. image_names: image ID -> file name, where the file lists both.
     """
@@ -40,6 +40,7 @@ class Reading:
     guess: str = ""
     certain: bool = False
     hint: str = ""
+    suggests: str = ""
     columns: tuple[str, ...] = ()
     table: Table | None = None
     error: CapbiasError | None = None
@@ -92,6 +93,7 @@ def _readings(
         guess.kind,
         guess.certain,
         guess.hint,
+        guess.suggests,
         names,
         by_rows=parsed.by_rows,
         image_names=parsed.image_names,

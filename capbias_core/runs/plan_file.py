@@ -337,10 +337,10 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
         for section, kind in KINDS.items()
         for name, file in plan.files.get(section, {}).items()
     ]
-    parts = [part for part in preview(files, held_by(workspace, plan.collection)) if not part.second]
+    parts = [part for part in preview(files, held_by(workspace, plan.collection)) if not part.reading.second]
     for part in parts:
-        if part.error:
-            raise part.error
+        if part.reading.error:
+            raise part.reading.error
     parts = [_with_labels(plan, folder, part, tell) if part.kind == LABELS else part for part in parts]
     warn([part.report for part in parts if part.report], tell)
     store(workspace, plan.collection, parts)

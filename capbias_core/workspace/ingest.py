@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -107,32 +108,35 @@ class Held:
 class Part:
     """One thing that a file holds; most hold one. A file may have human captions beside a model's.
 
-    title: the format. certain: whether the content alone settles the kind. hint: what speaks for another kind. guess:
-    the kind that the content suggests. columns: those of the file. frame: None if it cannot be read as this kind;
-    `error` says why. second: whether the file holds something else first. wanted: whether it is stored unless the user
-    says otherwise. known: how many of its images other parts or the collection know, None if nothing can be compared.
+    report: None if it cannot be read. wanted: whether it is stored unless the user says otherwise. known: how many of
+    its images other parts or the collection know, None if there is nothing to compare with.
     """
 
     file: File
-    kind: str
-    title: str = ""
-    certain: bool = False
-    hint: str = ""
-    guess: str = ""
-    columns: tuple[str, ...] = ()
-    frame: pd.DataFrame | None = None
+    reading: Reading
     report: ImportReport | None = None
-    error: CapbiasError | None = None
-    prompts: tuple[str, ...] = ()
-    images: frozenset[str] = frozenset()
-    second: bool = False
     wanted: bool = True
     known: int | None = None
 
     @property
+    def kind(self) -> str:
+        """What it is read as."""
+        return self.reading.kind
+
+    @property
+    def frame(self) -> pd.DataFrame | None:
+        """Its table, None if it cannot be read as its kind."""
+        return self.reading.table.frame if self.reading.table else None
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """Its image IDs."""
+        return frozenset(() if self.frame is None else self.frame["image_id"])
+
+    @property
     def key(self) -> tuple[str, str, bool]:
         """Identifies it among all parts."""
-        return str(self.file.source), self.file.name, self.second
+        return str(self.file.source), self.file.name, self.reading.second
 
 
 def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:
@@ -142,16 +146,16 @@ def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder:
     """
     parts = preview(files, held_by(workspace, collection))
     for part in parts:
-        if part.error:
-            raise part.error
+        if part.reading.error:
+            raise part.reading.error
     return store(workspace, collection, [with_mapping(part, folder) for part in parts if part.wanted])
 
 
 def read_part(source: Any, kind: str, name: str = "") -> Part:
     """A file read as one kind. Raises CapbiasError if it cannot be."""
     part = preview([File(source, kind, name)])[0]
-    if part.error:
-        raise part.error
+    if part.reading.error:
+        raise part.reading.error
     return part
 
 
@@ -301,27 +305,23 @@ def _renamed(table: Table | None, mapping: Mapping[str, str], how: str) -> Table
 # report
 
 
-def _part(file: File, own: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
+def _part(file: File, reading: Reading, held: Held, known: Mapping[str, set[str]]) -> Part:
     """A reading with its report."""
-    part = Part(
-        file, own.kind, own.title, own.certain, own.hint, own.guess, own.columns, error=own.error, second=own.second
-    )
-    if own.table is None:
-        return part
-    table, name = own.table, file.title
-    of = {kind: images for kind, images in known.items() if images}
-    if own.kind in (CAPTIONS, REFERENCES):
-        human = None if own.kind == REFERENCES else of.get(REFERENCES)
-        written = "reference" if own.kind == REFERENCES else "generated"
+    table, kind, name = reading.table, reading.kind, file.title
+    if table is None:
+        return Part(file, reading)
+    of = {other: images for other, images in known.items() if images}
+    if kind in (CAPTIONS, REFERENCES):
+        human = None if kind == REFERENCES else of.get(REFERENCES)
+        written = "reference" if kind == REFERENCES else "generated"
         report = report_captions(table, name, of.get(LABELS), human, written)
-    elif own.kind == LABELS:
+    elif kind == LABELS:
         report = report_attributes(table, name, of.get(CAPTIONS))
-    elif own.kind == SEGMENTS:
+    elif kind == SEGMENTS:
         report = report_segments(table, name, held.images.get("images"))
     else:
         report = report_objects(table, name, of.get(LABELS))
-    images = frozenset(table.frame["image_id"])
-    return replace(part, frame=table.frame, report=report, prompts=table.prompts, images=images)
+    return Part(file, reading, report)
 
 
 def _shared(part: Part, parts: Sequence[Part], held: Held) -> int | None:
@@ -337,10 +337,10 @@ def _shared(part: Part, parts: Sequence[Part], held: Held) -> int | None:
 def _choose_references(parts: Sequence[Part], held: Held) -> list[Part]:
     """Human captions beside a model's are wanted only for images that have none elsewhere."""
     known = set(held.images.get(REFERENCES, ()))
-    known = known.union(*(part.images for part in parts if part.kind == REFERENCES and not part.second))
+    known = known.union(*(part.images for part in parts if part.kind == REFERENCES and not part.reading.second))
     chosen = []
     for part in parts:
-        if part.second and part.kind == REFERENCES:
+        if part.reading.second and part.kind == REFERENCES:
             part = replace(part, wanted=not part.images <= known)
             known |= part.images
         chosen.append(part)
@@ -373,17 +373,17 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
     """The caption sets that a part is stored as, by name: one for `samples`; a set of the first captions of all images,
     one of the second and so on for `each`; one per prompt for `prompt`. Raises CapbiasError for prompts that it lacks.
     """
-    name, sets, frame = part.file.item_name, part.file.sets, part.frame
-    assert frame is not None
+    name, sets, frame, table = part.file.item_name, part.file.sets, part.frame, part.reading.table
+    assert frame is not None and table is not None
     if sets not in SETS:
         raise unknown_name("--sets", sets, SETS)
     if part.kind != CAPTIONS or sets == SAMPLES:
         return {name: frame}
-    if sets == BY_PROMPT and not part.prompts:
+    if sets == BY_PROMPT and not table.prompts:
         raise CapbiasError(
             f"{part.file.title} has no column with two or more prompts.", "Use --sets samples or --sets each."
         )
-    number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(part.prompts))[0]
+    number = frame["caption_index"].to_numpy() if sets == EACH else pd.factorize(pd.Series(table.prompts))[0]
     stem = name if sets == EACH else f"{name} prompt"
     result = {}
     for index in range(number.max() + 1):
@@ -486,8 +486,8 @@ def image_ids(workspace: Workspace, kind: str, collection: str) -> set[str] | No
 def describe(part: Part) -> str:
     """`refs.json: human captions (COCO captions (JSON)), 5,000 captions of 1,000 images`"""
     text = f"{part.file.title}: {TITLES.get(part.kind, 'unknown')}"
-    if part.title:
-        text += f" ({part.title})"
+    if part.reading.title:
+        text += f" ({part.reading.title})"
     if part.frame is not None:
         text += f", {counted(len(part.frame), 'row')} of {counted(len(part.images), 'image')}"
     return text

@@ -145,10 +145,14 @@ def resolve(
     parts = [part for part in preview(given.files) if part.kind != SEGMENTS]
     # First of all: what each file is taken for.
     if any(not file.kind for file in given.files):
-        tell("; ".join(f"{part.file.title}: {TITLES.get(part.kind, 'not read')}" for part in parts if not part.second))
+        tell(
+            "; ".join(
+                f"{part.file.title}: {TITLES.get(part.kind, 'not read')}" for part in parts if not part.reading.second
+            )
+        )
     for part in parts:
-        if part.error:
-            raise _misplaced(part, parts) or part.error
+        if part.reading.error:
+            raise _misplaced(part, parts) or part.reading.error
     warn([part.report for part in parts if part.report], tell)
     captions = [part for part in parts if part.kind == CAPTIONS]
     if not captions:
@@ -257,7 +261,7 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
 
 def _one(parts: Sequence[Part], kind: str) -> Part | None:
     """The only part of a kind; None if there is none. Raises CapbiasError for several."""
-    among = [part for part in parts if part.kind == kind and not part.second]
+    among = [part for part in parts if part.kind == kind and not part.reading.second]
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
         files = ", ".join(part.file.title for part in among)
@@ -274,10 +278,10 @@ def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
         tell(f"note: human captions are those in {beside[0].file.title}")
         return beside[0]
     for part in parts:
-        if part.kind == CAPTIONS and not part.file.kind and part.hint:
+        if part.kind == CAPTIONS and not part.file.kind and part.reading.hint:
             tell(
-                f"note: {part.file.title} is taken as captions of a model. If people wrote them ({part.hint}), name it "
-                "with --references."
+                f"note: {part.file.title} is taken as captions of a model. If people wrote them "
+                f"({part.reading.hint}), name it with --references."
             )
     return None
 
@@ -353,16 +357,16 @@ def _examples(images: Iterable[str]) -> str:
 
 
 def _near(part: Part) -> str:
-    return f" {part.hint}" if part.hint else ""
+    return f" {part.reading.hint}" if part.reading.hint else ""
 
 
 def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
     """The error for a file that holds something else than it was given as; None if its content does not tell."""
-    role, holds = part.file.kind, part.guess
+    role, holds = part.file.kind, part.reading.guess
     if not role or holds in ("", role) or {role, holds} in ({CAPTIONS, REFERENCES}, {OBJECTS, BOXES}):
         return None
     for other in parts:
-        if other is not part and other.file.kind == holds and other.guess == role:
+        if other is not part and other.file.kind == holds and other.reading.guess == role:
             return CapbiasError(
                 f"{part.file.title} and {other.file.title} are swapped.", f"Swap {FLAGS[role]} and {FLAGS[holds]}."
             )

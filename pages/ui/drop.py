@@ -69,10 +69,18 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
     files = [_file(path, described.get(place_of(path), {})) for path in tables]
     held = _held(engine, collection)
     parts = preview(files, held, _read) if files else []
+    # A name and several captions per image together suggest human captions; the table shows it, and Save confirms it.
+    suggested = {place_of(part.file.source): part.reading.suggests for part in parts if part.reading.suggests}
+    if new := suggested.keys() - {place for place, said in described.items() if "kind" in said}:
+        for place in new:
+            described.setdefault(place, {})["kind"] = suggested[place]
+        parts = preview([_file(path, described.get(place_of(path), {})) for path in tables], held, _read)
     if engine.workspace.items(IMAGES, collection) or pictures:
         shown = parts
     else:
-        shown = [part for part in parts if part.kind != SEGMENTS or not part.second]  # outlines need photographs
+        shown = [
+            part for part in parts if part.kind != SEGMENTS or not part.reading.second
+        ]  # outlines need photographs
     if not shown and not pictures:
         discard()
         note("No file can be read.")
@@ -153,8 +161,8 @@ def _table(parts: Sequence[Part], held: Held) -> list[Part]:
     rows = [
         {
             "Save": part.wanted and part.frame is not None,
-            "File": part.file.title + (" (second part)" if part.second else ""),
-            "Type": SECOND[part.kind] if part.second else KINDS.get(part.kind),
+            "File": part.file.title + (" (second part)" if part.reading.second else ""),
+            "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
             "Name": part.file.item_name,
             "Rows": len(part.frame) if part.frame is not None else None,
             "Images matched": "" if part.known is None else f"{part.known:,} of {len(part.images):,}",
@@ -180,14 +188,14 @@ def _table(parts: Sequence[Part], held: Held) -> list[Part]:
     chosen, changed = [], False
     for part, row in zip(parts, edited.to_dict("records"), strict=True):
         kind = titles.get(row["Type"], part.kind)
-        if not part.second and kind != part.kind:
+        if not part.reading.second and kind != part.kind:
             described.setdefault(place_of(part.file.source), {})["kind"] = kind
             changed = True
         if row["Save"] and part.frame is not None:
             with errors():
                 name = checked_name(row["Name"] or part.file.item_name)
                 chosen.append(replace(part, file=replace(part.file, name=name)))
-        elif part.error:
+        elif part.reading.error:
             chosen.append(part)
     if changed:
         st.rerun()
@@ -196,12 +204,12 @@ def _table(parts: Sequence[Part], held: Held) -> list[Part]:
 
 def _check_text(part: Part) -> str:
     """What to look at in a file, in a few words; '' if nothing."""
-    if part.error:
-        return part.error.message
+    if part.reading.error:
+        return part.reading.error.message
     if part.known == 0:
         return "No image ID matches the other files."
-    texts = [part.hint] if part.hint and not part.certain else []
-    return " ".join([*texts, *(part.report.warnings[:1] if part.report else ())])
+    hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
+    return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
 
 
 # what a file needs
@@ -209,22 +217,17 @@ def _check_text(part: Part) -> str:
 
 def _key(part: Part, what: str) -> str:
     """The key of a control of a part; the same if the upload is written to disk again."""
-    return f"{what}_{place_of(part.file.source)}{'_second' if part.second else ''}"
+    return f"{what}_{place_of(part.file.source)}{'_second' if part.reading.second else ''}"
 
 
 def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -> Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
-    unmapped = (
-        part.kind == LABELS and not guessed_columns(part.frame, custom_attributes.folder(engine.workspace))
-        if part.frame is not None
-        else False
-    )
-    with st.expander(
-        plain(f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"),
-        expanded=bool(part.error) or unmapped,
-    ):
-        if part.error:
-            show_error(part.error)
+    known = custom_attributes.known(engine.workspace)
+    guesses = guessed_columns(part.frame, attributes=known.values()) if part.frame is not None else {}
+    title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
+    with st.expander(plain(title), expanded=bool(part.reading.error) or (part.kind == LABELS and not guesses)):
+        if part.reading.error:
+            show_error(part.reading.error)
         _columns(part, described)
         if part.frame is None or part.report is None:
             return part
@@ -232,7 +235,7 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
         if part.kind == CAPTIONS:
             file = _written(part)
         if part.kind == LABELS:
-            file = replace(file, mapping=tuple(_mapping(part, custom_attributes.known(engine.workspace), described)))
+            file = replace(file, mapping=tuple(_mapping(part, known, described)))
         for warning in part.report.warnings:
             note(f"⚠ {warning}")
         left, right = st.container(key=f"stacks_{_key(part, 'report')}").columns([3, 2], gap="large")
@@ -245,7 +248,11 @@ def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -
 def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
     """Boxes for the columns of image IDs and captions, if the file has columns and cannot be read, or they were set."""
     said = described.setdefault(place_of(part.file.source), {})
-    if part.second or not part.columns or not (part.error or said.get("image_id") or part.guess == LABELS):
+    if (
+        part.reading.second
+        or not part.reading.columns
+        or not (part.reading.error or said.get("image_id") or part.reading.guess == LABELS)
+    ):
         return
     boxes = st.container(key=f"stacks_{_key(part, 'columns')}").columns(2)
     for box, role, title in zip(
@@ -254,8 +261,8 @@ def _columns(part: Part, described: dict[str, dict[str, Any]]) -> None:
         current = said.get(role)
         chosen = box.selectbox(
             title,
-            part.columns,
-            index=part.columns.index(current) if current in part.columns else None,
+            part.reading.columns,
+            index=part.reading.columns.index(current) if current in part.reading.columns else None,
             placeholder="Detected",
             key=_key(part, f"column_{role}"),
         )
@@ -270,7 +277,9 @@ def _written(part: Part) -> File:
     """The file with what several captions of an image are, who wrote them and what was masked on the photographs."""
     sets, (captioner, condition) = SAMPLES, suggested_condition(part.file.item_name)
     if part.report and max(part.report["captions_an_image"]) > 1:
-        options = [option for option in SETS if option != BY_PROMPT or part.prompts]
+        options = [
+            option for option in SETS if option != BY_PROMPT or (part.reading.table and part.reading.table.prompts)
+        ]
         sets = st.radio(
             "Several captions of an image are", options, format_func=SET_TITLES.__getitem__, key=_key(part, "sets")
         )
