@@ -192,8 +192,8 @@ def _next_step(engine: Engine, collection: str) -> str:
     kinds = {item.kind for item in engine.workspace.items(collection=collection)}
     missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
     if not missing:
-        return " Captions, labels and human captions are there."
-    return f" Still missing there: {'; '.join(missing).lower()}."
+        return " Scoring now."
+    return f" Still missing: {'; '.join(missing).lower()}."
 
 
 def _derive(engine: Engine, collection: str) -> None:

@@ -134,9 +134,9 @@ class Part:
         return frozenset(() if self.frame is None else self.frame["image_id"])
 
     @property
-    def key(self) -> tuple[str, str, bool]:
+    def key(self) -> tuple[int, bool]:
         """Identifies it among all parts."""
-        return str(self.file.source), self.file.name, self.reading.second
+        return id(self.file.source), self.reading.second
 
 
 def ingest(workspace: Workspace, collection: str, files: Sequence[File], folder: Path | None = None) -> list[Item]:

@@ -87,7 +87,7 @@ def drop_zone(engine: Engine, collection: str, paths: list[Path]) -> str:
         return ""
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
-    chosen = _table(shown, held)
+    chosen = _table(shown, custom_attributes.known(engine.workspace))
     parts = [_details(engine, part, described) for part in chosen]
     ready, trained = _ready(engine, collection, parts, save)
     left, right = save.columns([5, 2], vertical_alignment="bottom")
@@ -155,7 +155,7 @@ def _photographs(paths: list[Path]) -> list[Path]:
 # the table of files
 
 
-def _table(parts: Sequence[Part], held: Held) -> list[Part]:
+def _table(parts: Sequence[Part], known: dict[str, Attribute]) -> list[Part]:
     """One row per part: keep, type and name can be edited. The parts to save, as the user described them."""
     described = st.session_state[FILES]
     rows = [
@@ -166,7 +166,7 @@ def _table(parts: Sequence[Part], held: Held) -> list[Part]:
             "Name": part.file.item_name,
             "Rows": len(part.frame) if part.frame is not None else None,
             "Images matched": "" if part.known is None else f"{part.known:,} of {len(part.images):,}",
-            "Check": _check_text(part),
+            "Check": _check_text(part, known),
         }
         for part in parts
     ]
@@ -202,12 +202,17 @@ def _table(parts: Sequence[Part], held: Held) -> list[Part]:
     return chosen
 
 
-def _check_text(part: Part) -> str:
+def _check_text(part: Part, known: dict[str, Attribute]) -> str:
     """What to look at in a file, in a few words; '' if nothing."""
     if part.reading.error:
         return part.reading.error.message
     if part.known == 0:
         return "No image ID matches the other files."
+    if part.kind == LABELS and part.frame is not None:
+        columns = guessed_columns(part.frame, attributes=known.values())
+        return (
+            f"Attributes: {', '.join(dict.fromkeys(own.name for own in columns.values())) or 'choose a column below'}."
+        )
     hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
     return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
 
