@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.errors import CapbiasError
-from capbias_core.load.objects import BETWEEN
+from capbias_core.load.tables import BETWEEN
 from capbias_core.measures.ratio_error import naming
 from capbias_core.metrics.error import wrong_names
 from capbias_core.types import Attribute

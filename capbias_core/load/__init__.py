@@ -16,6 +16,7 @@ from capbias_core.load.joining import joined
 from capbias_core.load.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Guess, guess_kind
 from capbias_core.load.labels import labels
 from capbias_core.load.parse import Parsed, Reader, parse, parse_table, readers
+from capbias_core.load.read import TITLES, Reading, read_file, read_records, unknown_format
 from capbias_core.load.report import ImportReport, report_attributes, report_captions, report_objects, report_segments
 from capbias_core.load.rows import guess_columns
 from capbias_core.load.tables import boxes, captions, objects, segments
@@ -28,19 +29,24 @@ __all__ = [
     "OBJECTS",
     "REFERENCES",
     "SEGMENTS",
+    "TITLES",
     "Guess",
     "ImportReport",
     "Parsed",
     "Reader",
+    "Reading",
     "guess_kind",
     "normalise_image_id",
     "parse",
     "parse_table",
+    "read_file",
+    "read_records",
     "readers",
     "report_attributes",
     "report_captions",
     "report_objects",
     "report_segments",
+    "unknown_format",
 ]
 
 

@@ -35,13 +35,15 @@ OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *(name for names in
 @dataclass(frozen=True)
 class Guess:
     """kind: what a file most likely holds. certain: whether its format or an unmistakable column says so, never its
-    name or the number of captions per image. hint: another sign, shown and never acted upon. references_beside: the
-    column of human captions beside those of a model."""
+    name or the number of captions per image. hint: other signs, shown and never acted upon. references_beside: the
+    column of human captions beside those of a model. suggests: the kind that a page preselects for the user to confirm,
+    if both the name and the number of captions per image speak for it."""
 
     kind: str
     certain: bool
     hint: str = ""
     references_beside: str = ""
+    suggests: str = ""
 
 
 def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
@@ -64,7 +66,11 @@ def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
             sign = "its captions are numbered" if others & NUMBERS else "it is laid out as COCO's human captions"
             return Guess(REFERENCES, False, sign)
         certain = caption.strip().lower() in SURE_CAPTIONS or "caption" in named
-        return Guess(CAPTIONS, certain, _hint(parsed, guess["image_id"], caption), beside)
+        each = 0.0 if parsed.by_rows else _captions_per_image(parsed, guess["image_id"], caption)
+        signs = ["its name says so"] if HUMAN_NAME.search(parsed.path.stem) else []
+        signs += [f"its images have {each:.2g} captions each"] if each >= SEVERAL else []
+        suggests = REFERENCES if len(signs) == 2 and not beside else ""
+        return Guess(CAPTIONS, certain, " and ".join(signs), beside, suggests)
     if is_boxes(parsed) and others <= OF_BOXES:
         return Guess(BOXES, True)
     if others and others <= set(OBJECT_COLUMNS):
@@ -77,13 +83,7 @@ def _are_labels(values: Sequence) -> bool:
     return len({str(value) for value in values}) <= min(FEW_VALUES, max(1, len(values) - 1))
 
 
-def _hint(parsed: Parsed, image: str | None, caption: str) -> str:
-    """Signs that people wrote the captions, in words."""
-    if HUMAN_NAME.search(parsed.path.stem):
-        return "its name says that people wrote the captions"
-    if image and parsed.numbers:
-        images = len({str(value) for value in parsed.columns[image]})
-        texts = sum(len(own) if isinstance(own, list) else 1 for own in parsed.columns[caption])
-        if texts >= SEVERAL * images:
-            return f"its images have {texts / images:.2g} captions each"
-    return ""
+def _captions_per_image(parsed: Parsed, image: str | None, caption: str) -> float:
+    images = {str(value) for value in parsed.columns[image]} if image else set()
+    texts = sum(len(value) if isinstance(value, list) else 1 for value in parsed.columns[caption])
+    return texts / len(images) if images else 0.0

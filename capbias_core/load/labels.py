@@ -81,3 +81,10 @@ def _scalar_text(value: object) -> str:
     if UNSTORABLE.search(text):
         raise ValueError("a label holds a NUL character or half a surrogate pair")
     return text
+
+
+RULES = {
+    "both": "no label if its rows differ",
+    "majority": "the label of most rows",
+    "first": "the label of its first row",
+}

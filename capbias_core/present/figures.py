@@ -30,8 +30,8 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     One row per captioner: a metric of people's captions alone has no chart, and a value that is not defined no dot.
     Coverage and the like are in the name; so are attacker and attribute where there are several.
     """
-    rows = rows[rows["value"].notna()]
-    rows = rows[[METRICS[name].side != "human" for name in rows["metric"]]]
+    of_people = [name for name, metric in METRICS.items() if metric.side == "human"]
+    rows = rows[rows["value"].notna() & ~rows["metric"].isin(of_people)]
     apart = [name for name in ("encoder", "attribute") if rows.loc[rows[name] != "", name].nunique() > 1]
     rows = rows.assign(variant=variants_of(rows))
     found: dict[str, pd.DataFrame] = {}

@@ -198,7 +198,7 @@ def _headline(
         shown += f", baseline {number(own.loc['LIC_baseline', 'value'])}"
     if "LIC_excess" in own.index:
         shown += f", excess {interval(own.loc['LIC_excess'], 1)}"
-    lost = "LIC_baseline" in own.index and _lost(own.loc["LIC_baseline", "value"], own["ci_low"].get("LIC_excess"))
+    lost = "LIC_baseline" not in own.index or _lost(own.loc["LIC_baseline", "value"], own["ci_low"].get("LIC_excess"))
     name = attribute.name
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
@@ -289,13 +289,13 @@ GREY_BAND = (
 Bands = Mapping[str, Sequence[float]]  # captioner -> where its grey bands end
 
 
-def _lost(baseline: float, lowest: float | None) -> bool:
+def _lost(baseline: Any, lowest: Any) -> Any:
     """Whether the retelling lost what gives away, and so is no baseline, as far as rows say.
 
     A baseline that is not above 0 says so (measures/lic_baseline.py), and so does an interval of the excess that was
-    made to start at 0. lowest: where that starts.
+    made to start at 0. lowest: where that starts. Of numbers a bool, of columns a column.
     """
-    return baseline <= 0 or lowest == 0
+    return (baseline <= 0) | (lowest == 0)
 
 
 def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
@@ -309,7 +309,7 @@ def baselines(rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
         for name in ("LIC_baseline", "LIC_excess")
     )
     lowest = excess["ci_low"].reindex(own.index)
-    own = own[[not _lost(*ends) for ends in zip(own["value"], lowest, strict=True)]]
+    own = own[~_lost(own["value"], lowest)]
     beyond = (excess["value"] - excess["ci_low"]).reindex(own.index).fillna(0.0)
     return {model: (value, value + more) for model, value, more in zip(own.index, own["value"], beyond, strict=True)}
 

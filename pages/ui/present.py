@@ -21,8 +21,8 @@ from capbias_core.present.figures import enlarged
 from capbias_core.present.large_words import LARGE, large_words, pushes
 from capbias_core.present.sentence import APART
 from capbias_core.runs.engine import Engine
-from capbias_core.workspace.ingest import picture_path
 from capbias_core.workspace.labels import is_derived, table_of
+from capbias_core.workspace.photographs import picture_path
 from pages.ui import cached, view
 
 SCORE = (

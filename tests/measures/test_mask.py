@@ -12,8 +12,8 @@ from PIL import Image
 from capbias_core.attributes import known_attributes
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.load import read_segments
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.segments import read_segments
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.engine import Engine

@@ -94,10 +94,10 @@ def test_captions_that_are_no_plainer_are_not_said_to_be():
     rows = pd.DataFrame(
         {
             "model": "m",
-            "metric": ["LIC", "LIC_M", "LIC_D", "SC", "SC_D"],
-            "value": [4.4, 50.0, 45.6, 70.0, 66.0],
-            "ci_low": [2.3, 49, 44, 69, 65],
-            "ci_high": [6.5, 51, 47, 71, 67],
+            "metric": ["LIC", "LIC_baseline", "LIC_M", "LIC_D", "SC", "SC_D"],
+            "value": [4.4, 1.0, 50.0, 45.6, 70.0, 66.0],
+            "ci_low": [2.3, 0.5, 49, 44, 69, 65],
+            "ci_high": [6.5, 1.5, 51, 47, 71, 67],
             "interval": "refits",
             "verdict": "not shown",
             "scale": 100.0,

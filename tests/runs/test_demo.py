@@ -12,8 +12,7 @@ import pytest
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
-from capbias_core.load import read_attributes, read_captions
-from capbias_core.load.segments import read_segments
+from capbias_core.load import read_attributes, read_captions, read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
 from capbias_core.runs.demo import demo_request, demo_runs
 from capbias_core.types import silent

@@ -316,7 +316,7 @@ def test_other_weights_have_other_boxes(looked_at, own_weights, coco_bias):
 def test_recall_on_the_24_photographs(looked_at, coco_bias):
     """Against COCO's own evaluation of the same boxes: recall at IoU 0.5 over all sizes. It gives each box, the surest
     first, the object that it overlaps most, where ours finds as many as can be: at most one object apart."""
-    from capbias_core.load.segments import read_segments
+    from capbias_core.load import read_segments
 
     file = coco_bias / "annotations" / "instances_subset.json"
     kept = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
@@ -641,7 +641,7 @@ def test_score_finds_the_objects_first(yolo, shipped, tmp_path, capsys):
 
 
 def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bias):
-    from capbias_core.load.segments import read_segments
+    from capbias_core.load import read_segments
 
     item = looked_at.item(BOXES, "yolo", "c")
     seen = set(looked_at.frame(item.hash)["image_id"])
