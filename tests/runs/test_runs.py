@@ -11,7 +11,6 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.load import read_attributes, read_captions
 from capbias_core.measures import lic_baseline, ratio_error, training
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.held_out import estimates_of, held_out_from
@@ -25,6 +24,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.labels import attribute_from, find_attribute, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests.collections_ import keep
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 BESIDE_HUMAN = ("sat", "updn", "oscar")
@@ -857,14 +857,14 @@ PUBLISHED_LIC_M = {
 def real(coco_bias, tmp_path_factory) -> Workspace:
     """The seven captioners, the references of a part of the images, and the labels."""
     workspace = Workspace(tmp_path_factory.mktemp("real"))
-    table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
-    details = {name: suggested_details(name, table) for name in ("gender", "race")}
-    workspace.keep("attributes", "labels", table, "coco", "real", {"attributes": details})
-    references = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
-    workspace.keep("references", "human", references, "coco", "real")
-    for name in MODELS:
-        captions = read_captions(coco_bias / "results" / f"{name}.json").frame
-        workspace.keep("captions", name, captions, "coco", "real")
+    keep(
+        workspace,
+        "coco",
+        labels=coco_bias / "annotations" / "attributes.csv",
+        attribute=("gender", "race"),
+        references=coco_bias / "annotations" / "captions_subset.json",
+        captions={name: coco_bias / "results" / f"{name}.json" for name in MODELS},
+    )
     return workspace
 
 
