@@ -138,7 +138,9 @@ def answer(
 def _guessed(own: pd.DataFrame, attribute: Attribute) -> str:
     """What a classifier does with the captions, as somebody outside the field would ask. own: rows by metric."""
     still = "" if at_chance(own.loc["SC"], attribute) else " still"
-    hidden = f"With every {attribute.name} word hidden, a classifier{still}" if attribute.words else "A classifier"
+    hidden = (
+        f"With every {attribute.name} word hidden, a classifier{still}" if attribute.masked_words else "A classifier"
+    )
     right = f"guesses the labelled {attribute.name} right for {_of_100(own.loc['SC'])} of 100 captions"
     return f"{hidden} {right} (SC {interval(own.loc['SC'], 1)}, LIC_M {number(own.loc['LIC_M', 'value'])})"
 

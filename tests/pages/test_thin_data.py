@@ -44,7 +44,7 @@ def crossed_attribute(workspace: Workspace) -> Request:
     return Request("c", ("first", "second"), name, name, ("lic", "leakage"), "human")
 
 
-@pytest.mark.parametrize("results_of", [one_caption_per_image, attribute_without_words])
+@pytest.mark.parametrize("results_of", [one_caption_per_image, attribute_without_words, crossed_attribute])
 def test_every_page_and_the_bundle_show_results_that_lack_something(tmp_path, monkeypatch, results_of):
     workspace = Workspace(tmp_path / "home")
     fill(workspace, "c")
