@@ -66,11 +66,10 @@ def test_networks_train_two_at_a_time_on_as_many_images_of_either_value(workspac
 
 
 def test_human_captions_are_read_by_an_attacker_for_each_of_an_image(workspace, measured):
-    """Two people wrote of 300 women and 100 men: 200 s a fit, four fits a seed, two of them in the model's words, and
-    the retelling: 4 s for 15,000 images."""
+    """Two people wrote of 300 women and 100 men: 200 s a fit, three fits a seed."""
     whole, part = specs(workspace, references="human", seeds=2)
     assert (whole.coverage, part.coverage) == ("", "with_references")
-    assert seconds(workspace, [part]) == pytest.approx(base(1200) + START + 4 * 1200 / 15_000 + 200 * (2 * 4) / 2)
+    assert seconds(workspace, [part]) == pytest.approx(base(1200) + START + 200 * (2 * 3) / 2)
     assert seconds(workspace, [whole, part]) == pytest.approx(seconds(workspace, [whole]) + seconds(workspace, [part]))
 
 
