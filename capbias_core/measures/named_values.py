@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from capbias_core.measures.base import Job, Measure, Needs, Outcome, no_neutral, zero
-from capbias_core.measures.by_group import BOOTSTRAP, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.ratio_error import naming, wrong_over_all
 from capbias_core.metrics.evidence import Naming, Ratio
@@ -52,7 +52,7 @@ def run(job: Job) -> Outcome:
     counts = {"misnamed": wrong_over_all(evidence), "unnamed": unnamed_over_all(evidence)}
     found = GroupSums.of(job.frame, job.codes, counts)
     notes = [f"Named values rest on {found.sizes_text(job.attribute.values)}."]
-    return GROUPED.outcome(job, found, lambda name: f"values that the words of captions name; {BOOTSTRAP}", notes)
+    return GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
 
 
 MEASURE = Measure(
@@ -62,7 +62,7 @@ MEASURE = Measure(
     metrics=GROUPED.every,
     groups=(GROUPED.group("naming_gap", "wrong value or none named, by group"),),
     needs=Needs(words="every"),
-    version=2,
+    version=3,
     cost=per_image(0.5),
     run=run,
     estimates=GROUPED.estimates,

@@ -66,8 +66,11 @@ def run(job: Job) -> Outcome:
     attribute = job.attribute
     evidence = naming(job.frame, job.labels, attribute)
     found = counting_estimates(evidence)
-    method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
-    results = [job.result(METRICS[name], item, len(evidence.label), method) for name, item in found.items()]
+    method = "captions by the values that their words name"
+    results = [
+        job.result(METRICS[name], item, len(evidence.label), f"{method}; {item.interval_method}")
+        for name, item in found.items()
+    ]
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
@@ -121,7 +124,7 @@ MEASURE = Measure(
     place=2,
     metrics=tuple(METRICS.values()),
     groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
-    version=2,
+    version=3,
     cost=per_image(0.3),
     run=run,
     estimates=estimates,
