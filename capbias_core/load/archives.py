@@ -17,6 +17,8 @@ from capbias_core.load.datasets import MARKS, with_datasets
 
 ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
+# Text shrinks to a twentieth, not to a thousandth. A small archive may shrink more.
+MOST_TIMES, SMALL = 100, 100_000_000
 CHUNK = 1 << 20
 
 
@@ -57,13 +59,11 @@ def _into(path: Path, folder: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         shutil.rmtree(folder, ignore_errors=True)
-        raise CapbiasError(f"{path.name}, which is not there", "a .zip or .gz file", "Check the path.") from None
+        raise CapbiasError(f"{path.name} does not exist.", "Check the path.") from None
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         reason = str(error).split("\n")[0][:200].rstrip(".")
-        raise CapbiasError(
-            f"{path.name}, an archive that cannot be unpacked ({reason})", "a .zip or .gz file", "Unpack it first."
-        ) from None
+        raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it first.") from None
     except CapbiasError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -82,8 +82,10 @@ def _numbered(_path: Path, number: int, member: str) -> PurePosixPath:
 def _named(path: Path, _number: int, member: str) -> PurePosixPath:
     name = PurePosixPath(member)
     if name.is_absolute() or ".." in name.parts or set(member) & set("\\:") or not member.isprintable():
-        got = f"{path.name} with a file called {member[:100]!r}"
-        raise CapbiasError(got, "names that stay within the archive", "Do not trust it; ask for another.")
+        raise CapbiasError(
+            f"{path.name} holds a file called {member[:100]!r}, which would lie outside of its folder.",
+            "Do not trust it; ask for another.",
+        )
     return name
 
 
@@ -91,24 +93,31 @@ def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePo
     with zipfile.ZipFile(path) as archive:
         wanted = [own for own in archive.infolist() if not own.is_dir() and _shown(own.filename)]
         if len(wanted) > MOST_FILES:
-            raise _too_much(path, f"{len(wanted):,} files")
-        left, found = MOST_BYTES, []
+            raise CapbiasError(f"{path.name} holds {len(wanted):,} files, more than {MOST_FILES:,}.", "Split it.")
+        left, found = _most_bytes(path), []
         for number, member in enumerate(wanted):
             target = folder / place(path, number, member.filename)
             target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                raise CapbiasError(f"{path.name} holds two files called {member.filename[:100]}.", "Pack it again.")
             with archive.open(member) as source:
                 left -= _copied(source, target, left, path)
             found.append(target)
     if not found:
-        raise CapbiasError(f"{path.name}, an archive without files", "files of captions or labels", "Pack it again.")
+        raise CapbiasError(f"{path.name} is an archive without files.", "Pack it again.")
     return found
 
 
 def _from_gzip(path: Path, folder: Path) -> Path:
     target = folder / (path.stem or "file")
     with gzip.open(path) as source:
-        _copied(source, target, MOST_BYTES, path)
+        _copied(source, target, _most_bytes(path), path)
     return target
+
+
+def _most_bytes(path: Path) -> int:
+    """What an archive may unpack to, by its own size."""
+    return min(MOST_BYTES, max(SMALL, MOST_TIMES * path.stat().st_size))
 
 
 def _shown(name: str) -> bool:
@@ -122,7 +131,10 @@ def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Pa
         for part in _parts(source):
             written += len(part)
             if written > most:
-                raise _too_much(path, f"more than {MOST_BYTES / 1e9:g} GB")
+                raise CapbiasError(
+                    f"{path.name} unpacks to more than {_most_bytes(path) / 1e9:g} GB.",
+                    "Split it, or unpack it first and load the file.",
+                )
             file.write(part)
     return written
 
@@ -130,9 +142,3 @@ def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Pa
 def _parts(source: IO[bytes] | gzip.GzipFile) -> Iterable[bytes]:
     while part := source.read(CHUNK):
         yield part
-
-
-def _too_much(path: Path, what: str) -> CapbiasError:
-    return CapbiasError(
-        f"{path.name} with {what} in it", f"at most {MOST_FILES:,} files of {MOST_BYTES / 1e9:g} GB in all", "Split it."
-    )
