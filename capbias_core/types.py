@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 UNKNOWN_TOKEN = "<unk>"
+# Between the parts of a value of a crossed attribute, such as `Female, Dark`.
+WITHIN = ", "
 # Directions: from the attribute to the task words, and from the task words to the attribute.
 A_TO_T, T_TO_A = "A->T", "T->A"
 
@@ -142,6 +144,22 @@ class Attribute:
     def masked_words(self) -> frozenset[str]:
         """Every word that is masked, over all values, lower case."""
         return frozenset(word for words in self.words.values() for word in words)
+
+    @cached_property
+    def value_words(self) -> tuple[tuple[str, ...], ...]:
+        """The words that name each value, in the order of the values. None of a crossed attribute: a word that is
+        masked there names a value of one of its parts."""
+        return tuple(tuple(self.words.get(value, ())) for value in self.values)
+
+    @cached_property
+    def unnamed_values(self) -> tuple[str, ...]:
+        """The values that captions cannot name, since no word does."""
+        return tuple(value for value, words in zip(self.values, self.value_words, strict=True) if not words)
+
+    @property
+    def names_values(self) -> bool:
+        """Whether captions can name a value."""
+        return any(self.value_words)
 
     @property
     def chance(self) -> float:

@@ -234,7 +234,7 @@ def _departures_of_file(flags: MaskFlags) -> dict[str, float] | None:
     known = known_attributes(own_folder(flags.workspace))
     if flags.attribute not in known:
         raise unknown_name("attribute", flags.attribute, known)
-    if not known[flags.attribute].words:
+    if not known[flags.attribute].names_values:
         raise CapbiasError(
             f"{flags.attribute}, which captions do not name",
             "an attribute with words, or a collection with its labels",

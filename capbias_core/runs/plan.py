@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
 from capbias_core.attackers.device import AUTO, DEVICES
+from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
@@ -175,12 +176,9 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
     attribute, measure = attribute_from(spec.attribute), MEASURES[spec.measure]
     if missing := [name for name in measure.packages if not installed(name)]:
         return Lack(str(missing_extra(missing, "it")))
-    silent = [value for value in attribute.values if not attribute.words.get(value)]
     for needs in (measure.needs, metric.needs):
-        if needs.words == "any" and len(silent) == len(attribute.values):
-            return Lack(f"{attribute.name} has no words that captions could name")
-        if needs.words == "every" and silent:
-            return Lack(f"{attribute.name} has no words for {', '.join(silent)}")
+        if needs.words and (reason := lacking_words(attribute, needs.words == "every")):
+            return Lack(reason)
         if needs.values and len(attribute.values) != needs.values:
             return Lack(f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}")
         if needs.vectors and not spec.options.get("alignment"):

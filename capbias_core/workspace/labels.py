@@ -130,7 +130,7 @@ def find_attribute(
                 return attribute, by_lower[candidate.lower()]
         if by_labels := columns_by_labels(attribute, raw):
             return attribute, by_labels[0]
-        or_labels = f", or one with the labels {', '.join(attribute.values)}" if attribute.words else ""
+        or_labels = f", or one with the labels {', '.join(attribute.values)}" if attribute.names_values else ""
         raise CapbiasError(
             f"an attribute table with the columns {', '.join(columns)}",
             f"a column for {attribute.name}, called {' or '.join(attribute.columns)}{or_labels}",

@@ -13,7 +13,8 @@ from capbias_core.load.segments import outline_fault, run_lengths
 from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.workspace import ingest
-from capbias_core.workspace.ingest import keep_images, keep_segments, preview_import
+from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
@@ -164,12 +165,12 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
     (tmp_path / "pictures" / "000002.png").touch()
     keep_images(workspace, tmp_path / "pictures", "c")
     path = written(tmp_path, [annotation(1), annotation(2)])
-    assert len(preview_import(workspace, path, "segments", "c").frame) == 2
+    assert len(read_part(path, "segments").frame) == 2
     monkeypatch.setattr(ingest, "LARGE_FILE", 10)
-    offered = preview_import(workspace, path, "segments", "c")
-    assert list(offered.frame["image_id"]) == ["2"] and offered.report["others"] == 1
-    item = keep_segments(workspace, offered, "outlines", "c", path.name)
-    assert workspace.frame(item.hash).equals(offered.frame)
+    (part,) = preview([File(path, "segments")], held_by(workspace, "c"))
+    assert list(part.frame["image_id"]) == ["2"] and part.report["others"] == 1
+    (item,) = store(workspace, "c", [part])
+    assert workspace.frame(item.hash).equals(part.frame)
 
 
 def test_import_from_a_terminal(tmp_path, capsys):
@@ -177,6 +178,6 @@ def test_import_from_a_terminal(tmp_path, capsys):
     home = ["--workspace", str(tmp_path / "home")]
     assert main(["import", str(path), "--kind", "segments", *home]) == 0
     said = capsys.readouterr()
-    assert "kept: segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
+    assert "segments instances" in said.out and "there is no outline" in said.out and "1 problem" in said.err
     (item,) = Workspace(tmp_path / "home").items()
     assert (item.kind, item.rows) == ("segments", 1)

@@ -353,7 +353,7 @@ def test_measuring_finds_the_truth(made, measured):
             "LIC": interval(rows, model - human),
         }
         of_lic[name] = intervals["LIC"]
-        if name == "plain":  # above what is true, for its plainness alone
+        if name == "plain":  # above what is true, for its simpler wording alone
             assert 0 < intervals.pop("LIC")[0] < 2
         for metric, (low, high) in intervals.items():
             assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)
