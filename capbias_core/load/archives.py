@@ -17,10 +17,10 @@ from capbias_core.errors import CapbiasError
 
 ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
-TEXTS, MOST_TEXTS = (".txt", ".caption"), 200_000  # files of which each is of an image
-LINE_OF_IMAGE = re.compile(r"\S+\.(jpe?g|png|webp|gif|bmp)(#\d+)?[\t,|]|\d+[\t,]", re.IGNORECASE)
 # Text shrinks to a twentieth, not to a thousandth. A small archive may shrink more.
 MOST_TIMES, SMALL = 100, 100_000_000
+TEXTS, MOST_TEXTS = (".txt", ".caption"), 200_000  # files of which each is of an image
+LINE_OF_IMAGE = re.compile(r"\S+\.(jpe?g|png|webp|gif|bmp)(#\d+)?[\t,|]|\d+[\t,]", re.IGNORECASE)
 CHUNK = 1 << 20
 # Files by which a folder is known as a data set of the library `datasets`, saved to disk (columnar.py).
 SPLITS, STATE = MARKS = "dataset_dict.json", "state.json"
@@ -126,7 +126,7 @@ def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePo
         members = list(filter(_is_wanted, archive.infolist()))
         texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
         if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
-            raise _too_much(path, f"{len(members):,} files")
+            raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")
         left, files = _most_bytes(path), []
         for number, member in enumerate(members):
             target = folder / place(path, number, member.filename)
@@ -159,8 +159,3 @@ def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Pa
                 )
             file.write(part)
     return written
-
-
-def _too_much(path: Path, what: str) -> CapbiasError:
-    most = f"At most {MOST_FILES:,} files ({MOST_TEXTS:,} if each is the text of an image) of {MOST_BYTES / 1e9:g} GB"
-    return CapbiasError(f"{path.name} holds {what}.", f"{most} are unpacked.")

@@ -29,7 +29,7 @@ OF_BOXES = {
     "isinside",
     "isinsideof",
 }
-OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *(name for names in BOX_NAMES.values() for name in names)}
+OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *" ".join(BOX_NAMES.values()).split()}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
         return Guess(CAPTIONS, certain, " and ".join(signs), beside, suggests)
     if is_boxes(parsed) and others <= OF_BOXES:
         return Guess(BOXES, True)
-    if others and others <= set(OBJECT_COLUMNS):
+    if others and others <= set(OBJECT_COLUMNS.split()):
         return Guess(OBJECTS, True)
     labels = any(_are_labels(values) for name, values in parsed.columns.items() if name != guess["image_id"])
     return Guess(LABELS, guess["image_id"] is not None and labels)
