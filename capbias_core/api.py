@@ -251,7 +251,7 @@ def score(
     references: Source | None = None,
     metrics: Sequence[str] | str = DEFAULT_METRICS,
     attacker: str | Sequence[str] = DEFAULT_ATTACKER,
-    seeds: int = 10,
+    seeds: int | None = None,
     *,
     words: bool = False,
     rank_by: str | tuple[str, str] = "",
@@ -277,12 +277,12 @@ def score(
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
-    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. words: compute
-    `report.words` now, not when it is asked for. rank_by: the metric by which captioners are ranked, or a metric and
-    its direction. objects: of the images. photographs: a folder, named by image id. people: outlines or boxes on them.
-    vectors, delta: of contextual alignment. values: the labels of a column to compare. per_object: also a row for each
-    object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what several captions of
-    an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
+    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. seeds: None for the usual
+    number. words: compute `report.words` now, not when it is asked for. rank_by: the metric by which captioners are
+    ranked, or a metric and its direction. objects: of the images. photographs: a folder, named by image id. people:
+    outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a column to compare.
+    per_object: also a row for each object. choices: any field of a measure's options by name, such as `max_images=500`.
+    sets: what several captions of an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -433,7 +433,7 @@ class Asked:
 
     metrics: tuple[str, ...]
     attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
-    seeds: int = 10
+    seeds: int | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
     rank_by: tuple[str, str] = ("", "")
@@ -441,10 +441,11 @@ class Asked:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         expand_metrics(self.metrics)
-        if not isinstance(self.seeds, int):
+        if not isinstance(self.seeds, int | None):
             raise CapbiasError(f"--seeds {self.seeds!r}", "a whole number", "Give another, or leave it out.")
         about = known_options()
-        for name, value in {"seeds": self.seeds, **self.choices}.items():
+        seeds = {} if self.seeds is None else {"seeds": self.seeds}
+        for name, value in {**seeds, **self.choices}.items():
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
