@@ -67,9 +67,9 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 @dataclass(frozen=True)
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
-    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
-    metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on. row:
-    everything that is known about it, by column."""
+    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'inconclusive' or 'reduces'; '' of
+    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on.
+    row: everything that is known about it, by column."""
 
     metric: str
     model: str
@@ -627,7 +627,7 @@ def _sentence(
 
 
 def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
-    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], not shown.`"""
+    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
     metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
     own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
     rows = own.drop_duplicates("encoder").to_dict("records")
