@@ -70,11 +70,6 @@ def silent(_share: float, _text: str = "") -> None:
     """A Progress that nobody watches."""
 
 
-def part_of(progress: Progress, start: float, end: float) -> Progress:
-    """What reports to `progress` on a part of the work, from one share of it to another."""
-    return lambda share, text: progress(start + share * (end - start), text)
-
-
 # What becomes of an image whose captions name several values; the last asks for an order of the values.
 WITHOUT_ORDER, PRECEDENCE = ("drop", "majority"), "precedence"
 BOTH = (*WITHOUT_ORDER, PRECEDENCE)
@@ -253,8 +248,8 @@ class Result:
     over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
     ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
     aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there is
-    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and its excess, 'amplifies', 'not
-    shown' or 'reduces' (aggregate/verdict.py); '' of others.
+    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
+    'inconclusive' or 'reduces' (aggregate/verdict.py); '' of others.
     """
 
     attribute: str

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.aggregate.verdict import verdict_of
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.load.report import scored_alike
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
@@ -177,6 +179,12 @@ METRICS = by_name(
 @dataclass(frozen=True)
 class LICOptions(Attacked, Seeded, Aligned):
     """Choices of LIC."""
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Without a number of seeds that of the attacker."""
+        own = super().read(given)
+        return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
 
 
 def run(job: Job) -> Outcome:
