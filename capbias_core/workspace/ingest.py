@@ -174,7 +174,8 @@ Read = Callable[..., list[Reading]]
 
 def read_limited(path: Path, *given: Any) -> list[Reading]:
     """A file read in a process with limits on memory and time."""
-    return within_limits(path.name, read_file, path, *given)
+    # That process keeps the folder that it was started in.
+    return within_limits(path.name, read_file, path.absolute(), *given)
 
 
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
