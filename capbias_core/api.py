@@ -284,8 +284,9 @@ def score(
     number. words: compute `report.words` now, not when it is asked for. rank_by: the metric by which captioners are
     ranked, or a metric and its direction. objects: of the images. photographs: a folder, named by image id. people:
     outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a column to compare.
-    mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as usual. per_object: also a row for each object. choices: any field of a measure's options by name, such as `max_images=500`.
-    sets: what several captions of an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
+    mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as usual. per_object:
+    also a row for each object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what
+    several captions of an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,

@@ -7,8 +7,8 @@ from pycocotools import mask
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.load.report import report_segments
 from capbias_core.load.parse import parse
+from capbias_core.load.report import report_segments
 from capbias_core.load.segments import outline_fault, run_lengths
 from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
