@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.load.ids import short
 from capbias_core.load.rows import place_and_message
 from capbias_core.load.tables import BETWEEN, SURE
@@ -18,7 +19,6 @@ from capbias_core.types import Problem, Table, counted
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
-MOST_LABELS = 20
 # One caption so often, in a share and in all, is worth a look; of published captioners the most frequent has 1 to 3%.
 MANY_ALIKE, FEWEST_ALIKE = 0.05, 20
 ALIKE = "They count as captions."  # ends what is noted beside a score

@@ -40,7 +40,7 @@ from capbias_core.load.places import checked_path
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Table, counted
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import keep_attributes, recognised_columns, resolve_attribute
+from capbias_core.workspace.labels import keep_attributes, resolve_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, suggested_name
@@ -351,23 +351,18 @@ def _choose_references(parts: Sequence[Part], held: Held) -> list[Part]:
 def with_mapping(
     part: Part,
     folder: Path | None = None,
-    wanted: Iterable[tuple[str, str]] = (),
+    asked: Sequence[str] = (),
     overrides: Mapping[str, Mapping[str, str | None]] | None = None,
-    values: Sequence[str] = (),
 ) -> Part:
     """A table of labels with the mapping of its columns; any other part as it is.
 
-    wanted: (attribute, column or '') pairs, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}. values: the labels to compare if an attribute is a column. folder: the user's own
-    attributes. Raises CapbiasError if a column cannot be mapped.
+    asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
+    value, or None to drop it}. folder: the user's own attributes. Raises CapbiasError if a column cannot be mapped.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part
-    pairs = list(wanted) or recognised_columns(part.frame, folder)
-    found = [resolve_attribute(part.frame, name, column, values, overrides, folder) for name, column in pairs]
-    if stray := set(overrides or {}) - {name for name, _ in found}:
-        raise unknown_name("attribute in --map", sorted(stray)[0], [name for name, _ in found])
-    return replace(part, file=replace(part.file, mapping=tuple(details for _, details in found)))
+    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder))
+    return replace(part, file=replace(part.file, mapping=mapping))
 
 
 def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
@@ -502,6 +497,6 @@ def load_demo(workspace: Workspace) -> None:
         File(DEMO_FOLDER / "instances.json", SEGMENTS, "outlines"),
         *(File(path, CAPTIONS, trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
     ]
-    parts = [with_mapping(part, wanted=[("gender", "")]) for part in preview(files, read=read_file)]
+    parts = [with_mapping(part, asked=["gender"]) for part in preview(files, read=read_file)]
     store(workspace, DEMO, parts, "bundled")
     keep_images(workspace, DEMO_FOLDER / "images", DEMO)
