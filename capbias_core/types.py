@@ -181,7 +181,7 @@ class Table:
     that repeat an image and caption, or an image), others (outlines of images that were not asked for), and rows with
     problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what was taken from where,
     as sentences, if the names of columns do not say it. prompts: of captions that answer several prompts, the prompt of
-    each.
+    each. warnings: sentences on captions with text that is not a caption.
     """
 
     frame: pd.DataFrame
@@ -194,6 +194,7 @@ class Table:
     problem_count: int = 0
     notes: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.aggregate.verdict import verdict_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.load.report import scored_alike
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
 from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
@@ -208,7 +207,7 @@ def run(job: Job) -> Outcome:
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]
     named, longer = tuple(_named(shares, job.attribute, outcome.results)), tuple(_longer(*lists))
-    notes = (*scored_alike(job.frame["caption"]), *copied, *named, *longer, *outcome.notes, *trainer.notes)
+    notes = (*copied, *named, *longer, *outcome.notes, *trainer.notes)
     return replace(outcome, notes=notes)
 
 

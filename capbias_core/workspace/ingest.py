@@ -50,6 +50,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
 # Labels first: as soon as its captions are stored, a collection is complete.
@@ -394,9 +395,13 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
     assert part.frame is not None
     file, frame = part.file, part.frame
     if part.kind != LABELS:
-        details = {"trained_on_references": file.trained} if part.kind == CAPTIONS else {}
+        warnings = part.reading.table.warnings if part.reading.table else ()
+        details: dict[str, Any] = {WARNINGS: list(warnings)} if warnings else {}
+        if part.kind != CAPTIONS:
+            return [(file.item_name, frame, details)]
+        details["trained_on_references"] = file.trained
         return [
-            (name, own, details | condition_details(name, file.captioner, file.condition) if details else {})
+            (name, own, details | condition_details(name, file.captioner, file.condition))
             for name, own in caption_sets(part).items()
         ]
     if not file.mapping:

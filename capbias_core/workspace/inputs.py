@@ -34,7 +34,7 @@ from capbias_core.workspace.boxes import (
 )
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
-from capbias_core.workspace.ingest import File, Part, describe, preview, read_part, store
+from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
 from capbias_core.workspace.labels import (
     also_holding,
     compared_lines,
@@ -228,10 +228,10 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     names = given.names or {}
     items = workspace.items(collection=collection)
     tables = [item for item in items if item.kind == LABELS]
-    if wanted := names.get(LABELS):
-        if wanted not in [item.name for item in tables]:
-            raise unknown_name("table of labels", str(wanted), [item.name for item in tables])
-        tables = [item for item in tables if item.name == wanted]
+    if labels := names.get(LABELS):
+        if labels not in [item.name for item in tables]:
+            raise unknown_name("table of labels", str(labels), [item.name for item in tables])
+        tables = [item for item in tables if item.name == labels]
     attribute, known = given.attribute, {name for item in tables for name in item.details.get("attributes", ())}
     if attribute not in known:
         if derivable(attribute, given.own_attributes):
@@ -250,6 +250,10 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
         raise CapbiasError(
             f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one with --references."
         )
+    wanted = set(names.get(CAPTIONS) or sets)
+    for item in items:
+        for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in wanted else ():
+            tell(f"warning: {item.name}: {warning}")
     options = {role: str(own) for role in ("photographs", "people") if (own := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
     return ResolvedInputs(
