@@ -178,7 +178,6 @@ def _answer(
     names = list(first_to_answer(of_metric)["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     entry = attacker_entry(chosen.attacker)
-    run = next(run for run in chosen.runs if run.spec.model == model)
 
     def work() -> Answer:
         return answer(rows, model, chosen.attribute, entry, trained.get(model))
