@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse import csr_array, diags_array
 
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate.refits import refit_interval
+from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute
@@ -187,7 +187,7 @@ def show(file: Path, seeds: int) -> pd.DataFrame:
         for way, own in kept.pop("found").items():
             hh, hm, mh, mm = np.array(own)[:, :seeds]
             ratio = kept["test"] / kept["train"]
-            up, down = refit_interval(hm - hh, ratio), refit_interval(mm - mh, ratio)
+            up, down = refit_interval(hm - hh, ratio), refit_interval(mm - mh, ratio, OF_LEVEL)
             lic = refit_interval(mm - hh, ratio)
             rows.append(
                 {name: kept[name] for name in ("family", "images", "name")}
