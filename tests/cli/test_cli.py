@@ -316,7 +316,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert "run_id" not in printed.out, "no rows of CSV for a person"
 
 
-@pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 3)])
+@pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 4)])
 def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
     words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
     cells = ["ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
