@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
 
 import pandas as pd
 
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.rows import RowErrors, Rows, chosen_column, guess_columns, listed, merged, place_and_message
+from capbias_core.load.parsed import Parsed
+from capbias_core.load.rows import RowErrors, chosen_column, guess_columns, listed, merged, place_and_message
 from capbias_core.types import Table, counted
 
 # What becomes of the labels of an image that has several rows.
@@ -27,24 +26,7 @@ IMAGE_NAMES = "image_url img_url image_link image_uri url idx key"
 Labels = tuple[str, ...]
 
 
-class Columns(Protocol):
-    """The content of a file as raw columns: see `Parsed`."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def columns(self) -> Mapping[str, Sequence]: ...
-    @property
-    def numbers(self) -> Sequence[int]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def faults(self) -> RowErrors: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
-
-
-def labels(parsed: Columns, columns: Mapping[str, str] | None = None, several: str = "") -> Table:
+def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: str = "") -> Table:
     """The labels of a file as text: one row per image, a column for each column but that of image ids.
 
     columns: the name for `image_id` if it is not a usual one. several: what the label of an image with several rows is,
@@ -59,7 +41,7 @@ def labels(parsed: Columns, columns: Mapping[str, str] | None = None, several: s
 
     The rule and its counts are in the notes. Raises CapbiasError if no row has an image id and a label.
     """
-    file, names = parsed.path.name, tuple(parsed.columns)
+    file, names = parsed.file, tuple(parsed.columns)
     chosen = (columns or {}).get("image_id")
     image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
     answers = [name for name in names if name.startswith(ANSWER)]
@@ -111,7 +93,7 @@ def image_column(names: Sequence[str]) -> str | None:
 
 
 def _by_image(
-    parsed: Columns, image_id: str, labelled: Sequence[str], file: str
+    parsed: Parsed, image_id: str, labelled: Sequence[str], file: str
 ) -> tuple[dict[str, list[Labels]], int, RowErrors]:
     """Image -> the labels of its rows, in file order; how many rows were rejected; rows that cannot be used."""
     faults, images, rejected = RowErrors(file, parsed.faults.unit), {}, 0
@@ -233,51 +215,6 @@ EXPLAINED = {
     FIRST: f"an image gets the label of the first (rule {FIRST})",
     EACH: f"each annotator's labels are a column (rule {EACH})",
 }
-
-
-class _OfRows:
-    """Rows of an older reader, as columns."""
-
-    def __init__(self, rows: Rows, file: str):
-        self.path, self.columns, self.numbers = Path(file), rows.values, rows.numbers
-        self.rows, self.faults, self.notes = rows.total, rows.faults, ()
-
-
-def attribute_table(rows: Rows, file: str) -> Table:
-    """Labels of rows whose first column holds image ids."""
-    return labels(_OfRows(rows, file), {"image_id": next(iter(rows.values))})
-
-
-# Label Studio
-
-
-def is_label_studio(records: object) -> bool:
-    """Whether parsed JSON is an export of Label Studio: tasks with `data` and a list of `annotations`."""
-    first = records[0] if isinstance(records, list) and records else None
-    return (
-        isinstance(first, dict) and isinstance(first.get("data"), dict) and isinstance(first.get("annotations"), list)
-    )
-
-
-def label_studio_records(tasks: Sequence[Any]) -> list[dict[str, Any]]:
-    """A record for each annotation of Label Studio's tasks: the task's data, `completed_by`, and what was chosen."""
-    records = []
-    for task in _dicts(tasks):
-        for annotation in _dicts(task.get("annotations")):
-            if annotation.get("was_cancelled"):
-                continue
-            who = annotation.get("completed_by")
-            data = task["data"] if isinstance(task.get("data"), dict) else {}
-            records.append({**data, "completed_by": who.get("id") if isinstance(who, dict) else who})
-            for result in _dicts(annotation.get("result")):
-                value = result.get("value")
-                if isinstance(value, dict) and isinstance(value.get("choices"), list):
-                    records[-1][str(result.get("from_name"))] = value["choices"]
-    return records
-
-
-def _dicts(items: object) -> list[dict]:
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def label_text(value: object) -> str:

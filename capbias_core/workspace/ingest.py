@@ -273,8 +273,8 @@ def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple
         return readings
     result = []
     for file, own in readings:
-        images = set(own.table.frame["image_id"]) if own.table is not None else set()
-        if images and images.isdisjoint(anchor):
+        images = dict.fromkeys(own.table.frame["image_id"]) if own.table is not None else {}
+        if images and anchor.isdisjoint(images):
             to_name = {image: own.image_names[image] for image in images if image in own.image_names}
             found = join_ids(images, anchor, to_name or names)
             if found.mapping:
