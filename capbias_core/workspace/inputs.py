@@ -307,6 +307,8 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
         files = ", ".join(part.file.title for part in having)
         raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one with --labels.")
     if not having and rule and not given.attribute_column:
+        if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
+            raise error
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
