@@ -52,7 +52,7 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
         if path.suffix.lower() != ".zip":
             target = folder / (path.stem or "file")
             with gzip.open(path) as source:
-                _copied(source, target, _most_bytes(path), path)
+                _copied(source, target, most_bytes(path), path)
             return [target]
         with zipfile.ZipFile(path) as archive:
             members = list(filter(_is_wanted, archive.infolist()))
@@ -127,7 +127,7 @@ def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePo
         texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
         if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
             raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")
-        left, files = _most_bytes(path), []
+        left, files = most_bytes(path), []
         for number, member in enumerate(members):
             target = folder / place(path, number, member.filename)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePo
     return files
 
 
-def _most_bytes(path: Path) -> int:
+def most_bytes(path: Path) -> int:
     """What an archive may unpack to, by its own size."""
     return min(MOST_BYTES, max(SMALL, MOST_TIMES * path.stat().st_size))
 
@@ -154,7 +154,7 @@ def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Pa
             written += len(part)
             if written > most:
                 raise CapbiasError(
-                    f"{path.name} unpacks to more than {_most_bytes(path) / 1e9:g} GB.",
+                    f"{path.name} unpacks to more than {most_bytes(path) / 1e9:g} GB.",
                     "Split it, or unpack it first and load the file.",
                 )
             file.write(part)

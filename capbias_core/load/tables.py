@@ -204,7 +204,7 @@ def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
         crowds += crowd
     if images and not any(images.values()):
         raise CapbiasError(
-            f"{parsed.file} names no object for any of its {counted(len(images), 'image')}.",
+            f"{parsed.file} names no object on any of its {len(images):,} images.",
             "Check the file, and its column of objects.",
         )
     rows = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]

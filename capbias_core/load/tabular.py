@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.archives import most_bytes
 from capbias_core.load.files import head_text, is_workbook, read_head, text_lines
 from capbias_core.load.ids import short
 from capbias_core.load.parsed import Head, Parsed, Reader
-from capbias_core.load.rows import MOST_COLUMNS, RowErrors, check_rows, checked_names, is_sentence
+from capbias_core.load.rows import RowErrors, check_rows, checked_names, is_sentence
 from capbias_core.types import counted
 
 ENDINGS = (".csv", ".tsv")
@@ -25,7 +26,8 @@ LOOKED_AT = 3  # lines of a file without a header
 IMAGE = re.compile(r"(\d+|\S+\.(?:jpe?g|png|webp|gif|bmp))(?:#(\d+))?", re.IGNORECASE)
 # A sheet may have a row far below, and the reader goes through all before it; Excel has no more.
 MOST_SHEET_ROWS = 1_048_576
-MOST_SHEET_BYTES = 1_000_000_000  # unpacked; a sheet of a million captions has a fifth of it
+MOST_SHEET_BYTES = 400_000_000  # unpacked; a sheet of a million captions has half of it
+MOST_CELLS = 50_000_000  # up to the last one of each row, empty ones too
 
 # A caption may be longer than the 128 KiB at which the csv module stops.
 csv.field_size_limit(2**31 - 1)
@@ -189,26 +191,22 @@ def _parse_sheet(path: Path) -> Parsed:
     """The first sheet, every cell as the text that a CSV of it would have; rows are numbered as Excel shows them."""
     from openpyxl import load_workbook
 
-    numbers, rows = [], []
+    numbers, rows, cells = [], [], 0
     try:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as archive:  # which reads no more of a member than it says to have
-                size = sum(own.file_size for own in archive.infolist())
-            if size > MOST_SHEET_BYTES:
-                raise CapbiasError(
-                    f"{path.name} unpacks to {size / 1e9:.1f} GB; at most {MOST_SHEET_BYTES / 1e9:g} GB are read.",
-                    "Save it as CSV.",
-                )
+                size, most = sum(own.file_size for own in archive.infolist()), min(MOST_SHEET_BYTES, most_bytes(path))
+            if size > most:
+                raise _too_large(path, f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
             file.seek(0)
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             try:
-                sheet = book.worksheets[0].iter_rows(values_only=True, max_col=MOST_COLUMNS + 1)
-                for number, row in enumerate(sheet, start=1):
-                    if number > MOST_SHEET_ROWS:
-                        raise CapbiasError(
-                            f"{path.name} has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows are read.",
-                            "Save it as CSV.",
-                        )
+                sheet = book.worksheets[0]
+                sheet.reset_dimensions()  # what a file says of them fills every row with empty cells
+                for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+                    cells += len(row)
+                    if number > MOST_SHEET_ROWS or cells > MOST_CELLS:
+                        raise _too_large(path, f"has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows of few cells")
                     texts = ["" if value is None else str(value) for value in row]
                     while texts and not texts[-1].strip():
                         texts.pop()
@@ -228,6 +226,10 @@ def _parse_sheet(path: Path) -> Parsed:
     checked_names(path.name, names)
     columns = {name: [row[place] if place < len(row) else "" for row in rows[1:]] for place, name in enumerate(names)}
     return Parsed(path, "xlsx", "Excel", columns, numbers[1:], len(rows) - 1, RowErrors(path.name, "line"))
+
+
+def _too_large(path: Path, what: str) -> CapbiasError:
+    return CapbiasError(f"{path.name} {what} are read.", "Save it as CSV.")
 
 
 READERS = (
