@@ -26,6 +26,10 @@ class CapbiasError(Exception):
         return f"{self.message} {self.hint}".strip()
 
 
+class NotMeasurable(CapbiasError):
+    """The inputs do not allow a metric. Other metrics of the same run may still be measured."""
+
+
 class Cancelled(Exception):
     """A run was asked to stop; raised at its next progress report."""
 

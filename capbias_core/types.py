@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 UNKNOWN_TOKEN = "<unk>"
+# Between the parts of a value of a crossed attribute, such as `Female, Dark`.
+WITHIN = ", "
 # Directions: from the attribute to the task words, and from the task words to the attribute.
 A_TO_T, T_TO_A = "A->T", "T->A"
 
@@ -66,11 +68,6 @@ ShareDone = Callable[[float], None]
 
 def silent(_share: float, _text: str = "") -> None:
     """A Progress that nobody watches."""
-
-
-def part_of(progress: Progress, start: float, end: float) -> Progress:
-    """What reports to `progress` on a part of the work, from one share of it to another."""
-    return lambda share, text: progress(start + share * (end - start), text)
 
 
 # What becomes of an image whose captions name several values; the last asks for an order of the values.
@@ -142,6 +139,22 @@ class Attribute:
     def masked_words(self) -> frozenset[str]:
         """Every word that is masked, over all values, lower case."""
         return frozenset(word for words in self.words.values() for word in words)
+
+    @cached_property
+    def value_words(self) -> tuple[tuple[str, ...], ...]:
+        """The words that name each value, in the order of the values. None of a crossed attribute: a word that is
+        masked there names a value of one of its parts."""
+        return tuple(tuple(self.words.get(value, ())) for value in self.values)
+
+    @cached_property
+    def unnamed_values(self) -> tuple[str, ...]:
+        """The values that captions cannot name, since no word does."""
+        return tuple(value for value, words in zip(self.values, self.value_words, strict=True) if not words)
+
+    @property
+    def names_values(self) -> bool:
+        """Whether captions can name a value."""
+        return any(self.value_words)
 
     @property
     def chance(self) -> float:
@@ -235,8 +248,8 @@ class Result:
     over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
     ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
     aggregate/refits.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there is
-    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC and its excess, 'amplifies', 'not
-    shown' or 'reduces' (aggregate/verdict.py); '' of others.
+    none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
+    'inconclusive' or 'reduces' (aggregate/verdict.py); '' of others.
     """
 
     attribute: str

@@ -148,7 +148,7 @@ def _filtered(engine: Engine, run: RunRow, other_id: str, attribute: Attribute, 
     kinds = {EVERYONE: EVERYONE}
     if against != NOBODY:
         kinds |= {OWN: f"{name} gives it away, {against} does not", OTHER: f"{against} gives it away, {name} does not"}
-    if attribute.words:
+    if attribute.names_values:
         kinds[WRONG] = "wrong value named"
     kind = view.selectbox(side, "Which captions", list(kinds), key="kind", format_func=kinds.get, help=KINDS)
     group = view.selectbox(side, "Labelled", [EVERYONE, *attribute.values], key="group")

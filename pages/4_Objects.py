@@ -12,6 +12,7 @@ import streamlit as st
 
 from capbias_core.analysis import objects
 from capbias_core.analysis.read import known_results
+from capbias_core.attributes import lacking_words
 from capbias_core.language.files import MINILM
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.objects import (
@@ -92,7 +93,9 @@ def main() -> None:
 def _named(tables: list[Item]) -> dict[str, bool]:
     """Attribute -> whether captions name it."""
     return {
-        name: bool(entry["attribute"]["words"]) for item in tables for name, entry in item.details["attributes"].items()
+        name: attribute_from(entry["attribute"]).names_values
+        for item in tables
+        for name, entry in item.details["attributes"].items()
     }
 
 
@@ -222,9 +225,8 @@ def _scores(engine: Engine, collection: str, request: Request, spec: RunSpec, at
     progress(engine)
     for title, run in objects.scored_runs(engine.workspace, collection, spec).items():
         _scored(engine, title, run, attribute)
-    silent = [value for value in attribute.values if not attribute.words.get(value)]
-    if silent:
-        note(f"{attribute.name} has no words for {', '.join(silent)}, so captions cannot be said of each value.")
+    if reason := lacking_words(attribute, every=True):
+        note(f"{reason}, so captions cannot be said of each value.")
         return
     _form(engine, collection, request, spec)
 

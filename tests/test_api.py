@@ -71,9 +71,9 @@ def test_lic_m_of_sat_is_what_it_was(sat):
 def test_a_report_says_it_in_words_and_what_is_missing(sat):
     said = str(sat)
     assert "guesses the labelled gender right for 64 of 100 captions (SC 63.8 [" in said and "], LIC_M 43.2)" in said
-    assert "LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (references=)" in said
+    assert "LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH left out: human captions are needed (references=)" in said
     assert "43.2 ±1.7 [41.0, 45.4]" in said and "2.06" in said
-    lacking = ("LIC", "LIC_baseline", "LIC_excess", "LIC_D")
+    lacking = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")
     assert sat.left_out == dict.fromkeys(lacking, "human captions are needed (references=)")
     with pytest.raises(CapbiasError, match="LIC, which was left out.*references="):
         sat["LIC"]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from capbias_core.aggregate import estimate
 from capbias_core.analysis.consistency import alignment
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import need_words
 from capbias_core.metrics.evidence import Naming, Ratio
 from capbias_core.metrics.naming_share import names_any
 from capbias_core.prepare.tasks import encode
@@ -29,17 +29,12 @@ def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.D
 
     Raises CapbiasError for an attribute that captions do not name.
     """
-    if not attribute.words:
-        raise CapbiasError(
-            f"{attribute.name}, which has no words that captions could name",
-            "an attribute with words, such as gender",
-            "Upload people's scores instead.",
-        )
+    need_words(attribute)
     return pd.DataFrame([_row(name, frame, attribute) for name, frame in sets.items()], columns=list(RESULT_COLUMNS))
 
 
 def _row(name: str, frame: pd.DataFrame, attribute: Attribute) -> dict:
-    named = encode(frame["caption"]).with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
+    named = encode(frame["caption"]).with_any(attribute.value_words).toarray() > 0
     image, images = pd.factorize(frame["image_id"])
     evidence = Naming(tuple(images), image, np.zeros(len(frame), dtype=int), named)
     found = estimate(Ratio(names_any(named), np.ones(len(named))), evidence, SCALE)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from capbias_core.analysis.read import CaptionScores
 from capbias_core.errors import CapbiasError
-from capbias_core.load.objects import BETWEEN
+from capbias_core.load.tables import BETWEEN
 from capbias_core.measures.ratio_error import naming
 from capbias_core.metrics.error import wrong_names
 from capbias_core.types import Attribute
@@ -76,7 +76,7 @@ def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
 
 def _names_wrong(rows: pd.DataFrame, written: pd.DataFrame, attribute: Attribute) -> np.ndarray:
     """Rows whose caption names one value alone, and not the labelled one; as the metric error."""
-    if not attribute.words:
+    if not attribute.names_values:
         return np.zeros(len(rows), dtype=bool)
     labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"]
     evidence = naming(rows.assign(caption=written_captions(rows, written)), labels, attribute)

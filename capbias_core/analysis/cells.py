@@ -12,7 +12,8 @@ from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
 from capbias_core.analysis.read import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.measures.held_out import accuracy, confidence_where_right, held_out_from
 from capbias_core.metrics.evidence import HeldOut, Ratio
-from capbias_core.prepare.cross import WITHIN, parts_of
+from capbias_core.prepare.cross import parts_of
+from capbias_core.types import WITHIN
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 SCALE = 100.0

@@ -347,10 +347,12 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     """
     captions = originals(workspace.items("captions", collection))
     tables = workspace.items("attributes", collection)
-    found = {name: own["attribute"] for table in tables for name, own in table.details["attributes"].items()}
+    found = {
+        name: attribute_from(own["attribute"]) for table in tables for name, own in table.details["attributes"].items()
+    }
     if not captions or not found:
         return None
-    attribute = attribute or next((name for name, own in found.items() if own.get("words")), next(iter(found)))
+    attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
     return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
 from capbias_core.toml import read_toml, start_of
-from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, Attribute, Derivation
+from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
 
 FOLDER = Path(__file__).parent
 OTHERS = 4  # labels beside those of the values that may be in a column of any name: both, unsure, unknown, empty
@@ -67,7 +67,8 @@ def _checked(data: dict, source: str) -> Attribute:
             'Write for example values = ["Female", "Male"].',
         )
     values = tuple(map(str, given))
-    words = _by_value(data, "words", values, source)
+    # Words of a crossed attribute name a part of a value, such as Female in `Female, Dark`.
+    words = _by_value(data, "words", (*values, *(part for value in values for part in value.split(WITHIN))), source)
     aliases = _by_value(data, "aliases", values, source)
     derived = _derivation(data["derived"], values, words, source) if "derived" in data else None
     return Attribute(
@@ -103,7 +104,7 @@ def _by_value(data: dict, table: str, values: tuple[str, ...], source: str) -> d
 
 def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str, tuple[str, ...]]:
     """Words as the tokenizer gives them: lower case, letters and digits only, each of one value."""
-    lower = {value: tuple(word.lower() for word in words.get(value, ())) for value in values}
+    lower = {value: tuple(word.lower() for word in words.get(value, ())) for value in (*values, *words)}
     every = [word for own in lower.values() for word in own]
     wrong = [word for word in every if not word.isalnum()] or [word for word in every if every.count(word) > 1]
     if wrong:
@@ -227,23 +228,32 @@ def _shipped_forms() -> dict[str, tuple[tuple[str, ...], ...]]:
     return {table["name"]: tuple(map(tuple, table.get("forms", ()))) for table in tables}
 
 
+def lacking_words(attribute: Attribute, every: bool = False) -> str:
+    """Why captions cannot name a value of the attribute, or with `every` each value; '' if they can."""
+    if not attribute.names_values:
+        return f"{attribute.name} has no words that captions could name"
+    if every and attribute.unnamed_values:
+        return f"{attribute.name} has no words for {', '.join(attribute.unnamed_values)}"
+    return ""
+
+
+def need_words(attribute: Attribute, every: bool = False) -> None:
+    """Raises NotMeasurable if captions cannot name a value of the attribute, or with `every` each value."""
+    if reason := lacking_words(attribute, every):
+        raise NotMeasurable(f"{reason}.", "Leave this metric out, or choose an attribute with words, such as gender.")
+
+
 def word_forms(attribute: Attribute, neutral: str = "person") -> tuple[tuple[str, ...], ...]:
     """Rows of words that say the same of each value and, last, of nobody's; the first row stands for all other words.
 
     Of a shipped attribute with such a table, else the first word of each value and the neutral one. Raises CapbiasError
     where a value has no words.
     """
-    silent = [value for value in attribute.values if not attribute.words.get(value)]
-    if silent:
-        raise CapbiasError(
-            f"{attribute.name}, which has no words for {', '.join(silent)}",
-            "an attribute whose every value captions can name",
-            "Leave this metric out for this attribute.",
-        )
+    need_words(attribute, every=True)
     shipped = known_attributes().get(attribute.name)
     same = shipped is not None and shipped.values == attribute.values
     rows = _shipped_forms()[attribute.name] if same else ()
-    return rows or ((*(attribute.words[value][0] for value in attribute.values), neutral),)
+    return rows or ((*(words[0] for words in attribute.value_words), neutral),)
 
 
 def plain_attribute(name: str, values: tuple[str, ...]) -> Attribute:
@@ -285,7 +295,7 @@ def columns_by_labels(attribute: Attribute, columns: Mapping[str, Iterable]) -> 
         meant = list(suggest_mapping(attribute, set(labels)).values())
         return set(attribute.values) <= set(meant) and meant.count(None) <= OTHERS
 
-    return [column for column, labels in columns.items() if attribute.words and holds(labels)]
+    return [column for column, labels in columns.items() if attribute.names_values and holds(labels)]
 
 
 def holds_labels(attribute: Attribute, column: str, labels) -> bool:

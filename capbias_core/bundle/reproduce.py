@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, options_fault, table_fault
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_attributes, read_captions, read_objects
+from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.archives import unpacked_tree
 from capbias_core.load.rows import MOST_COLUMNS, MOST_ROWS
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
-from capbias_core.types import RESULT_COLUMNS, Derivation, Table
+from capbias_core.types import RESULT_COLUMNS, Derivation
+from capbias_core.workspace.ingest import File, preview
 from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
@@ -39,12 +39,8 @@ TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
 MOST_BYTES = 1_000_000_000  # of a table in a bundle, by its own account
 
-READERS: dict[str, Callable[[Path], Table]] = {
-    "captions": read_captions,
-    "references": partial(read_captions, kind="reference"),
-    "attributes": read_attributes,
-    "objects": read_objects,
-}
+# Kinds of items that come from files; the others are made.
+FROM_FILES = (CAPTIONS, REFERENCES, LABELS, OBJECTS)
 
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
@@ -186,10 +182,7 @@ def _candidates(places: Iterable[Path]) -> list[Path]:
 
 def _read(path: Path, kind: str) -> pd.DataFrame | None:
     """A file as this kind of item, None if it is not one."""
-    try:
-        return within_limits(path.name, READERS[kind], path).frame if kind in READERS else None
-    except CapbiasError:
-        return None
+    return preview([File(path, kind)])[0].frame if kind in FROM_FILES else None
 
 
 def reproduce(
@@ -230,7 +223,7 @@ def _keep(workspace: Workspace, bundle: Bundle, frames: dict[str, pd.DataFrame])
     missing = [item for item in bundle.items if item["content"] and item["content"] not in frames]
     if missing:
         named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
-        hidden = sorted({item["kind"] for item in missing} - set(READERS))
+        hidden = sorted({item["kind"] for item in missing} - set(FROM_FILES))
         hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}." if hidden else ""
         raise CapbiasError(
             f"The bundle lacks {named}.", hint or "Name the unchanged files that these were read from, with --data."

@@ -36,10 +36,10 @@ from capbias_core.present.page_charts import page_charts
 from capbias_core.present.pictures import pictures, pictures_lack
 from capbias_core.present.report import Chart, ReportParts, report_html
 from capbias_core.present.sentence import (
-    GREY_BAND,
-    baselines,
+    BY_HUMAN,
     intervals_over,
     named_notes,
+    second_dots,
     told_apart,
     variants_warning,
 )
@@ -233,9 +233,9 @@ def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
         runs = list(workspace.runs_of(list(own["run_id"])).values())
         pairs = ranking(workspace, runs, metric, direction)
         alike = rows[rows["run_id"].isin(own["run_id"])]
-        bands = baselines(alike) if metric == "LIC" else {}
-        svg = interval_svg(own, metric, attribute_of_run(runs[0]), pairs.letters, bands, name)
-        said = (METRICS[metric].explanation, GREY_BAND if bands else "", told_apart(pairs))
+        second = second_dots(alike, metric)
+        svg = interval_svg(own, metric, attribute_of_run(runs[0]), pairs.letters, second, name)
+        said = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
         found.append(Chart(name, svg, " ".join(filter(None, said))))
     return found
 

@@ -14,9 +14,10 @@ from capbias_core.cli.flags import INPUTS, OutputFlag, WorkspaceFlag, command, f
 from capbias_core.cli.inputs import opened, own_folder
 from capbias_core.cli.rows import write_rows
 from capbias_core.cli.terminal import DONE, checked_output, say
-from capbias_core.load import read_captions
+from capbias_core.load import CAPTIONS
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.workspace.inputs import by_stem, checked_path
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.inputs import caption_files
 
 app = command(
     "anonymous-bench",
@@ -66,4 +67,5 @@ def _sets(captions: list[str], collection: str | None, folder: str | None) -> di
         with opened(folder) as workspace:
             items = [workspace.item("captions", name, collection) for name in captions]
             return {item.name: workspace.frame(item.hash) for item in items}
-    return {name: read_captions(checked_path(file)).frame for name, file in by_stem(captions).items()}
+    files = caption_files(captions)
+    return {file.item_name: read_frame(file.source, CAPTIONS) for file in files}

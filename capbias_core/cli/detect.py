@@ -17,7 +17,7 @@ from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, ticking, write_output
 from capbias_core.errors import CapbiasError
 from capbias_core.load import normalise_image_id
-from capbias_core.load.objects import kept_name
+from capbias_core.load.tables import kept_name
 from capbias_core.measures.detect import MEASURE, DetectOptions
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
@@ -150,7 +150,7 @@ def _table(frame: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
 
 def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], instances: Path, classes: Sequence[str]) -> None:
     """The table of agreement, class by class."""
-    from capbias_core.load.segments import read_segments
+    from capbias_core.load import read_segments
 
     ids = {name: normalise_image_id(Path(name).name) for name in read}
     segments = read_segments(instances, set(ids.values()))

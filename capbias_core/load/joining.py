@@ -65,3 +65,18 @@ def _images(own: pd.DataFrame, known: pd.DataFrame) -> Mapping[str, str]:
 
 def _plain(captions: pd.Series) -> pd.Series:
     return captions.str.strip().str.casefold()
+
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Joined:
+    mapping: dict
+    how: str = ""
+    near: str = ""
+
+
+def join_ids(images, known, names):
+    """TEMPORARY until the labels branch lands."""
+    return Joined({})

@@ -3,49 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pandas as pd
 
-from capbias_core.load.captions import nothing_usable
+from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
-from capbias_core.load.rows import RowErrors, Rows, merged
+from capbias_core.load.parsed import Parsed
+from capbias_core.load.rows import RowErrors, chosen_column, guess_columns, listed, merged, nothing_usable
 from capbias_core.types import Table
 
 
-def attribute_table(rows: Rows, file: str) -> Table:
-    """Labels of rows whose first column holds image ids. Raises CapbiasError where no row is usable.
+def labels(parsed: Parsed, columns: Mapping[str, str] = {}, several: str = "") -> Table:
+    """The labels of a file: one row per image, every other column as text ('' if empty).
 
     An image that comes again with the same labels is counted; with other labels it is a problem, and the first stays.
+    Raises CapbiasError for a file without image IDs, labels or a usable row.
     """
-    faults = RowErrors(file, rows.faults.unit)
-    names = list(rows.values)[1:]
-    images, duplicates = _by_image(rows, names, faults)
-    problems, count = merged(rows.faults, faults)
-    if not images:
-        raise nothing_usable(file, rows.total, problems)
-    columns = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in names)]
-    frame = pd.DataFrame([(image, *labels) for image, labels in images.items()], columns=columns, dtype="str")
-    return Table(frame, rows.total, duplicates=duplicates, problems=problems, problem_count=count)
-
-
-def _by_image(rows: Rows, names: list[str], faults: RowErrors) -> tuple[dict[str, tuple[str, ...]], int]:
-    """The labels of each image in file order, and how many rows repeat an image with the same labels."""
+    names = tuple(parsed.columns)
+    given = columns.get("image_id")
+    image_id = chosen_column(parsed.file, names, given) if given else guess_columns(names)["image_id"]
+    labelled = [name for name in names if name != image_id]
+    if image_id is None or not labelled:
+        raise CapbiasError(
+            f"{parsed.file} has the columns {listed(names)}, but labels need a column of image IDs and one of labels.",
+            "Choose the column of image IDs: on the Data page, or with --image-id-column.",
+        )
+    faults, duplicates = RowErrors(parsed.file, parsed.faults.unit), 0
     images: dict[str, tuple[str, ...]] = {}
-    duplicates = 0
-    for number, raw_id, *raw in zip(rows.numbers, *rows.values.values(), strict=True):
+    raw_columns = [parsed.columns[name] for name in (image_id, *labelled)]
+    for number, raw_id, *raw in zip(parsed.numbers, *raw_columns, strict=True):
         try:
-            image, labels = normalise_image_id(raw_id), tuple(map(label_text, raw))
+            image, row = normalise_image_id(raw_id), tuple(map(label_text, raw))
         except ValueError as error:
             faults.add(number, str(error))
             continue
-        known = images.setdefault(image, labels)
-        if known is labels:
+        known = images.setdefault(image, row)
+        if known is row:
             continue
-        if known == labels:
+        if known == row:
             duplicates += 1
         else:
-            faults.add(number, _conflict(image, names, known, labels))
-    return images, duplicates
+            faults.add(number, _conflict(image, labelled, known, row))
+    problems, count = merged(parsed.faults, faults)
+    if not images:
+        raise nothing_usable(parsed.file, parsed.rows, problems)
+    kept = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in labelled)]
+    frame = pd.DataFrame([(image, *row) for image, row in images.items()], columns=kept, dtype="str")
+    return Table(frame, parsed.rows, duplicates=duplicates, problems=problems, problem_count=count, notes=parsed.notes)
 
 
 def _conflict(image: str, names: list[str], known: tuple[str, ...], labels: tuple[str, ...]) -> str:
@@ -76,3 +81,10 @@ def _scalar_text(value: object) -> str:
     if UNSTORABLE.search(text):
         raise ValueError("a label holds a NUL character or half a surrogate pair")
     return text
+
+
+RULES = {
+    "both": "no label if its rows differ",
+    "majority": "the label of most rows",
+    "first": "the label of its first row",
+}

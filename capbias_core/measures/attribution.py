@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
+from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, no_neutral, npz, of_images
@@ -143,12 +144,7 @@ def freeze(
     workspace: Workspace, collection: str, options: AttributionOptions, attribute: Attribute
 ) -> AttributionOptions:
     """The captioner, if one is named, by its content. Raises CapbiasError if captions do not name the attribute."""
-    if not attribute.words:
-        raise CapbiasError(
-            f"the attribute {attribute.name!r}, which has no words that captions could name",
-            "an attribute with words, such as gender",
-            "Ask for another attribute, or give this one words in a file of your own.",
-        )
+    need_words(attribute)
     return options.with_(captioner=captioner_option(workspace, options.captioner)) if options.captioner else options
 
 
@@ -215,7 +211,7 @@ def named_words(caption: str, attribute: Attribute) -> list[tuple[int, str, int]
     >>> named_words("a man's dog", Attribute("gender", "Gender", ("Female", "Male"), {"Male": ("man",)}))
     [(1, 'man', 1)]
     """
-    values = {word: place for place, value in enumerate(attribute.values) for word in attribute.words.get(value, ())}
+    values = {word: place for place, words in enumerate(attribute.value_words) for word in words}
     found = [
         (caption.count(" ", 0, start), token, values[token])
         for token, start, _ in tokens_with_spans(caption)

@@ -131,7 +131,7 @@ def _evidence(
         "DBA_G": lambda: _dba_g(sides, objects),
         "DBA_O": lambda: _dba_o(sides),
     }
-    lacking = set() if attribute.words else {"BA", "DBA_G"}
+    lacking = set() if attribute.names_values else {"BA", "DBA_G"}
     lacking |= {"DBA_G"} if objects is None else set()
     return run_available({name: count for name, count in known.items() if name not in lacking})
 
@@ -176,7 +176,7 @@ def _words(human: CaptionSide, attribute: Attribute) -> tuple[list[str], int]:
     least = least_captions(human)
     words = content_words(human.encoded, attribute.masked_words)
     pairs = human.values[human.only_one].T @ human.encoded.with_words(words)[human.only_one]
-    have = [place for place, value in enumerate(attribute.values) if attribute.words[value]]
+    have = [place for place, words in enumerate(attribute.value_words) if words]
     often = (pairs.toarray()[have] >= least).all(axis=0)
     words = [word for word, kept in zip(words, often, strict=True) if kept]
     if not words:

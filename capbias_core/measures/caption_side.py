@@ -54,7 +54,7 @@ class CaptionSide:
     @cached_property
     def values(self) -> csr_array:
         """(n, K) booleans: the values that each caption names."""
-        return self.encoded.with_any([self.attribute.words.get(value, ()) for value in self.attribute.values])
+        return self.encoded.with_any(self.attribute.value_words)
 
     @cached_property
     def only_one(self) -> np.ndarray:

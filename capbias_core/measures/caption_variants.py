@@ -93,8 +93,7 @@ class Texts:
 
 def frozen_forms(attribute: Attribute) -> tuple[list[str], ...]:
     """The words that are put in each other's place, for a run's options; none if a value has no words."""
-    named = all(map(attribute.words.get, attribute.values))
-    return tuple(list(row) for row in word_forms(attribute)) if named else ()
+    return () if attribute.unnamed_values else tuple(list(row) for row in word_forms(attribute))
 
 
 def texts_of(data: Gendered, attribute: Attribute, forms: Forms, lead: str = "") -> Texts:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, Refits, shared_intervals
 from capbias_core.attackers.labels import guess_labels
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import need_words
+from capbias_core.errors import CapbiasError, NotMeasurable
 from capbias_core.measures.base import (
     Group,
     Job,
@@ -164,11 +165,9 @@ def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarra
 def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     """T->A: the images whose objects are known and on which both captions name one value take part."""
     images, objects = sides[0].images, job.objects()
-    if not job.attribute.words or objects is None:
-        lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
-        raise CapbiasError(
-            f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
-        )
+    need_words(job.attribute)
+    if objects is None:
+        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
     _, on_image = objects_of(images, objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
     model, human = (side.values[own].toarray() for side, own in zip(sides, drawn, strict=True))

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import IMAGES, Estimate
 from capbias_core.aggregate.columns import Columns, Statistic, column_intervals
+from capbias_core.attributes import need_words
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import NOTHING_MORE, Job, Metric, Needs, Outcome, from_npz, to_npz, zero
 from capbias_core.measures.options import Options, option
@@ -119,13 +120,10 @@ def gendered(
     detector's. keep_all: also captions that name no or several values. tokens: of rows of the frame, where they are
     known. Raises CapbiasError for an attribute without words.
     """
-    if not attribute.words:
-        raise CapbiasError(
-            f"{attribute.name}, which has no words", "an attribute that captions name", "Leave this metric out for it."
-        )
+    need_words(attribute)
     source = _source(objects, choices, usual)
     encoded = tokens(frame)
-    named = encoded.with_any([attribute.words[value] for value in attribute.values]).toarray() > 0
+    named = encoded.with_any(attribute.value_words).toarray() > 0
     one = named.sum(axis=1) == 1
     kept = np.flatnonzero(one | keep_all)
     parts = [

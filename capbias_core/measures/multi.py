@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import Estimate, comparison
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import need_words
+from capbias_core.errors import CapbiasError, NotMeasurable
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name, run_available, zero
 from capbias_core.measures.bias_amplification import cooccurrence_bytes, cooccurrence_from
 from capbias_core.measures.caption_side import CaptionSide, both_sides, cooccurrence, least_captions
@@ -113,11 +114,9 @@ def _named(sides: Sequence[CaptionSide]) -> tuple[Cooccurrence, str]:
 def _annotated(sides: Sequence[CaptionSide], job: Job) -> tuple[Cooccurrence, str]:
     """T->A: objects on images, and values that captions name."""
     objects = job.objects()
-    if not job.attribute.words or objects is None:
-        lacking = "words that captions could name" if not job.attribute.words else "objects of the images"
-        raise CapbiasError(
-            f"no {lacking}", "words and objects", "Load the objects of the images, or choose another attribute."
-        )
+    need_words(job.attribute)
+    if objects is None:
+        raise NotMeasurable("The objects of the images are not known.", "Load them with --objects.")
     images = sides[0].images
     table, on_image = objects_of(images, objects)
     names, combined = combinations(table, [on_image[side.image] for side in sides], _least(sides))

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.aggregate import Estimate
 from capbias_core.aggregate.columns import Statistic
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome
 from capbias_core.measures.caption_side import CaptionSide, both_sides
 from capbias_core.measures.cost import per_image
@@ -45,10 +45,7 @@ METRIC = Metric(
 
 def run(job: Job) -> Outcome:
     """Shares of each image's captions that name each value, on the images that both sides have."""
-    if not job.attribute.words:
-        raise CapbiasError(
-            f"{job.attribute.name}, which has no words", "an attribute that captions name", "Leave naming out for it."
-        )
+    need_words(job.attribute)
     sides = both_sides(job)
     images, whole = sides[0].images, csr_array(hstack([_shares(side) for side in sides]))
     none = np.zeros(0, dtype=int)

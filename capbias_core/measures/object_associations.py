@@ -30,7 +30,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
     fewer). labels: value by image id, which counts in place of the value that a caption names where the attribute has
     no words (race). Raises CapbiasError where no object is named often enough.
     """
-    if not attribute.words:
+    if not attribute.names_values:
         human = human[human["image_id"].isin(labels.index if labels is not None else ())]
     side = CaptionSide(human, sorted(images_in(human)), attribute, labels)
     counts, least = _counts(side), least_captions(side)
@@ -51,7 +51,7 @@ def departures(human: pd.DataFrame, attribute: Attribute, labels: pd.Series | No
 def _counts(side: CaptionSide) -> CooccurrenceCounts:
     """Captions with each value, each object and both, over all images."""
     tasks = side.objects
-    if side.attribute.words:
+    if side.attribute.names_values:
         values, kept = side.values, side.only_one
     else:
         values, kept = side.labelled, np.ones(len(side.image), dtype=bool)

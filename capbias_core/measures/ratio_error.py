@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimate
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, RatioMetric, by_name, label_codes, zero
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.error import wrong_names
@@ -64,12 +64,6 @@ METRICS = by_name(
 def run(job: Job) -> Outcome:
     """Which values captions name, and which labels their images have."""
     attribute = job.attribute
-    if not attribute.words:
-        raise CapbiasError(
-            f"ratio and error for {attribute.name}, which has no words",
-            "an attribute that captions name",
-            "Leave ratio and error out for this attribute.",
-        )
     evidence = naming(job.frame, job.labels, attribute)
     found = counting_estimates(evidence)
     method = "captions by the values that their words name; 95% image bootstrap, 1000 draws"
@@ -93,10 +87,11 @@ def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estima
 
 
 def naming(frame: pd.DataFrame, labels: pd.Series, attribute: Attribute) -> Naming:
-    """Which values of the attribute each caption names, by its words."""
+    """Which values of the attribute each caption names. Raises NotMeasurable if no value has words."""
+    need_words(attribute)
     code, found = pd.factorize(frame["image_id"])
     images = found.tolist()
-    words = [frozenset(attribute.words[value]) for value in attribute.values]
+    words = [frozenset(own) for own in attribute.value_words]
     which, captions = pd.factorize(frame["caption"])  # the same caption is read once
     names = np.array([[not own.isdisjoint(tokens) for own in words] for tokens in map(tokenize, captions)])[which]
     return Naming(tuple(images), code, label_codes(images, labels, attribute)[code], names)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.types import Attribute
+from capbias_core.types import WITHIN, Attribute
 
-BETWEEN, WITHIN = " x ", ", "
+BETWEEN = " x "
 LEAST = 100  # labelled images of a cell: of fewer, a split of 90/10 tests on less than ten
 
 

@@ -40,7 +40,7 @@ def try_attribute(captions: Sequence[str], attribute: Attribute, encoded: Encode
     (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
     """
     encoded = encoded or encode(captions)
-    by_value = encoded.with_any([attribute.words.get(value, ()) for value in attribute.values])
+    by_value = encoded.with_any(attribute.value_words)
     values = np.asarray(by_value.sum(axis=1)).ravel()
     words = sorted(attribute.masked_words & encoded.vocabulary.keys())
     has_word = encoded.with_words(words).tocsc()

@@ -32,7 +32,7 @@ def variants(caption: str, attribute: Attribute, value: int, forms: Forms) -> Va
     >>> variants("A man walks his dog.", gender, 1, word_forms(gender)).texts
     ('A woman walks her dog.', 'A man walks his dog.', 'A person walks their dog.')
     """
-    words = set(attribute.words[attribute.values[value]])
+    words = set(attribute.value_words[value])
     spans = [(token, start, end) for token, start, end in tokens_with_spans(caption) if token in words]
     rows = [_row(token, value, forms) for token, _, _ in spans]
     return _joined(_version(caption, spans, [row[place] for row in rows]) for place in range(len(forms[0])))

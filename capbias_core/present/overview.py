@@ -34,7 +34,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
     # Without words for the attribute captions name no value, alone or beside an object.
     lines = (
         [Line(f"Does it name another {name} than the label?", _named(rows, attribute), "Scores")]
-        if attribute.words
+        if attribute.names_values
         else []
     )
     lines.append(Line("In which direction?", _direction(rows, attribute, attacker), "Directions"))
@@ -43,7 +43,7 @@ def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensi
         said = encoder_note(own, model)
         others = f"{said[0].upper()}{said[1:]} ({', '.join(own.encoders)})." if model in own.signs else others
     lines.append(Line("Would another attacker say so?", others, "Encoders"))
-    if attribute.words:
+    if attribute.names_values:
         lines.append(Line("Because of which objects?", OBJECTS.format(name=name), "Objects"))
     return lines
 
@@ -69,7 +69,7 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
     shown = {way: f"{number(own[way])} [{number(own[f'{way}_low'])}, {number(own[f'{way}_high'])}]" for way in WAYS}
     constant = beside(rows, own["model"], attribute.name, own["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = f", of which an attacker that reads nothing has {number(constant['value'])}" if constant else ""
-    masked = f"{attribute.name} words masked" if attribute.words else "captions as they are"
+    masked = f"{attribute.name} words masked" if attribute.masked_words else "captions as they are"
     by = f"By {own['encoder']}: " if own["encoder"] != attacker else ""
     return (
         f"{by}{measure('DBAC', A_TO_T)} ({masked}, what they tell of the {attribute.name} beyond people's, and how "

@@ -107,13 +107,13 @@ def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
 
 
 # What the verdict and other columns follow from: a table shows it where one asks for it.
-BEHIND = ("LIC_baseline", "LIC_excess", "SC_D")
+BEHIND = ("LIC_by_M", "LIC_HM", "LIC_MH", "SC_D")
 
 
 def first_columns(names: Sequence[str]) -> list[str]:
     """Of the columns of a table of scores those that are shown at first.
 
-    >>> first_columns(["LIC", "LIC_baseline", "LIC_M (with references)", "SC_D"])
+    >>> first_columns(["LIC", "LIC_HM", "LIC_M (with references)", "SC_D"])
     ['LIC', 'LIC_M (with references)']
     """
     return [name for name in names if name.partition(" ")[0] not in BEHIND]

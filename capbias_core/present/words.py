@@ -67,7 +67,7 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
     )
     masked = (
         ' · <span class="cb-w cb-masked">masked word</span>, of which the attacker sees only that it is there'
-        if attribute.words
+        if attribute.masked_words
         else ""
     )
     alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""

@@ -100,7 +100,7 @@ def _lack(name: str, attribute: Attribute, human: bool, objects: bool) -> str:
     """Why a metric cannot be measured, or ''."""
     if name != "lic" and not human:
         return f"{name.upper()} needs human captions of the same photographs."
-    if name in OBJECT_TO_VALUE and not attribute.words:
+    if name in OBJECT_TO_VALUE and not attribute.names_values:
         return f"{name.upper()} T→A of {attribute.name}: there are no words that captions could name it by."
     if name in OBJECT_TO_VALUE and not objects:
         return f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page."

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, need_packages
 from capbias_core.attackers.device import AUTO, DEVICES
+from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, installed, missing_extra, unknown_name
 from capbias_core.measures.base import Measure, Metric
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
@@ -39,8 +40,9 @@ class Lack(NamedTuple):
 class Request:
     """What a user asks for, by name. references: name, or '' for none. words: also per-caption scores and words.
 
-    metrics: groups or names. objects: a name in `object_sources`, or '' for the one where most labelled images have
-    objects. options: further choices by the name of the field in a measure's Options.
+    metrics: groups or names. seeds: None for the usual number of each measure. objects: a name in `object_sources`, or
+    '' for the one where most labelled images have objects. options: further choices by the name of the field in a
+    measure's Options.
     """
 
     collection: str
@@ -50,7 +52,7 @@ class Request:
     metrics: tuple[str, ...]
     references: str = ""
     attacker: str = DEFAULT_ATTACKER
-    seeds: int = 10
+    seeds: int | None = None
     merge_masks: bool = False
     words: bool = False
     objects: str = ""
@@ -59,8 +61,8 @@ class Request:
     @property
     def choices(self) -> dict:
         """Every choice by the name of its field."""
-        own = {"attacker": self.attacker, "seeds": self.seeds, "merge_masks": self.merge_masks}
-        return own | self.options
+        own = {"attacker": self.attacker, "merge_masks": self.merge_masks}
+        return own | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
 
 
 def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
@@ -175,12 +177,9 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
     attribute, measure = attribute_from(spec.attribute), MEASURES[spec.measure]
     if missing := [name for name in measure.packages if not installed(name)]:
         return Lack(str(missing_extra(missing, "it")))
-    silent = [value for value in attribute.values if not attribute.words.get(value)]
     for needs in (measure.needs, metric.needs):
-        if needs.words == "any" and len(silent) == len(attribute.values):
-            return Lack(f"{attribute.name} has no words that captions could name")
-        if needs.words == "every" and silent:
-            return Lack(f"{attribute.name} has no words for {', '.join(silent)}")
+        if needs.words and (reason := lacking_words(attribute, needs.words == "every")):
+            return Lack(reason)
         if needs.values and len(attribute.values) != needs.values:
             return Lack(f"{attribute.name} has {len(attribute.values)} values, and {metric.name} is of {needs.values}")
         if needs.vectors and not spec.options.get("alignment"):

@@ -9,8 +9,8 @@ import pandas as pd
 from capbias_core.errors import unknown_name
 from capbias_core.prepare.cross import LEAST, cells, cross_labels, crossed, crossed_name
 from capbias_core.types import Attribute
-from capbias_core.workspace.ingest import LONGEST_NAME, keep_attributes
-from capbias_core.workspace.labels import labels_in, mapping_details, table_with
+from capbias_core.workspace.ingest import LONGEST_NAME
+from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details, table_with
 from capbias_core.workspace.store import Item, Workspace
 
 

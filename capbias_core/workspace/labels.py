@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,17 +10,20 @@ import pandas as pd
 
 from capbias_core.attributes import (
     columns_by_labels,
+    holds_labels,
     known_attributes,
     plain_attribute,
     read_attribute,
     suggest_mapping,
     values_among,
 )
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.report import MOST_LABELS
 from capbias_core.types import Attribute
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, content_hash
 
+SHOWN_DROPPED = 10
 DERIVED = "derived"  # the key in the details of labels that were made from human captions
 
 
@@ -34,6 +37,21 @@ class Labels:
     attribute: Attribute
     values: pd.Series
     dropped: dict[str, int]
+
+
+def keep_attributes(
+    workspace: Workspace, frame: pd.DataFrame, name: str, collection: str, source: str, attributes: dict
+) -> Item:
+    """Store a table of labels with its mapped attributes: {name: mapping_details(...)}.
+
+    Those of the same table that were stored before, under the same name, stay.
+    """
+    details: dict = {}
+    for item in workspace.items("attributes", collection):
+        if item.name == name and item.hash == content_hash(frame):
+            details = item.details
+    details = {**details, "attributes": details.get("attributes", {}) | attributes}
+    return workspace.keep("attributes", name, frame, collection, source, details)
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
@@ -112,7 +130,7 @@ def find_attribute(
                 return attribute, by_lower[candidate.lower()]
         if by_labels := columns_by_labels(attribute, raw):
             return attribute, by_labels[0]
-        or_labels = f", or one with the labels {', '.join(attribute.values)}" if attribute.words else ""
+        or_labels = f", or one with the labels {', '.join(attribute.values)}" if attribute.names_values else ""
         raise CapbiasError(
             f"an attribute table with the columns {', '.join(columns)}",
             f"a column for {attribute.name}, called {' or '.join(attribute.columns)}{or_labels}",
@@ -174,3 +192,124 @@ def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: 
     dropped = frame.loc[~kept, column].value_counts().to_dict()
     series = pd.Series(values[kept].to_numpy(dtype=object), index=frame.loc[kept, "image_id"].to_numpy(dtype=object))
     return Labels(attribute, series, dropped)
+
+
+# What a user says about labels.
+
+
+def resolve_attribute(
+    frame: pd.DataFrame,
+    name: str,
+    column: str = "",
+    values: Sequence[str] = (),
+    overrides: Mapping[str, Mapping[str, str | None]] | None = None,
+    folder: Path | None = None,
+) -> tuple[str, dict]:
+    """The name of the attribute meant, and its mapping as it is stored with the table.
+
+    column: its column, '' to find it. values: the labels to compare if the name is a column's. overrides: attribute ->
+    {raw label: value, or None to drop it}, instead of what is suggested. folder: the user's own attributes.
+    """
+    raw = {item: dict.fromkeys(frame[item]) for item in frame.columns if item != "image_id"}
+    if column and column not in raw:
+        raise unknown_name("column", column, raw)
+    known = known_attributes(folder)
+    if not (column or name in known or name in raw or name.endswith(".toml")):
+        raise unknown_name("attribute or column", name, [*known, *raw])
+    attribute, column = find_attribute(name, list(raw), raw, column, folder)
+    if not (name in known or name.endswith(".toml")):
+        wanted = tuple(dict.fromkeys(values or attribute.values))
+        if not 2 <= len(wanted) <= MOST_LABELS:
+            raise CapbiasError(
+                f"The column {column} has {len(wanted):,} labels to compare; 2 to {MOST_LABELS} are possible.",
+                "Choose them with --values." if len(wanted) > 1 else "Name another column, or more of its labels.",
+            )
+        attribute = plain_attribute(name, wanted)
+    elif values:
+        raise CapbiasError(f"{name} has its own values.", "Leave --values out.")
+    changes = dict((overrides or {}).get(attribute.name, {}))
+    for label, value in changes.items():
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if label not in raw[column]:
+            raise unknown_name(f"label in the column {column}", label, raw[column])
+    return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | changes)
+
+
+def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """`gender:f=Female` as {'gender': {'f': 'Female'}}; `gender:f=` drops the label."""
+    overrides: dict[str, dict[str, str | None]] = {}
+    for pair in pairs:
+        attribute, _, rest = pair.partition(":")
+        raw, equals, value = rest.rpartition("=")
+        if not (attribute and equals):
+            raise CapbiasError(f"--map {pair} is not ATTRIBUTE:LABEL=VALUE.", "For example: --map gender:f=Female")
+        overrides.setdefault(attribute, {})[raw] = value or None
+    return overrides
+
+
+def guessed_columns(
+    frame: pd.DataFrame, folder: Path | None = None, attributes: Iterable[Attribute] | None = None
+) -> dict[str, Attribute]:
+    """Column -> the attribute that it holds, by its name; if no column has a known name, by its labels."""
+    known = list(attributes if attributes is not None else known_attributes(folder).values())
+    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
+    named = {}
+    for column, values in labels.items():
+        for attribute in known:
+            fits = not attribute.derived or holds_labels(attribute, column, list(values))
+            if column.lower() in attribute.columns and fits:
+                named.setdefault(column, attribute)
+    return named or {column: attribute for attribute in known for column in columns_by_labels(attribute, labels)}
+
+
+def recognised_columns(frame: pd.DataFrame, folder: Path | None = None) -> list[tuple[str, str]]:
+    """(attribute, column) pairs that a table holds. Raises CapbiasError if none is recognised."""
+    pairs = [(attribute.name, column) for column, attribute in guessed_columns(frame, folder).items()]
+    if not pairs:
+        raise CapbiasError(
+            f"No column is recognised as an attribute: {', '.join(name for name in frame if name != 'image_id')}.",
+            "Name one with --attribute NAME or --attribute NAME=COLUMN.",
+        )
+    return pairs
+
+
+def labelled_alike(frame: pd.DataFrame, details: dict) -> list[str]:
+    """Other columns with labels of the same attribute, as by another annotator."""
+    labels = {name: frame[name].unique() for name in frame.columns if name not in ("image_id", details["column"])}
+    return columns_by_labels(attribute_from(details["attribute"]), labels)
+
+
+def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
+    """Which labels of a column are compared, and the known attribute that usually reads such a column."""
+    name, column, known = details["attribute"]["name"], details["column"], known_attributes(folder)
+    if name in known:
+        return []
+    counts = frame[column].value_counts()
+    shown = ", ".join(f"{value} {counts[value]:,}" for value in details["attribute"]["values"] if value in counts)
+    usual = [
+        each for each in known.values() if column.lower() in each.columns and holds_labels(each, column, counts.index)
+    ]
+    hints = [
+        f"hint: {each.name} ({', '.join(each.values)}) reads the column {column}: --attribute {each.name}"
+        for each in usual
+    ]
+    return [f"compared: {shown} (labels of the column {column}; --values chooses)", *hints]
+
+
+def dropped_line(frame: pd.DataFrame, details: dict) -> str:
+    """`dropped: Both 813, Unsure 3,410, empty 759`"""
+    labels = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
+    dropped = sorted(labels.dropped.items(), key=lambda pair: (not pair[0], pair[0]))
+    shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_DROPPED])
+    more = len(dropped) - SHOWN_DROPPED
+    return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
+
+
+def mapping_line(details: dict) -> str:
+    """`Female from F, female; Male from M`"""
+    by_value: dict[str, list[str]] = {}
+    for raw, value in sorted(details["mapping"].items()):
+        if value is not None:
+            by_value.setdefault(value, []).append(raw or "empty")
+    return "; ".join(f"{value} from {', '.join(raw)}" for value, raw in by_value.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -66,6 +67,12 @@ def test_one_gives_the_label_away_and_the_other_does_not(rows):
 
 def test_the_wrong_value_is_the_only_one_named(rows):
     assert listed(rows, kind=WRONG) == ["1", "3", "5"]  # both are named in image 2, nobody in image 4
+
+
+def test_no_caption_names_a_wrong_cell(rows):
+    """The words of a crossed attribute name a part of a cell."""
+    cells = replace(GENDER, values=("Female, Dark", "Male, Light"))
+    assert list(select_rows(rows, KEPT, cells, IMAGE, Filters(kind=WRONG))["image_id"]) == []
 
 
 @pytest.mark.parametrize("kind", [object, "string[python]", "string[pyarrow]", "str"])

@@ -44,6 +44,7 @@ from capbias_core.workspace.conditions import (
     taken_of_several,
 )
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 COLLECTION = "c"
 
@@ -682,11 +683,9 @@ def test_ba_of_the_captions_alone_is_no_choice(compared):
 
 def test_without_objects_of_the_photographs_dba_g_is_said_to_be_lacking(tmp_path):
     workspace = Workspace(tmp_path)
-    pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]}).to_csv(tmp_path / "labels.csv", index=False)
-    home = ["--workspace", str(tmp_path), "--collection", COLLECTION]
-    assert main(["import", str(tmp_path / "labels.csv"), "--kind", "attributes", *home]) == 0
-    frame = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a woman", "a man"]})
-    for kind, name in (("captions", "m"), ("captions", "m_masked_person"), ("references", "human")):
-        workspace.keep(kind, name, frame, COLLECTION, "test", condition_details(name))
+    labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
+    frame = labels[["image_id"]].assign(caption=["a woman", "a man"])
+    sets = dict.fromkeys(("m", "m_masked_person"), frame)
+    keep(workspace, COLLECTION, labels=labels, captions=sets, references=frame)
     found = plan_conditions(workspace, COLLECTION, "m", "gender", metrics=("dba",))
     assert found.specs == [] and [line for line in found.lacking if "DBA" in line and "objects" in line]

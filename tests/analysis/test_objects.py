@@ -10,16 +10,15 @@ import pytest
 from capbias_core import cli
 from capbias_core.analysis.read import current_runs
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_captions, read_objects, report_objects
+from capbias_core.load import read_objects, report_objects
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import silent
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.objects import COLUMN
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 CATEGORIES = [{"id": 17, "name": "cat"}, {"id": 18, "name": "Dog "}, {"id": 13, "name": "stop sign"}]
 
@@ -117,11 +116,8 @@ def workspace(tmp_path) -> Workspace:
     """Two captioned and labelled images with references; the table of labels has a column of objects."""
     workspace = Workspace(tmp_path / "home")
     frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"], "objects": ["cake", "tie"]})
-    ingest.keep_attributes(workspace, frame, "labels", "c", "t", {"gender": suggested_details("gender", frame)})
     rows = [{"image_id": 1, "caption": "a woman"}, {"image_id": 2, "caption": "a man"}]
-    captions = read_captions(written(tmp_path, rows, "a.json")).frame
-    for kind in ("captions", "references"):
-        workspace.keep(kind, "a", captions, "c", "t")
+    keep(workspace, labels=frame, captions={"a": rows}, references={"a": rows})
     return workspace
 
 
@@ -129,8 +125,7 @@ REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), reference
 
 
 def keep_objects(workspace, tmp_path, name, annotations):
-    offered = ingest.preview_import(workspace, written(tmp_path, instances(annotations)), "objects", "c")
-    return ingest.keep_objects(workspace, offered, name, "c", "instances.json")
+    return keep(workspace, objects={name: written(tmp_path, instances(annotations))})[name]
 
 
 def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:

@@ -13,10 +13,9 @@ import pytest
 from capbias_core import cli
 from capbias_core.cli.app import check_free
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 LABELS = ["Female", "Male"] * 20
 WHO = {"Female": "woman", "Male": "man"}
@@ -176,7 +175,7 @@ def test_a_run_queued_meanwhile_keeps_its_input(tmp_path):
     """Another process queues a run between the click on Delete and the deletion."""
     workspace = Workspace(tmp_path)
     frame = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Female", "Male"]})
-    table = ingest.keep_attributes(workspace, frame, "t", "c", "f", {"gender": suggested_details("gender", frame)})
+    table = keep(workspace, labels={"t": frame})["t"]
     other = sqlite3.connect(workspace.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     raised = []

@@ -136,7 +136,7 @@ def test_score_writes_one_row_a_number(here, capsys):
     assert code == 0
     assert printed.out == "" and "a classifier guesses the labelled gender" in printed.err
     assert tuple(rows.columns) == (*RESULT_COLUMNS, "name", "letters")
-    names = ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "error"]
+    names = ["LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "ratio", "error"]
     assert list(zip(rows["model"], rows["metric"], strict=True)) == [(m, n) for m in ("weak", "strong") for n in names]
     value = rows.set_index(["model", "metric"])["value"].astype(float)
     assert value["strong", "LIC"] == pytest.approx(value["strong", "LIC_M"] - value["strong", "LIC_D"])
@@ -182,7 +182,7 @@ def test_ba_and_dba_say_what_they_lack(here, capsys):
 def test_without_references_the_others_are_written(here, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "leakage", "--seeds", "1") == 0
     printed = capsys.readouterr()
-    lacking = "LIC, LIC_baseline, LIC_excess, LIC_D, leakage, SC_D"
+    lacking = "LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH, leakage, SC_D"
     assert f"warning: {lacking} left out: human captions are needed (--references)" in printed.err
     assert scored(printed.out)["metric"].tolist() == ["LIC_M", "SC"]
 
@@ -319,7 +319,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
 @pytest.mark.parametrize(("width", "tables"), [(200, 1), (80, 2), (40, 3)])
 def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
     words = ["letters", "verdict", "LIC", "LIC_M", "LIC_M (with references)", "LIC_D", "ratio", "error"]
-    cells = ["ab", "not shown", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
+    cells = ["ab", "inconclusive", *["43.7 ±1.7 [41.5, 45.9]"] * 6]
     names = ["first", "a_captioner_with_a_name_that_is_very_long"]
     frame = pd.DataFrame([[name, *cells] for name in names], columns=["captioner", *words])
     file = io.StringIO()
@@ -337,7 +337,10 @@ def test_a_narrow_terminal_gets_more_tables_and_breaks_no_word(width, tables):
 def test_warnings_stand_in_one_place_and_once(here, person, capsys):
     assert score("--captions", "strong.json", "--metric", "lic", "--seeds", "1") == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "to do" not in line]
-    assert said[0] == "warning: LIC, LIC_baseline, LIC_excess, LIC_D left out: human captions are needed (--references)"
+    assert (
+        said[0]
+        == "warning: LIC, LIC_by_H, LIC_by_M, LIC_D, LIC_HM, LIC_MH left out: human captions are needed (--references)"
+    )
     assert len(set(said)) == len(said) and all(line.startswith(("note", "labels", "dropped")) for line in said[1:])
     assert "labels: gender from the column gender of attributes.csv" in said
 
@@ -823,7 +826,7 @@ def test_score_list_and_export_of_a_collection(here, kept, capsys):
     more = ["--seeds", "2", "--metric", "lic", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     rows = scored(capsys.readouterr().out)
-    assert rows["metric"].tolist() == ["LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "error"]
+    assert rows["metric"].tolist() == ["LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "error"]
     assert in_workspace(kept, "score", "--collection", "my captions", "--attribute", "gender", *more) == 0
     again = capsys.readouterr()
     assert "to do" not in again.err, "finished runs are not repeated"

@@ -55,7 +55,7 @@ def ids(here: Path) -> list[str]:
 def test_a_plan_is_run_once_and_kept(here, capsys):
     assert cli.main(["run", "files/plan.toml", "--output", "rows.csv"]) == 0
     rows = pd.read_csv("rows.csv")
-    assert set(rows["metric"]) == {"LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "error"}
+    assert set(rows["metric"]) == {"LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "error"}
     assert set(rows["seeds"]) == {0, 2} and set(rows["model"]) == {"strong"}
     assert workspace(here).collections() == ["mine"]
     first = {run.run_id: run.created for run in workspace(here).runs()}

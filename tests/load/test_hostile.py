@@ -12,8 +12,7 @@ from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.rows import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
-from capbias_core.workspace.ingest import preview_import
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.ingest import read_part
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def refusal(tmp_path):
 
     def of(name: str, kind: str = "captions") -> str:
         with pytest.raises(CapbiasError) as error:
-            preview_import(Workspace(tmp_path / "w"), tmp_path / name, kind, "c")
+            read_part(tmp_path / name, kind)
         return str(error.value)
 
     return of
@@ -54,8 +53,7 @@ def test_a_caption_as_long_as_a_book_is_left_out(tmp_path, refusal):
     (tmp_path / "long.json").write_text(json.dumps(rows))
     assert f"{MOST_CHARACTERS + 1:,} characters" in refusal("long.json")
     (tmp_path / "one.json").write_text(json.dumps([*rows, {"image_id": 2, "caption": "a dog"}]))
-    preview = preview_import(Workspace(tmp_path / "w"), tmp_path / "one.json", "captions", "c")
-    assert list(preview.frame["image_id"]) == ["2"]
+    assert list(read_part(tmp_path / "one.json", "captions").frame["image_id"]) == ["2"]
 
 
 def test_a_category_that_is_no_text(tmp_path, refusal):

@@ -20,8 +20,13 @@ from capbias_core.present.overlay import thumbnail
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.workspace.ingest import keep_images, picture_path
-from capbias_core.workspace.photographs import file_digests, frozen_photographs, photograph_files
+from capbias_core.workspace.photographs import (
+    file_digests,
+    frozen_photographs,
+    keep_images,
+    photograph_files,
+    picture_path,
+)
 from capbias_core.workspace.store import Workspace
 
 RED, BLUE = (200, 10, 20), (5, 20, 210)

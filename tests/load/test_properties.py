@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from capbias_core.attributes import read_attribute
 from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
-from capbias_core.load import detect, read_attributes, read_boxes, read_captions, read_objects
+from capbias_core.load import detect, read_attributes, read_boxes, read_captions, read_file, read_objects
 from capbias_core.load.archives import unpacked, unpacked_tree
 from capbias_core.load.kinds import likely
 from capbias_core.load.published import read_human_scores, read_results
@@ -33,8 +33,7 @@ from capbias_core.load.segments import segment_table
 from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
-from capbias_core.workspace.offers import offers_of
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.ingest import File, preview
 
 pytestmark = pytest.mark.long
 
@@ -272,14 +271,9 @@ READERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("workspace"))
-
-
 @pytest.mark.parametrize("ending", sorted(FILES))
 @given(data=st.data())
-def test_a_file_is_read_or_refused(workspace, ending, data):
+def test_a_file_is_read_or_refused(ending, data):
     content = data.draw(contents(ending))
     name = f"file{data.draw(st.sampled_from([ending, ending, '', *sorted(FILES)]))}"
     with tempfile.TemporaryDirectory() as folder:
@@ -287,18 +281,17 @@ def test_a_file_is_read_or_refused(workspace, ending, data):
         path.write_bytes(content)
         for read in READERS:
             check(read, path)
-        check_offers(workspace, path)
+        check_parts(path)
         for own in check(lambda own: unpacked(own, Path(folder) / "unpacked"), path) or ():
-            check_offers(workspace, own)
+            check_parts(own)
         if path.suffix == ".zip":
             check(lambda own: unpacked_tree(own, Path(folder) / "tree"), path)
 
 
-def check_offers(workspace: Workspace, path: Path):
-    for found in offers_of(workspace, path, "c"):
-        check(lambda _, own=found: own, path)
-        if found.error:
-            str(found.error).encode()
+def check_parts(path: Path):
+    for part in preview([File(path)], read=read_file):
+        check(lambda _, own=part: own, path)
+        str(part.reading.error).encode()
 
 
 def check(read, path: Path):
@@ -308,8 +301,7 @@ def check(read, path: Path):
     except CapbiasError as error:
         str(error).encode()
         return None
-    preview = getattr(found, "preview", None)
-    frame = getattr(preview or found, "frame", None)
+    frame = getattr(found, "frame", None)
     if frame is not None:
         pa.Table.from_pandas(frame)
         assert len(frame)

@@ -46,9 +46,9 @@ from capbias_core.runs.engine import Engine, needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import Vectors, silent
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.models import model_option, model_path
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
 
@@ -514,19 +514,16 @@ def fill(folder: Path, images: int = 24) -> Workspace:
     table = pd.DataFrame(
         {"image_id": [str(place) for place in range(images)], "gender": ["Male" if m else "Female" for m in men]}
     )
-    details = {"gender": mapping_details(GENDER, "gender", {"Male": "Male", "Female": "Female"})}
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
 
-    def text(place, odd):
-        man, other = men[place], odd(place)
-        return f"a {'man' if man else 'woman'} with a {'skateboard' if man != other else 'dog'}"
+    def texts(every: int) -> pd.DataFrame:
+        swapped = [man != (place % every < 2) for place, man in enumerate(men)]
+        said = [
+            f"a {'man' if man else 'woman'} with a {'skateboard' if skates else 'dog'}"
+            for man, skates in zip(men, swapped, strict=True)
+        ]
+        return table[["image_id"]].assign(caption=said)
 
-    for kind, name, odd in (
-        ("captions", "m", lambda place: place % 8 < 2),
-        ("references", "human", lambda place: place % 4 < 2),
-    ):
-        frame = table[["image_id"]].assign(caption_index=0, caption=[text(place, odd) for place in range(images)])
-        workspace.keep(kind, name, frame, "c", "test")
+    keep(workspace, labels=table, captions=texts(8), references=texts(4))
     return workspace
 
 
@@ -563,10 +560,8 @@ def test_cooccurrence_and_naming_runs(tmp_path):
 def test_naming_ratio_counts_an_image_once(tmp_path):
     """One image with two human captions, one of them of a man: 1 / (1/2) = 2."""
     workspace = fill(tmp_path, 2)
-    human = pd.DataFrame(
-        {"image_id": ["0", "0", "1"], "caption_index": [0, 1, 0], "caption": ["a man", "people", "a woman"]}
-    )
-    workspace.keep("references", "two", human, "c", "test")
+    human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption": ["a man", "people", "a woman"]})
+    keep(workspace, references={"two": human})
     request = Request("c", ("m",), "labels", "gender", ("naming",), "two")
     rows = pd.DataFrame([row.row() for row in run_one(workspace, plan(workspace, request)[0], silent).results])
     assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0

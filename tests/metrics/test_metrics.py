@@ -200,7 +200,7 @@ def test_naming_only_one_value():
 
 
 def test_groups_and_names_expand_once_each():
-    assert expand_metrics(["lic"]) == ("LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D")
+    assert expand_metrics(["lic"]) == ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
     assert expand_metrics(["SC", "Leakage", "error", "SC"]) == ("SC", "leakage", "SC_D", "error")
     assert expand_metrics(["sc"]) == ("SC", "SC_D") and expand_metrics(["LIC"]) == ("LIC",)
     guide = {name for name, row in METRICS.items() if row.source == "docs/extending.md"}  # those may be in no group

@@ -13,9 +13,10 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_attributes, read_captions
 from capbias_core.prepare import derive_labels, masked_captions
-from capbias_core.workspace import ingest
+from capbias_core.workspace import derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 # Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
 YOUNG = "kid child young boy little baby childhood babyhood toddler adolescence adolescent teenager schoolboy schoolgirl youngster infant preschooler student girl"  # noqa: E501
@@ -211,7 +212,7 @@ def test_score_derives_age_from_references(here, capsys, labels):
     printed = capsys.readouterr()
     assert COUNTS in printed.err.splitlines()
     rows = scored(printed.out)
-    assert set(rows) == {"LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "error"}
+    assert set(rows) == {"LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "ratio", "error"}
     assert rows["ratio"]["value"] == pytest.approx(30 / 24) and rows["error"]["value"] == 0
     assert rows["ratio"]["n"] == 54, "the images without a label take no part"
     assert not (here / "home").exists()
@@ -320,15 +321,14 @@ def test_labels_of_kept_captions(here, capsys):
 
 def test_counting_keeps_nothing(here):
     workspace = Workspace(here / "own")
-    offered = ingest.preview_import(workspace, here / "human.json", "references", "c")
-    item = ingest.keep_captions(workspace, offered, "human", "c", "human.json")
-    derived = ingest.derive(workspace, item, get_attribute("age"))
-    assert (derived.counts, derived.neither) == ({"young": 24, "old": 30}, 6)
+    item = keep(workspace, references=here / "human.json")["human"]
+    found = derived.derive(workspace, item, get_attribute("age"))
+    assert (found.counts, found.neither) == ({"young": 24, "old": 30}, 6)
     assert workspace.items("attributes") == []
-    kept = ingest.keep_derived(workspace, derived)
-    assert kept.collection == "c" and not ingest.outdated(workspace, kept)
+    kept = derived.keep_derived(workspace, found)
+    assert kept.collection == "c" and not derived.outdated(workspace, kept)
     workspace.delete(item)
-    assert ingest.outdated(workspace, kept)
+    assert derived.outdated(workspace, kept)
 
 
 def test_a_column_of_years_does_not_stop_an_import(here, capsys):

@@ -11,9 +11,9 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load import read_captions
 from capbias_core.prepare import derive_labels, with_rule
-from capbias_core.workspace import ingest
-from capbias_core.workspace.labels import suggested_details
+from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 
 CAPTIONS = {
     "agreed": ["a woman", "a lady", "a dog"],
@@ -70,15 +70,15 @@ def test_labels_say_that_they_are_derived(tmp_path):
     workspace, frame = Workspace(tmp_path), frame_of(CAPTIONS)
     gender = get_attribute("gender")
     workspace.keep("references", "human", frame, "c", "human.json")
-    assert ingest.derive_missing(workspace, "c", gender) is None, "there are no captions to score"
+    assert derived.derive_missing(workspace, "c", gender) is None, "there are no captions to score"
     workspace.keep("captions", "model", frame, "c", "model.json")
-    made = ingest.derive_missing(workspace, "c", gender)
+    made = derived.derive_missing(workspace, "c", gender)
     assert made is not None and made.counts == {"Female": 1, "Male": 1} and made.neither == 4
     table = workspace.item("attributes", "gender from human", "c")
     attribute = table.details["attributes"]["gender"]["attribute"]
     assert "derived from human captions" in attribute["title"] and "not anybody's gender" in attribute["note"]
     assert "where no caption names another" in attribute["note"]
-    assert ingest.derive_missing(workspace, "c", gender) is None, "labels are there"
+    assert derived.derive_missing(workspace, "c", gender) is None, "labels are there"
 
 
 def test_the_terminal_derives_by_the_rule_that_is_asked_for(tmp_path, capsys):
@@ -96,12 +96,9 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     """Somebody derives labels only to compare them, and cuts captions only to see how length matters."""
     workspace, place = Workspace(tmp_path), ["--workspace", str(tmp_path), "--collection", "c"]
     frame = pd.DataFrame({"image_id": list("123456"), "caption": ["a man", "a woman"] * 3, "caption_index": 0})
-    for kind, name in (("references", "human"), ("captions", "model")):
-        workspace.keep(kind, name, frame, "c", "test")
-    workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
     labels = pd.DataFrame({"image_id": list("1234"), "gender": ["Male", "Female"] * 2})
-    details = {"attributes": {"gender": suggested_details("gender", labels)}}
-    workspace.keep("attributes", "given", labels, "c", "test", details)
+    keep(workspace, references=frame, captions={"model": frame}, labels={"given": labels})
+    workspace.keep("captions", "model, first 5 words", frame, "c", "test", {"cut": {"of": "model", "words": 5}})
     assert (
         cli.main(["import", "--kind", "attributes", *place, "--attribute", "gender", "--from-references", "human"]) == 0
     )

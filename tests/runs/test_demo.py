@@ -12,8 +12,7 @@ import pytest
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
-from capbias_core.load import read_attributes, read_captions
-from capbias_core.load.segments import read_segments
+from capbias_core.load import read_attributes, read_captions, read_segments
 from capbias_core.prepare import align_captions, balanced_split, masked_captions, tokenize, vocabulary
 from capbias_core.runs.demo import demo_request, demo_runs
 from capbias_core.types import silent
@@ -354,7 +353,7 @@ def test_measuring_finds_the_truth(made, measured):
             "LIC": interval(rows, model - human),
         }
         of_lic[name] = intervals["LIC"]
-        if name == "plain":  # above what is true, for its plainness alone
+        if name == "plain":  # above what is true, for its simpler wording alone
             assert 0 < intervals.pop("LIC")[0] < 2
         for metric, (low, high) in intervals.items():
             assert low <= truth[metric] <= high, (name, metric, low, truth[metric], high)

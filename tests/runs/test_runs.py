@@ -11,12 +11,11 @@ from capbias_core.analysis import read
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.load import read_attributes, read_captions
-from capbias_core.measures import lic_baseline, ratio_error, training
+from capbias_core.measures import ratio_error, training
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.held_out import estimates_of, held_out_from
 from capbias_core.measures.ratio_error import naming_from
-from capbias_core.measures.registry import MEASURES
+from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.present.table import scores_table
@@ -25,9 +24,12 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.labels import attribute_from, find_attribute, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.store import Workspace, bytes_frame
+from tests.collections_ import keep
 
 MODELS = ("nic", "sat", "fc", "att2in", "updn", "transformer", "oscar")
 BESIDE_HUMAN = ("sat", "updn", "oscar")
+NOTHING_TOLD = dict.fromkeys(("LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), 25) | dict.fromkeys(("SC", "SC_D"), 50)
+NOTHING_TOLD |= dict.fromkeys(("LIC", "LIC_by_H", "LIC_by_M", "leakage"), 0)
 
 
 def silent(share: float, text: str) -> None:
@@ -110,9 +112,8 @@ def test_captions_that_say_nothing_give_chance(workspace):
     labels = labels_of(60, 140)
     request = fill(workspace, labels, {"mute": plainly(labels)}, plainly(labels, "a person"))
     results = results_of(workspace, replace(request, seeds=2))
-    expected = {"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}
-    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(expected, abs=0.01)
-    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 6)
+    assert dict(zip(results["metric"], results["value"], strict=True)) == pytest.approx(NOTHING_TOLD, abs=0.01)
+    assert results["coverage"].unique().tolist() == [""] and results["spread"].tolist() == pytest.approx([0] * 10)
 
 
 @pytest.mark.long
@@ -122,7 +123,7 @@ def test_a_captioner_that_repeats_the_references_amplifies_nothing(workspace):
     results = results_of(workspace, fill(workspace, labels, {"copy": same}, same))
     (row,) = results[results["metric"] == "LIC"].to_dict("records")
     assert row["value"] == pytest.approx(0, abs=1e-9)
-    assert pd.isna(row["ci_low"]) and row["verdict"] == "not shown", "all seeds agree"
+    assert pd.isna(row["ci_low"]) and row["verdict"] == "inconclusive", "all seeds agree"
     assert value_of(results, metric="LIC_M") > 40
 
 
@@ -131,6 +132,35 @@ def test_a_captioner_that_hides_what_the_references_say_has_a_negative_lic(works
     request = fill(workspace, labels, {"mute": plainly(labels, "someone in a kitchen garage")}, hinting(labels, 0.95))
     results = results_of(workspace, replace(request, seeds=3))
     assert value_of(results, metric="LIC") < -20
+
+
+def turned(captions: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The captions with the two words of `hinting` exchanged."""
+    other = {"kitchen": "garage", "garage": "kitchen"}
+    return {image: [" ".join(other.get(word, word) for word in own[0].split())] for image, own in captions.items()}
+
+
+@pytest.mark.parametrize(
+    ("model", "human", "scores", "verdict"),
+    [
+        # Each attacker is right in the share q of its own side, with confidence q; on the other side in that side's.
+        (0.9, 0.6, {"LIC_D": 36, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 81}, "amplifies"),
+        (0.6, 0.9, {"LIC_D": 81, "LIC_HM": 54, "LIC_MH": 54, "LIC_M": 36}, "reduces"),
+        (-0.9, 0.9, {"LIC_D": 81, "LIC_HM": 9, "LIC_MH": 9, "LIC_M": 81}, "inconclusive"),  # the words mean the reverse
+    ],
+)
+def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict):
+    labels = labels_of(600, 600)
+    captions = turned(hinting(labels, -model)) if model < 0 else hinting(labels, model)
+    request = fill(workspace, labels, {"m": captions}, hinting(labels, human))
+    results = results_of(workspace, replace(request, metrics=("lic",), seeds=4))
+    found = dict(zip(results["metric"], results["value"], strict=True))
+    assert {name: found[name] for name in scores} == pytest.approx(scores, abs=3.5)
+    assert found["LIC_by_H"] == pytest.approx(found["LIC_HM"] - found["LIC_D"])
+    assert found["LIC_by_M"] == pytest.approx(found["LIC_M"] - found["LIC_MH"])
+    assert dict(zip(results["metric"], results["verdict"], strict=True))["LIC"] == verdict
+    one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
+    assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
 
 
 def test_the_attribute_word_itself_is_no_hint(workspace):
@@ -162,7 +192,7 @@ def test_references_for_all_images_give_one_run_at_90_10(workspace):
     (spec,) = plan(workspace, request)
     assert (spec.coverage, spec.references != "") == ("", True)
     outcome = run_one(workspace, spec, silent)
-    assert [row.metric for row in outcome.results] == ["LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D"]
+    assert [row.metric for row in outcome.results] == list(expand_metrics(["lic", "leakage"]))
     assert all(row.n == 20 and row.method.startswith("180/20 balanced images") for row in outcome.results)
     assert not any("references: LIC_D" in note for note in outcome.notes)
 
@@ -178,7 +208,7 @@ def test_references_for_a_part_give_lic_m_twice(workspace):
     results = results_of(workspace, request)
     found = results.groupby("coverage")["metric"].agg(set)
     assert found[""] == {"LIC_M", "SC"}
-    assert found["with_references"] == {"LIC_M", "SC", "LIC_D", "SC_D", "LIC", "leakage"}
+    assert found["with_references"] == set(expand_metrics(["lic", "leakage"]))
     part = results[results["coverage"] == "with_references"].set_index("metric")["value"]
     assert part["LIC"] == pytest.approx(part["LIC_M"] - part["LIC_D"])
     assert part["leakage"] == pytest.approx(part["SC"] - part["SC_D"])
@@ -265,7 +295,7 @@ def test_how_many_captions_an_image_has_tells_nothing(workspace, share):
     request = replace(fill(workspace, labels, {"m": uneven}, uneven), seeds=3, words=True)
     attack, words, _ = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
     values = {row.metric: row.value for row in attack.results}
-    assert values == pytest.approx({"LIC_M": 25, "LIC_D": 25, "LIC": 0, "SC": 50, "SC_D": 50, "leakage": 0}, abs=0.05)
+    assert values == pytest.approx(NOTHING_TOLD, abs=0.05)
     assert bytes_frame(words.arrays["scores"])["p1"].to_numpy() == pytest.approx(0.5, abs=0.001)
 
 
@@ -479,7 +509,7 @@ def test_estimates_are_read_back_as_they_were_measured(workspace):
     runs = finished_runs(workspace, replace(request, metrics=("lic", "ratio", "error"), seeds=2))
     measured = workspace.results().set_index("metric")
     found = {name: own for row in runs for (name, _), own in read.estimates(workspace, row).items()}
-    of_lic = {"LIC", "LIC_M", "LIC_D", "leakage", "SC", "SC_D"}
+    of_lic = set(expand_metrics(["lic"])) | set(expand_metrics(["leakage"]))
     assert set(found) == set(measured.index) == of_lic | set(ratio_error.METRICS) >= {"ratio", "error"}
     for name, own in found.items():
         assert own.value == pytest.approx(measured.loc[name, "value"])
@@ -626,34 +656,6 @@ def test_progress_goes_from_nothing_to_done(workspace):
     assert shares == sorted(shares) and shares[0] > 0 and shares[-1] == pytest.approx(1)
     assert reports[0][1].startswith("the model's captions, attackers 1 to 3 of 6")
     assert reports[-1][1].startswith("the human captions, attackers 4 to 6 of 6")
-
-
-def test_of_too_many_images_the_baseline_rests_on_a_sample(workspace, monkeypatch):
-    """What the run leaves gives the same numbers again, and LIC is that of all images."""
-    labels = labels_of(60, 60)
-    human = {image: [own[0], f"{own[0]} indoors"] for image, own in hinting(labels, 0.7).items()}
-    request = replace(fill(workspace, labels, {"m": hinting(labels, 0.9)}, human), seeds=3)
-    (spec,) = plan(workspace, request)
-    whole = run_one(workspace, spec, silent)
-    monkeypatch.setattr(lic_baseline, "MOST_RETOLD", 80)
-    reports = []
-    found = execute_and_read(workspace, spec, lambda share, text: reports.append(share))
-    values, others = ({row.metric: row.value for row in own.results} for own in (found, whole))
-    assert {name for name in values if values[name] != others[name]} == {"LIC_baseline", "LIC_excess"}
-    assert any("random sample of 80 of the 120 images" in note for note in found.notes)
-    assert not any("random sample" in note for note in whole.notes)
-    again = MEASURES["lic"].estimates(workspace, workspace.runs("c")[0])
-    assert {name: own.value for (name, _), own in again.items()} == pytest.approx(values)
-    assert again["LIC_excess", ""].refits.training <= 72 < again["LIC", ""].refits.training == 108
-    assert reports == sorted(reports) and reports[-1] == pytest.approx(1)
-
-
-def execute_and_read(workspace, spec, progress):
-    """Compute a run and finish it in the workspace."""
-    outcome = run_one(workspace, spec, progress)
-    assert workspace.enqueue(spec, "c", "token") and workspace.claim(spec.run_id, "token")
-    assert workspace.finish(spec.run_id, "token", outcome.results, outcome.arrays, outcome.notes)
-    return outcome
 
 
 # the plan
@@ -857,14 +859,14 @@ PUBLISHED_LIC_M = {
 def real(coco_bias, tmp_path_factory) -> Workspace:
     """The seven captioners, the references of a part of the images, and the labels."""
     workspace = Workspace(tmp_path_factory.mktemp("real"))
-    table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
-    details = {name: suggested_details(name, table) for name in ("gender", "race")}
-    workspace.keep("attributes", "labels", table, "coco", "real", {"attributes": details})
-    references = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
-    workspace.keep("references", "human", references, "coco", "real")
-    for name in MODELS:
-        captions = read_captions(coco_bias / "results" / f"{name}.json").frame
-        workspace.keep("captions", name, captions, "coco", "real")
+    keep(
+        workspace,
+        "coco",
+        labels=coco_bias / "annotations" / "attributes.csv",
+        attribute=("gender", "race"),
+        references=coco_bias / "annotations" / "captions_subset.json",
+        captions={name: coco_bias / "results" / f"{name}.json" for name in MODELS},
+    )
     return workspace
 
 
