@@ -9,7 +9,7 @@ from capbias_core.attributes import attribute_files, known_attributes, name_take
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import Trial, try_attribute
 from capbias_core.types import Attribute
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.tokens import kept_tokens
@@ -52,7 +52,7 @@ def keep(workspace: Workspace, text: str) -> Attribute:
     if path.exists():
         check_own(owner, workspace.folder, attribute.name)
     try:
-        folder.mkdir(exist_ok=True)
+        private_folder(folder)
         if owner:
             write_whole(_owner_file(path), owner.encode())
         write_whole(path, text.encode())

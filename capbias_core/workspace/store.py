@@ -30,7 +30,7 @@ from pyarrow.parquet import read_schema
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.types import RESULT_COLUMNS, Result
-from capbias_core.whole_files import write_whole
+from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
 from capbias_core.workspace.migrations import open_catalogue
 from capbias_core.workspace.people import check_own, person
@@ -196,7 +196,7 @@ class Workspace:
         self._heard: dict[str, tuple[float, float]] = {}
         with self.usable(opened=not make):
             if make and not self.database.exists():
-                (self.folder / "data").mkdir(parents=True, exist_ok=True)
+                private_folder(self.folder / "data")
             elif not self.database.exists():
                 raise FileNotFoundError(self.database)
             open_catalogue(self.database)
@@ -312,7 +312,7 @@ class Workspace:
         for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
             left.unlink(missing_ok=True)
         if replace or not path.exists():
-            path.parent.mkdir(exist_ok=True)
+            private_folder(path.parent)
             write_whole(path, data)
 
     def _path(self, digest: str) -> Path:
