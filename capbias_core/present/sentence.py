@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.refits import NO_WIDTH
+from capbias_core.aggregate.bootstrap import NO_WIDTH
+from capbias_core.aggregate.ranking import LEAST_SHARED
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.attackers import AttackerEntry
@@ -320,7 +321,9 @@ def best_text(metric: str, values: int = 2) -> str:
 
 
 APART = "Captioners with capital letters are not compared with those with small ones."
-INCOMPARABLE = "they share no image, or their attackers learned from much different numbers of images"
+INCOMPARABLE = (
+    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
+)
 
 
 def told_apart(ranking: Ranking | None) -> str:
