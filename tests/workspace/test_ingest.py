@@ -352,10 +352,10 @@ def test_labels_that_say_nothing_by_themselves_need_a_mapping(files, attribute, 
     expected = MAPPED[attribute, answers]
     if not answers or isinstance(expected, str):
         with pytest.raises(CapbiasError) as error:
-            with_mapping(part, None, [(attribute, "")], mapping_overrides(answers))
+            with_mapping(part, None, [attribute], mapping_overrides(answers))
         assert (expected if isinstance(expected, str) else "--map") in str(error.value)
         return
-    mapped = with_mapping(part, None, [(attribute, "")], mapping_overrides(answers))
+    mapped = with_mapping(part, None, [attribute], mapping_overrides(answers))
     assert mapped.file.mapping[0]["mapping"] == expected
 
 
