@@ -26,6 +26,7 @@ from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.overlap import PERSON
 from capbias_core.workspace.boxes import BOXES, images_of, weights_option
 from capbias_core.workspace.inputs import looked_at
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.spec import ModelReference
@@ -153,7 +154,7 @@ def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], instances: Path,
     from capbias_core.load import read_segments
 
     ids = {name: normalise_image_id(Path(name).name) for name in read}
-    segments = read_segments(instances, set(ids.values()))
+    segments = within_limits(instances.name, read_segments, instances, set(ids.values()))
     frame = frame.assign(image_id=frame["image_id"].map(ids))
     for name in classes:
         found = agreement(frame, segments, list(dict.fromkeys(ids.values())), name)

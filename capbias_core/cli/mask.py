@@ -28,6 +28,7 @@ from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import temporary_workspace, warn
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import KIND, frozen_photographs, photograph_files
@@ -303,7 +304,8 @@ def _copy(source: Path, target: Path) -> None:
 def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
     """Write the regions to drop as CSV, a row each."""
     output = checked_output(flags.output)
-    table = regions_of(parse(Path(flags.regions or "")))
+    path = Path(flags.regions or "")
+    table = regions_of(within_limits(path.name, parse, path))
     regions = table.frame
     if table.problem_count:
         first = ": ".join(place_and_message(table.problems[0]))

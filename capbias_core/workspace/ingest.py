@@ -175,8 +175,7 @@ Read = Callable[..., list[Reading]]
 
 def read_limited(path: Path, *given: Any) -> list[Reading]:
     """A file read in a process with limits on memory and time."""
-    # That process keeps the folder that it was started in.
-    return within_limits(path.name, read_file, path.absolute(), *given)
+    return within_limits(path.name, read_file, path, *given)
 
 
 def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str], None]) -> list[Path]:
@@ -187,14 +186,14 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
     """
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
-        inside = unpacked(path, folder / str(number))
+        inside = within_limits(path.name, unpacked, path, folder / str(number))
         if inside == [path]:
             result.append(path)
             continue
         if len(inside) > 1 and all(own.suffix.lower() == ".txt" for own in inside):  # one text per image
             result.append(inside[0].parent)
             continue
-        errors = {own: error for own in inside if (error := unknown_format(own))}
+        errors = {own: error for own in inside if (error := within_limits(own.name, unknown_format, own))}
         if len(errors) == len(inside):
             raise errors[inside[0]]
         result += [own for own in inside if own not in errors]

@@ -55,7 +55,7 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
     if _limited:
         return read(*given, **more)
     gigabytes, seconds = _limit(GIGABYTES), _limit(SECONDS)
-    task = pickle.dumps((gigabytes, seconds, read, given, more))
+    task = pickle.dumps((gigabytes, seconds, os.getcwd(), read, given, more))
     with _PLACES.one(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
         child.settimeout(seconds + LATER)
@@ -218,7 +218,8 @@ def _answer(connection: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rwb") as stream:
         try:
-            gigabytes, seconds, read, given, more = pickle.load(stream)
+            gigabytes, seconds, folder, read, given, more = pickle.load(stream)
+            os.chdir(folder)  # the helper may have started in another
             _limit_this_process(gigabytes, seconds)
             parts = _parts(True, read(*given, **more))
         except MemoryError:
@@ -361,7 +362,7 @@ def _class(name: str) -> type:
 if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
-    import capbias_core.workspace.ingest  # noqa: F401  # here, so that no child needs to
+    import capbias_core.load  # noqa: F401  # here, so that no child needs to
 
     with suppress(ImportError):
         import PIL.Image  # noqa: F401

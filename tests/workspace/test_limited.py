@@ -137,6 +137,12 @@ def test_whatever_happens_in_the_child_is_one_error(tmp_path, read, given):
         within_limits("broken.zip", read, *given)
 
 
+def test_a_relative_path_is_of_the_current_folder(captions, tmp_path, monkeypatch):
+    make_ready()
+    monkeypatch.chdir(tmp_path)
+    assert within_limits("sat.csv", Path.read_text, Path("sat.csv")).startswith("image_id")
+
+
 def test_a_child_that_reads_a_part_does_so_itself(captions):
     assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.pid
 
@@ -200,7 +206,7 @@ def test_the_helper_and_its_children_end_with_the_server(threads):
         thread.start()
     child = helper.child()
     with child.makefile("rwb") as stream:
-        stream.write(pickle.dumps((1.0, 60.0, time.sleep, (60,), {})))
+        stream.write(pickle.dumps((1.0, 60.0, "/", time.sleep, (60,), {})))
         stream.flush()
         helper.control.close()
         with suppress(ConnectionResetError):
