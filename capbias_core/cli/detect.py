@@ -16,8 +16,8 @@ from capbias_core.cli.photographs import named_files
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show, ticking, write_output
 from capbias_core.errors import CapbiasError
-from capbias_core.load import normalise_image_id
-from capbias_core.load.tables import kept_name
+from capbias_core.load import normalise_image_id, parse
+from capbias_core.load.tables import kept_name, segments
 from capbias_core.measures.detect import MEASURE, DetectOptions
 from capbias_core.present.detection import agreement_line, agreement_table
 from capbias_core.present.table import to_text
@@ -150,12 +150,10 @@ def _table(frame: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
 
 def _show_agreement(frame: pd.DataFrame, read: tuple[str, ...], instances: Path, classes: Sequence[str]) -> None:
     """The table of agreement, class by class."""
-    from capbias_core.load import read_segments
-
     ids = {name: normalise_image_id(Path(name).name) for name in read}
-    segments = read_segments(instances, set(ids.values()))
+    outlines = segments(parse(instances), set(ids.values())).frame
     frame = frame.assign(image_id=frame["image_id"].map(ids))
     for name in classes:
-        found = agreement(frame, segments, list(dict.fromkeys(ids.values())), name)
+        found = agreement(frame, outlines, list(dict.fromkeys(ids.values())), name)
         show(to_text(agreement_table(found)).strip("\n"))
         say(agreement_line(found, name))
