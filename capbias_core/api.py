@@ -69,9 +69,9 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 @dataclass(frozen=True)
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
-    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
-    metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on. row:
-    everything that is known about it, by column."""
+    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'inconclusive' or 'reduces'; '' of
+    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on.
+    row: everything that is known about it, by column."""
 
     metric: str
     model: str
@@ -253,7 +253,7 @@ def score(
     references: Source | None = None,
     metrics: Sequence[str] | str = DEFAULT_METRICS,
     attacker: str | Sequence[str] = DEFAULT_ATTACKER,
-    seeds: int = 10,
+    seeds: int | None = None,
     *,
     words: bool = False,
     rank_by: str | tuple[str, str] = "",
@@ -280,13 +280,13 @@ def score(
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
-    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. words: compute
-    `report.words` now, not when it is asked for. rank_by: the metric by which captioners are ranked, or a metric and
-    its direction. objects: of the images. photographs: a folder, named by image id. people: outlines or boxes on them.
-    vectors, delta: of contextual alignment. values: the labels of a column to compare. mapping: raw label -> value of
-    the attribute, None to drop it, where the labels are not spelled as usual. per_object: also a row for each
-    object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what several captions of
-    an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
+    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. seeds: None for the usual
+    number. words: compute `report.words` now, not when it is asked for. rank_by: the metric by which captioners are
+    ranked, or a metric and its direction. objects: of the images. photographs: a folder, named by image id. people:
+    outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a column to compare.
+    mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as usual. per_object:
+    also a row for each object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what
+    several captions of an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -439,7 +439,7 @@ class Asked:
 
     metrics: tuple[str, ...]
     attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
-    seeds: int = 10
+    seeds: int | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
     rank_by: tuple[str, str] = ("", "")
@@ -447,10 +447,11 @@ class Asked:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         expand_metrics(self.metrics)
-        if not isinstance(self.seeds, int):
+        if not isinstance(self.seeds, int | None):
             raise CapbiasError(f"--seeds {self.seeds!r}", "a whole number", "Give another, or leave it out.")
         about = known_options()
-        for name, value in {"seeds": self.seeds, **self.choices}.items():
+        seeds = {} if self.seeds is None else {"seeds": self.seeds}
+        for name, value in {**seeds, **self.choices}.items():
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
@@ -632,7 +633,7 @@ def _sentence(
 
 
 def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
-    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], not shown.`"""
+    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
     metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
     own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
     rows = own.drop_duplicates("encoder").to_dict("records")

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 DRAWS = 1000
 LEVEL = 0.95
+NO_WIDTH = 1e-9  # of an interval without width, but for the rounding of sums
 NORMAL = 1.96  # standard errors to each side of a normal interval of this level
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
 
@@ -64,8 +65,9 @@ def different_rows(columns: np.ndarray | csr_array) -> tuple[np.ndarray | csr_ar
 
 
 def percentiles(draws: np.ndarray) -> tuple[float, float] | tuple[None, None]:
-    """The 2.5 and 97.5 percentiles, or nothing if a draw is not finite (a denominator of 0)."""
+    """The 2.5 and 97.5 percentiles; nothing if a draw is not finite (a denominator of 0), or if they are the same:
+    draws that agree say nothing of the spread."""
     if not np.isfinite(draws).all():
         return None, None
     low, high = np.percentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return float(low), float(high)
+    return (float(low), float(high)) if high - low > NO_WIDTH else (None, None)

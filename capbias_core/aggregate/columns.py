@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse, vstack
 
-from capbias_core.aggregate.bootstrap import DRAWS, LEVEL, different_rows, resampled_sums, sums_of_drawn
+from capbias_core.aggregate.bootstrap import DRAWS, LEVEL, NO_WIDTH, different_rows, resampled_sums, sums_of_drawn
 from capbias_core.aggregate.estimate import BOOTSTRAP_SEED, of_agreement
-from capbias_core.aggregate.refits import NO_WIDTH, UNBOUNDED, Span
+from capbias_core.aggregate.refits import UNBOUNDED, Span
 
 
 class Statistic(NamedTuple):

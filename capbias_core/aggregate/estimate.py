@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate.bootstrap import LEVEL, image_sums, percentiles, resampled_sums
-from capbias_core.aggregate.refits import NO_WIDTH, OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
+from capbias_core.aggregate.bootstrap import LEVEL, NO_WIDTH, image_sums, percentiles, resampled_sums
+from capbias_core.aggregate.refits import OF_DIFFERENCE, OF_LEVEL, UNBOUNDED, Refits, Span, refit_interval
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts, HeldOut, Ratio
 
 BOOTSTRAP_SEED = 20220619
@@ -82,10 +82,11 @@ class Estimate:
 
     def of_draws(self, sums: np.ndarray) -> tuple[float, float] | tuple[None, None]:
         """The 95% interval over images from (draws, M) sums of a bootstrap; of_agreement if no draw differs."""
-        low, high = drawn = percentiles(self.shown(sums))
-        if low is None or high is None or high - low > NO_WIDTH or not np.isfinite(self.span).all():
-            return drawn
-        return of_agreement(low, int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))), self.span)
+        shown = self.shown(sums)
+        low, high = percentiles(shown)
+        if low is not None or not (np.isfinite(shown).all() and np.isfinite(self.span).all()):
+            return low, high
+        return of_agreement(shown[0], int(np.count_nonzero(np.asarray(abs(self.sums).sum(axis=1)))), self.span)
 
     def columns(self, interval: tuple[float, float] | tuple[None, None] | None = None) -> dict[str, Any]:
         """What a row of the results table says of it. interval: where it is known already."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from capbias_core.aggregate.bootstrap import NO_WIDTH
 from capbias_core.aggregate.estimate import REFITS
-from capbias_core.aggregate.refits import NO_WIDTH
 
 # Accuracies by which it is told, the first that is there. A captioner's captions may tell nothing; people's do.
 ACCURACIES = ("SC_D", "SC")

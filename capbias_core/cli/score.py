@@ -44,7 +44,6 @@ FORMATS = {
     "json": lambda report: to_json(report.table),
     "table": lambda report: to_text(scores_table(_lettered(report))),
 }
-SEEDS = 10
 GAP = 2  # columns of the terminal between those of a table
 
 app = command(
@@ -133,7 +132,7 @@ def score(
     asked = Asked(
         metrics=tuple(metric or DEFAULT_METRICS),
         attackers=tuple(attacker or (DEFAULT_ATTACKER,)),
-        seeds=chosen.pop("seeds", SEEDS),
+        seeds=chosen.pop("seeds", None),
         choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.ids import short
+from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.load.rows import place_and_message
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
@@ -18,10 +18,7 @@ from capbias_core.types import Problem, Table, counted
 
 SHOWN_IDS = 5
 SHOWN_SIZES = 8
-MOST_LABELS = 20
 # One caption so often, in a share and in all, is worth a look; of published captioners the most frequent has 1 to 3%.
-MANY_ALIKE, FEWEST_ALIKE = 0.05, 20
-ALIKE = "They count as captions."  # ends what is noted beside a score
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class ImportReport:
 
 def _report(table: Table, file: str, facts: dict[str, Any], details: list, *warnings: Iterable[str]) -> ImportReport:
     """A report that begins with the rows of its file. details whose value is None are left out."""
-    lines = [*(line for own in warnings for line in own)]
+    lines = [*table.warnings, *(line for own in warnings for line in own)]
     if table.problem_count:
         where, what = place_and_message(table.problems[0])
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
@@ -142,7 +139,6 @@ def report_captions(
         facts,
         details,
         warnings,
-        _alike(texts),
         _overlap_warnings(images, known_ids, "occurs in the attribute table", "have no label and do not count"),
         _overlap_warnings(images, reference_ids, "has references", "have no reference and count for LIC_M alone"),
     )
@@ -249,19 +245,6 @@ def _percent(images: list[str], known: Collection[str] | None) -> float | None:
 def _label_column(labels: pd.Series) -> LabelColumn:
     counts = Counter(labels.tolist())
     return LabelColumn(str(labels.name), dict(counts.most_common(MOST_LABELS)), len(counts), len(counts) <= MOST_LABELS)
-
-
-def scored_alike(captions: pd.Series) -> tuple[str, ...]:
-    """What is noted beside a score if many of the captions that it rests on are the same."""
-    return tuple(f"{line} {ALIKE}" for line in _alike(captions.value_counts()))
-
-
-def _alike(texts: pd.Series) -> Iterable[str]:
-    if len(texts) == 1 and texts.iloc[0] > 1:
-        yield "All captions are the same."
-    elif len(texts) and (most := int(texts.max())) >= max(FEWEST_ALIKE, MANY_ALIKE * texts.sum()):
-        share, text = round(100 * most / texts.sum()), short(str(texts.idxmax()))
-        yield f"{most:,} captions ({share}%) are identical: “{text}”. Check for refusals or failed generations."
 
 
 def _overlap_warnings(images: list[str], known: Collection[str] | None, what: str, otherwise: str) -> Iterable[str]:

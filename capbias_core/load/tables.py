@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.parsed import Parsed
@@ -65,9 +66,15 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
     faults = RowErrors(parsed.file, parsed.faults.unit)
     images, texts, places, empty = _usable_captions(parsed, image_column, caption_column, faults)
+    cleaned = clean_captions(texts)
+    there = [place for place, text in enumerate(cleaned.texts) if text is not None]
+    if len(there) < len(texts):
+        images, places = [images[place] for place in there], [places[place] for place in there]
+    empty += len(texts) - len(there)
+    texts = [text for text in cleaned.texts if text is not None]
     problems, count = merged(parsed.faults, faults)
     if not texts:
-        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} empty" if empty else ""
+        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} missing" if empty else ""
         raise nothing_usable(parsed.file, parsed.rows, problems, note)
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
     raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
@@ -88,6 +95,7 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
         problem_count=count,
         notes=(*parsed.notes, *_prompts_note(prompts)),
         prompts=prompts,
+        warnings=cleaned.warnings,
     )
 
 

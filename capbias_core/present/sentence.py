@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.refits import NO_WIDTH
+from capbias_core.aggregate.bootstrap import NO_WIDTH
+from capbias_core.aggregate.ranking import LEAST_SHARED
 from capbias_core.aggregate.variants import variants
 from capbias_core.aggregate.verdict import AMPLIFIES, INCONCLUSIVE, REDUCES
 from capbias_core.attackers import AttackerEntry
@@ -182,7 +183,7 @@ def _headline(
 ) -> str:
     """The verdict, and the numbers that it follows from. own: rows by metric."""
     lic, name = own.loc["LIC"], attribute.name
-    deciding = "LIC_by_M" if lic["verdict"] == REDUCES else "LIC_by_H"
+    deciding = "LIC_by_M" if lic["verdict"] == REDUCES or lic["ci_high"] < 0 else "LIC_by_H"
     shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}, {deciding} {interval(own.loc[deciding], 1)}"
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"
@@ -320,7 +321,9 @@ def best_text(metric: str, values: int = 2) -> str:
 
 
 APART = "Captioners with capital letters are not compared with those with small ones."
-INCOMPARABLE = "they share no image, or their attackers learned from much different numbers of images"
+INCOMPARABLE = (
+    f"they share fewer than {LEAST_SHARED} images, or their attackers learned from much different numbers of images"
+)
 
 
 def told_apart(ranking: Ranking | None) -> str:

@@ -10,7 +10,7 @@ from capbias_core.aggregate import Estimate, difference, estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
 from capbias_core.aggregate.estimate import quotient, shared_intervals
 from capbias_core.aggregate.groups import across_groups
-from capbias_core.aggregate.ranking import holm
+from capbias_core.aggregate.ranking import LEAST_SHARED, holm
 from capbias_core.measures.held_out import confidence_where_right
 from capbias_core.measures.ratio_error import second_over_first
 from capbias_core.metrics.evidence import HeldOut, Naming, Ratio
@@ -158,7 +158,7 @@ def test_a_share_of_none_or_all_has_the_exact_interval():
     assert shared_intervals({"none": none})["none"] == none.interval()
     half = replace(every, sums=np.tile([1.0, 2.0], (40, 1)))
     assert half.value == 50 and half.interval() == (None, None), "nothing is known of its spread"
-    assert replace(half, span=(0, np.inf)).interval() == (50, 50), "ten words in every caption"
+    assert replace(half, span=(0, np.inf)).interval() == (None, None), "ten words in every caption"
     gap = across_groups(none, np.arange(50) % 2, 2, lambda values: values[..., 1] - values[..., 0])
     assert gap.value == 0 and gap.interval() == (None, None)
 
@@ -200,7 +200,7 @@ def test_pairing_narrows_the_interval_of_a_difference():
     paired = difference(confidence_where_right(model), model, confidence_where_right(human), human, 100)
     assert width(paired) < 0.2 * width(lic_of(model))
     same = difference(confidence_where_right(model), model, confidence_where_right(model), model, 100)
-    assert same.value == 0 and same.interval() == (pytest.approx(0), pytest.approx(0))
+    assert same.value == 0 and same.interval() == (None, None)
 
 
 def test_unpaired_sides_are_refused():
@@ -273,22 +273,49 @@ def test_p_values_are_uniform_where_nothing_differs():
 
 
 def test_differences_are_paired_on_the_images_that_all_have():
-    a = lic_of(evidence([0.9, 0.0, 0.8], image=[0, 1, 2], n_images=4))
-    b = lic_of(evidence([0.7, 0.6, 0.5], image=[1, 2, 3], n_images=4))
+    scores = confidences(70, 0.6, seed=8)
+    a = lic_of(evidence(scores[:50], image=range(50), n_images=70))
+    b = lic_of(evidence(np.roll(scores, 3)[20:], image=range(20, 70), n_images=70))
     (pair,) = rank({"a": a, "b": b}).pairs
-    assert pair.difference == pytest.approx(100 * ((0.0 + 0.8) / 2 - (0.7 + 0.6) / 2))
+    assert pair.difference == pytest.approx(100 * (scores[20:50] - np.roll(scores, 3)[20:50]).mean())
 
 
-def test_without_shared_images_nothing_is_told_apart():
-    a, b = lic_of(evidence([0.9], image=[0], n_images=2)), lic_of(evidence([0.9], image=[1], n_images=2))
-    assert rank({"a": a, "b": b}).letters == {"a": "", "b": ""} and rank({"a": a, "b": b}).pairs == ()
+@pytest.mark.parametrize(
+    ("shared", "compared"), [(0, False), (1, False), (LEAST_SHARED - 1, False), (LEAST_SHARED, True)]
+)
+def test_captioners_that_share_few_images_are_not_compared(shared, compared):
+    """One shared image said that 90 and 60 differ with p = 0: there was one difference, so no draw differed."""
+    a = lic_of(evidence([0.9] * 40, image=range(40), n_images=100))
+    b = lic_of(evidence([0.6] * 40, image=range(40 - shared, 80 - shared), n_images=100))
+    found = rank({"a": a, "b": b})
+    assert len(found.pairs) == compared
+    assert found.letters == ({"a": "b", "b": "a"} if compared else {"a": "", "b": ""})
+    assert compared or f"share fewer than {LEAST_SHARED} images" in told_apart(found)
     assert rank({"a": a}).letters == {"a": ""} and rank({}).letters == {}
+
+
+def test_a_difference_that_is_the_same_on_every_image_has_no_interval():
+    """90 and 60 on all 40 images: no draw differs, so there is no interval, and p is the sign test's, 2 * 0.5^40."""
+    (pair,) = rank({"a": lic_of(evidence([0.9] * 40)), "b": lic_of(evidence([0.6] * 40))}).pairs
+    assert pair.difference == pytest.approx(30) and (pair.ci_low, pair.ci_high) == (None, None)
+    assert pair.p == pytest.approx(2 * 0.5**40)
+
+
+def test_few_images_that_differ_tell_nobody_apart():
+    """Of 500 images 5 differ, all one way: the sign test says p = 2 * 0.5^5 = 0.06, the normal distribution 0.02."""
+    once = np.full(500, 0.6)
+    more = np.where(np.arange(500) < 5, 0.9, once)
+    (pair,) = rank({"a": lic_of(evidence(more)), "b": lic_of(evidence(once))}).pairs
+    assert pair.difference == pytest.approx(0.3) and 0.05 < pair.p < 0.15
+    (pair,) = rank({"a": lic_of(evidence(more[4:])), "b": lic_of(evidence(once[4:]))}).pairs
+    assert pair.p == 1, "one image"
 
 
 def test_captioners_that_are_not_compared_have_letters_of_their_own():
     def of(score: float, first: int, last: int):
         images = list(range(first, last))
-        return lic_of(evidence([score + 0.01 * (image % 2) for image in images], image=images, n_images=120))
+        scores = score + np.random.default_rng(int(100 * score)).uniform(0, 0.1, len(images))
+        return lic_of(evidence(scores, image=images, n_images=120))
 
     found = rank({
         "low": of(0.2, 0, 40), "high": of(0.8, 0, 40), "same": of(0.2, 0, 40),
@@ -303,10 +330,10 @@ def test_captioners_that_are_not_compared_have_letters_of_their_own():
 
 
 def test_every_compared_pair_is_not_every_pair():
-    own = {"a": (0.2, 0), "b": (0.8, 0), "c": (0.5, 40)}
+    given = {"a": (0.2, 0.25, 0), "b": (0.8, 0.7, 0), "c": (0.5, 0.55, 40)}
     found = rank({
-        name: lic_of(evidence([score] * 20 + [score + 0.05] * 20, image=list(range(first, first + 40)), n_images=80))
-        for name, (score, first) in own.items()
+        name: lic_of(evidence([score] * 20 + [other] * 20, image=list(range(first, first + 40)), n_images=80))
+        for name, (score, other, first) in given.items()
     })  # fmt: skip
     assert told_apart(found).startswith("Every compared pair of captioners can be told apart")
 

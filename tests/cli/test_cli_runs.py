@@ -119,8 +119,8 @@ BAD = {
     "an unknown run": (["resume", "zz"], "run 'zz'"),
     "an unknown status": (["runs", "--status", "done"], "--status 'done'"),
     "no plan": (["run", "nowhere.toml"], "nowhere.toml, which cannot be read (No such file or directory)"),
-    "no bundle": (["reproduce", "files/human.json"], "human.json, an archive that cannot be unpacked"),
-    "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance -1"),
+    "no bundle": (["reproduce", "files/human.json"], "human.json cannot be unpacked"),
+    "a tolerance below 0": (["reproduce", "b.zip", "--tolerance=-1"], "--tolerance is -1"),
     "a bundle to stdout": (["export", "--collection", "x", "--format", "bundle"], "without --output"),
     "rows without data": (["export", "--collection", "x", "--without-data"], "--without-data with --format csv"),
 }
@@ -130,7 +130,7 @@ BAD = {
 def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    assert last.startswith("error: ") and message in last
 
 
 WRONG = {

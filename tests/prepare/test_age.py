@@ -214,7 +214,7 @@ def test_score_derives_age_from_references(here, capsys, labels):
     printed = capsys.readouterr()
     assert COUNTS in printed.err.splitlines()
     rows = scored(printed.out)
-    assert set(rows) == {"LIC", "LIC_baseline", "LIC_excess", "LIC_M", "LIC_D", "ratio", "error"}
+    assert set(rows) == {"LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH", "ratio", "error"}
     assert rows["ratio"]["value"] == pytest.approx(30 / 24) and rows["error"]["value"] == 0
     assert rows["ratio"]["n"] == 54, "the images without a label take no part"
     assert not (here / "home").exists()

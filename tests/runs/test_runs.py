@@ -159,6 +159,10 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
     assert found["LIC_by_H"] == pytest.approx(found["LIC_HM"] - found["LIC_D"])
     assert found["LIC_by_M"] == pytest.approx(found["LIC_M"] - found["LIC_MH"])
     assert dict(zip(results["metric"], results["verdict"], strict=True))["LIC"] == verdict
+    for name, times in (("LIC_by_H", 1), ("LIC_by_M", 2)):  # n_test / n_train is added once, and twice
+        (row,) = results[results["metric"] == name].to_dict("records")
+        half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 120 / 1080)  # Student's t, 3 degrees of freedom
+        assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
     one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
 

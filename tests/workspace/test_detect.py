@@ -40,6 +40,7 @@ from capbias_core.workspace.boxes import BOXES, agreement_of, boxes_of, keep_obj
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 from tests.conftest import ROOT, SHARED
 from tests.measures.test_gender_score import minilm, tiny, value_of  # noqa: F401 (fixtures)
 
