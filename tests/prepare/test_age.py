@@ -11,7 +11,9 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_attributes, read_captions
+from capbias_core.load import parse
+from capbias_core.load.labels import labels as read_labels
+from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, masked_captions
 from capbias_core.workspace import derived
 from capbias_core.workspace.spec import attribute_from
@@ -141,8 +143,8 @@ def test_an_attribute_without_a_rule_is_refused():
 
 @pytest.mark.long
 def test_counts_on_the_real_captions(coco_bias):
-    human = read_captions(coco_bias / "annotations" / "captions_subset.json", kind="reference").frame
-    table = read_attributes(coco_bias / "annotations" / "attributes.csv").frame.set_index("image_id")
+    human = captions(parse(coco_bias / "annotations" / "captions_subset.json"), human=True).frame
+    table = read_labels(parse(coco_bias / "annotations" / "attributes.csv")).frame.set_index("image_id")
     labels = derive_labels(human, get_attribute("age"))
     assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
     people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]

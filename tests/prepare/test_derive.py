@@ -9,7 +9,8 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_captions
+from capbias_core.load import parse
+from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
 from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
@@ -54,7 +55,7 @@ def test_the_shipped_rule_is_the_first_and_wrong_ones_are_refused():
 @pytest.mark.parametrize("at_least", [1, 2])
 def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
     gender, path = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json"
-    found = derive_labels(read_captions(path).frame, with_rule(gender, at_least))
+    found = derive_labels(captions(parse(path)).frame, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
     for own in json.loads(path.read_text())["annotations"]:
