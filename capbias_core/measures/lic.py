@@ -202,7 +202,7 @@ def run(job: Job) -> Outcome:
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
-        sides = trainer.crossed(*lists, splits)
+        sides = trainer.crossed(lists[0], lists[1], splits)
     outcome = _outcome(job, sides, splits)
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]

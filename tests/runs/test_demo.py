@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import capbias_core as capbias
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import probabilities
 from capbias_core.attributes import get_attribute
@@ -364,3 +365,17 @@ def test_measuring_finds_the_truth(made, measured):
     masked = [of_lic[f"amplifier_masked_{condition}"] for condition in ("both", "person", "object")]
     for less, more in pairwise([*masked, of_lic["amplifier"]]):
         assert less[1] < more[0], "each masking takes something away"
+
+
+def test_the_verdicts_are_the_truth():
+    """`plain` says what people say in simpler words, and amplifies nothing."""
+    files = {name: COMMITTED / "results" / f"{name}.json" for name in ("faithful", "plain", "mitigator", "amplifier")}
+    labels, references = COMMITTED / "attributes.csv", COMMITTED / "references.json"
+    report = capbias.score(files, labels, "gender", references, metrics=["lic"], seeds=10)
+    rows = report.table[report.table["metric"] == "LIC"]
+    assert dict(zip(rows["model"], rows["verdict"], strict=True)) == {
+        "faithful": "inconclusive",
+        "plain": "inconclusive",
+        "mitigator": "reduces",
+        "amplifier": "amplifies",
+    }
