@@ -24,7 +24,7 @@ from capbias_core.attributes import (
     plain_attribute,
     suggest_mapping,
 )
-from capbias_core.errors import CapbiasError, UnknownName, nearest, unknown_name
+from capbias_core.errors import CapbiasError, nearest, unknown_name
 from capbias_core.load import detect, read_boxes
 from capbias_core.load.boxes import is_boxes
 from capbias_core.load.kinds import Likely, likely
@@ -656,7 +656,7 @@ def _unknown_attribute(name: str, known: Iterable[str], columns: Iterable[str]) 
     expected = f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})"
     near = nearest(name, [*known, *columns], most=1)
     if near:
-        return UnknownName(f"attribute {name!r}", expected, f"Did you mean {near[0]}?")
+        return CapbiasError(f"attribute {name!r}", expected, f"Did you mean {near[0]}?")
     return CapbiasError(f"attribute {name!r}", expected, "Check the spelling.")
 
 
