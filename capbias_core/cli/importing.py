@@ -23,8 +23,9 @@ from capbias_core.present.table import to_text
 from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, dropped_line, holds, mapped, warn
-from capbias_core.workspace.offers import guessed_columns, offers_of
+from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, warn
+from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, resolve_attributes
+from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Item, Workspace, checked_name, suggested_name
@@ -225,14 +226,17 @@ def _offered(
 
 def _read_as(offered: ingest.ImportPreview, name: str, flags: ImportFlags) -> _Read:
     """Report on a file that was read as a kind."""
-    kind, overrides = offered.kind, _overrides(flags.map or ())
+    kind = offered.kind
     sets = ingest.caption_sets(offered, name, flags.sets if kind == "captions" else ingest.SAMPLES)
     file, *others = offered.report.lines()
     show(to_text(pd.DataFrame([file, ("Read as", kind), *others], columns=["", ""])).strip("\n"))
     warn([replace(offered.report, notes=())], say)  # the report shows the notes
-    attributes = _mapped_attributes(offered.frame, flags, overrides) if kind == "attributes" else []
+    attributes: list[dict] = []
+    if kind == "attributes":
+        overrides, folder = mapping_overrides(flags.map or ()), own_folder(flags.workspace)
+        attributes = resolve_attributes(offered.frame, flags.attribute or (), overrides, folder)
     for details in attributes:
-        show(f"{details['attribute']['name']} (column {details['column']}): {_mapping_line(details)}")
+        show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
         show(dropped_line(offered.frame, details))
     return _Read(kind, sets, attributes)
 
@@ -344,53 +348,3 @@ def _asked_rule(files: Sequence[str], flags: ImportFlags) -> Attribute:
             "Name it with --attribute.",
         )
     return with_rule(rule, flags.at_least, flags.both)
-
-
-def _mapped_attributes(frame: pd.DataFrame, flags: ImportFlags, overrides: Mapping) -> list[dict]:
-    """The mappings of the attributes asked for (NAME or NAME=COLUMN); else of the shipped ones with a column."""
-    pairs = [item.partition("=")[::2] for item in flags.attribute or _columns_present(frame)]
-    folder = own_folder(flags.workspace)
-    found = [mapped(frame, name, column, overrides=overrides, folder=folder) for name, column in pairs]
-    names = [name for name, _ in found]
-    for name in set(overrides) - set(names):
-        raise unknown_name("attribute in --map", name, names)
-    return [details for _, details in found]
-
-
-def _columns_present(frame: pd.DataFrame) -> list[str]:
-    """Shipped attributes for which the table has a column, by its name or else by its labels, as NAME or NAME=COLUMN.
-
-    Several columns with labels of one attribute are by several annotators.
-    """
-    lower, known = {column.lower() for column in frame.columns}, known_attributes().values()
-    found = [attribute for attribute in known if lower & {*attribute.columns, attribute.name}]
-    names = [attribute.name for attribute in found if holds(frame, attribute)] or [item.name for item in found]
-    names = names or [f"{own.name}={column}" for column, own in guessed_columns(known, frame).items()]
-    if not names:
-        raise CapbiasError(
-            f"the columns {', '.join(frame.columns)}",
-            f"one for a shipped attribute ({', '.join(known_attributes())})",
-            "Name an attribute with --attribute NAME or --attribute NAME=COLUMN.",
-        )
-    return names
-
-
-def _overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """`gender:f=Female` to {'gender': {'f': 'Female'}}; `gender:f=` drops the label."""
-    found: dict[str, dict[str, str | None]] = {}
-    for pair in pairs:
-        attribute, _, rest = pair.partition(":")
-        raw, equals, value = rest.rpartition("=")
-        if not (attribute and equals):
-            raise CapbiasError(f"--map {pair}", "the form ATTRIBUTE:LABEL=VALUE", "For example: --map gender:f=Female")
-        found.setdefault(attribute, {})[raw] = value or None
-    return found
-
-
-def _mapping_line(details: dict) -> str:
-    """`Female from F, female; Male from M`"""
-    by_value: dict[str, list[str]] = {}
-    for raw, value in sorted(details["mapping"].items()):
-        if value is not None:
-            by_value.setdefault(value, []).append(raw or "empty")
-    return "; ".join(f"{value} from {', '.join(raw)}" for value, raw in by_value.items())

@@ -25,7 +25,7 @@ from capbias_core.prepare import derive_labels
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import PRECEDENCE, Attribute, Derivation, Table
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import DERIVED, attribute_from, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.labels import DERIVED, mapping_details, suggested_details
 from capbias_core.workspace.photographs import KIND, ORIGINALS
 from capbias_core.workspace.store import Item, Workspace, content_hash
 from capbias_core.workspace.tokens import keep_tokens
@@ -304,12 +304,6 @@ def references_in(workspace: Workspace, collection: str, name: str) -> Item:
             "Load them first, with the kind references.",
         )
     return workspace.item("references", name, collection)
-
-
-def dropped_labels(frame: pd.DataFrame, details: dict) -> dict[str, int]:
-    """Raw labels that a mapping drops, with the number of images each ('' stands for empty)."""
-    attribute = attribute_from(details["attribute"])
-    return labels_for(frame, attribute, details["column"], details["mapping"]).dropped
 
 
 def keep_images(

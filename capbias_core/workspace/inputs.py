@@ -16,20 +16,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from capbias_core.attributes import (
-    columns_by_labels,
-    get_attribute,
-    holds_labels,
-    known_attributes,
-    plain_attribute,
-    suggest_mapping,
-)
-from capbias_core.errors import CapbiasError, nearest, unknown_name
+from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import detect, read_boxes
 from capbias_core.load.boxes import is_boxes
 from capbias_core.load.kinds import Likely, likely
 from capbias_core.load.photographs import find_pictures
-from capbias_core.load.report import MOST_LABELS
 from capbias_core.prepare.align import DELTA
 from capbias_core.types import Attribute, Progress, Table, silent
 from capbias_core.workspace import ingest
@@ -44,10 +36,11 @@ from capbias_core.workspace.boxes import (
 )
 from capbias_core.workspace.boxes import Found as FoundBoxes
 from capbias_core.workspace.conditions import CUT
-from capbias_core.workspace.labels import find_attribute, mapping_details, table_with
+from capbias_core.workspace.labels import also_holding, compared_lines, dropped_line, holds, table_with
+from capbias_core.workspace.labels import resolve_attribute as mapped
 from capbias_core.workspace.objects import OBJECTS
 from capbias_core.workspace.person_regions import BOXES, SEGMENTS
-from capbias_core.workspace.spec import ModelReference, attribute_from
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
 from capbias_core.workspace.vectors import VECTORS, alignment_option, keep_vectors, offer_vectors
 
@@ -57,7 +50,6 @@ Source = str | os.PathLike | Records
 AnyPath = TypeVar("AnyPath", bound=str | os.PathLike)
 Tell = Callable[[str], None]
 
-SHOWN_DROPPED = 10
 CONSTANT, CONTEXTUAL = "constant", "contextual"
 ALIGNMENTS = (CONSTANT, CONTEXTUAL)
 UNNAMED = "captions"  # the captioner of a table or list that came without a name
@@ -389,7 +381,7 @@ def _keep_labels(
         raise misplaced("labels", path, given, files.by_role()) or error from None
     name = _name_of(path, "labels")
     ingest.keep_attributes(workspace, table.frame, name, collection, table.report.file, {attribute: details})
-    others = "" if given.attribute_column else ", ".join(_also_holding(table.frame, details))
+    others = "" if given.attribute_column else ", ".join(also_holding(table.frame, details))
     too = f"; {others} holds it too, and is not read (choose with --attribute-column)" if others else ""
     tell(f"labels: {attribute} from the column {details['column']} of {path.name}{too}")
     for line in [*compared_lines(table.frame, details, given.own_attributes), dropped_line(table.frame, details)]:
@@ -623,111 +615,11 @@ def _label_columns(given: Inputs) -> set[str]:
 # attributes and labels
 
 
-def mapped(
-    frame: pd.DataFrame,
-    name: str,
-    column: str = "",
-    values: Sequence[str] = (),
-    overrides: Mapping[str, Mapping[str, str | None]] | None = None,
-    folder: Path | None = None,
-) -> tuple[str, dict]:
-    """The name of the attribute meant, and its mapping as it is kept with the table.
-
-    column: its column, or '' to find it. values: the labels to compare if the name is a column's. overrides: attribute
-    -> {raw label: value or None}, in place of what is suggested. folder: attributes of the user's own.
-    """
-    raw = {item: dict.fromkeys(frame[item]) for item in frame.columns if item != "image_id"}
-    if column and column not in raw:
-        raise unknown_name("column", column, raw)
-    known = known_attributes(folder)
-    if not (column or name in known or name in raw or name.endswith(".toml")):
-        raise _unknown_attribute(name, known, raw)
-    attribute, column = find_attribute(name, list(raw), raw, column, folder)
-    if not (name in known or name.endswith(".toml")):
-        attribute = _of_labels(name, column, tuple(dict.fromkeys(values or attribute.values)))
-    elif values:
-        raise CapbiasError(f"--values with {name}", "--values with a column of labels", "Leave --values out.")
-    own = dict((overrides or {}).get(attribute.name, {}))
-    _check_overrides(own, attribute, column, raw[column])
-    return attribute.name, mapping_details(attribute, column, suggest_mapping(attribute, raw[column]) | own)
-
-
-def _unknown_attribute(name: str, known: Iterable[str], columns: Iterable[str]) -> CapbiasError:
-    expected = f"a known attribute ({', '.join(known)}), a TOML file, or a column of the table ({', '.join(columns)})"
-    near = nearest(name, [*known, *columns], most=1)
-    if near:
-        return CapbiasError(f"attribute {name!r}", expected, f"Did you mean {near[0]}?")
-    return CapbiasError(f"attribute {name!r}", expected, "Check the spelling.")
-
-
 def derivable(name: str, folder: Path | None = None) -> Attribute | None:
     """The attribute of this name if its labels can be derived from human captions."""
     known = name in known_attributes(folder) or name.endswith(".toml")
     attribute = get_attribute(name, folder) if known else None
     return attribute if attribute and attribute.derived else None
-
-
-def holds(frame: pd.DataFrame, attribute: Attribute) -> bool:
-    """Whether a table has a column with labels of the attribute."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    named = any(holds_labels(attribute, column, own) for column, own in labels.items())
-    return named or bool(columns_by_labels(attribute, labels))
-
-
-def _also_holding(frame: pd.DataFrame, details: dict) -> list[str]:
-    """Columns beside the one that is read which hold labels of the same attribute, as by another annotator."""
-    labels = {
-        column: frame[column].unique() for column in frame.columns if column not in ("image_id", details["column"])
-    }
-    return columns_by_labels(attribute_from(details["attribute"]), labels)
-
-
-def _of_labels(name: str, column: str, values: tuple[str, ...]) -> Attribute:
-    """An attribute that is labels of a column. No column of free text is taken for one."""
-    if not 2 <= len(values) <= MOST_LABELS:
-        count = f"{len(values):,} label{'' if len(values) == 1 else 's'}"
-        raise CapbiasError(
-            f"{count} of the column {column} to compare",
-            f"2 to {MOST_LABELS}",
-            "Choose them with --values." if len(values) > 1 else "Name another column, or more of its labels.",
-        )
-    return plain_attribute(name, values)
-
-
-def _check_overrides(own: Mapping[str, str | None], attribute: Attribute, column: str, labels: Iterable[str]) -> None:
-    for raw, value in own.items():
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in labels:
-            raise CapbiasError(
-                f"--map with the label {raw!r}", f"a label of the column {column}", "Check the spelling."
-            )
-
-
-def compared_lines(frame: pd.DataFrame, details: dict, folder: Path | None = None) -> list[str]:
-    """Which labels of a column are compared, and the attribute that usually reads such a column; none of an attribute
-    that is known by name."""
-    name, column = details["attribute"]["name"], details["column"]
-    known = known_attributes(folder)
-    if name in known:
-        return []
-    counts = frame[column].value_counts()
-    values = [value for value in details["attribute"]["values"] if value in counts]
-    shown = ", ".join(f"{value} {counts[value]:,}" for value in values)
-    usual = [own for own in known.values() if column.lower() in own.columns and holds_labels(own, column, counts.index)]
-    hints = [f"{own.name} ({', '.join(own.values)}) reads the column {column}: --attribute {own.name}" for own in usual]
-    return [
-        f"compared: {shown} (labels of the column {column}; --values chooses)",
-        *(f"hint: {hint}" for hint in hints),
-    ]
-
-
-def dropped_line(frame: pd.DataFrame, details: dict) -> str:
-    """`dropped: Both 813, Unsure 3,410, empty 759`"""
-    dropped = sorted(ingest.dropped_labels(frame, details).items(), key=lambda pair: (not pair[0], pair[0]))
-    shown = ", ".join(f"{label or 'empty'} {count:,}" for label, count in dropped[:SHOWN_DROPPED])
-    more = len(dropped) - SHOWN_DROPPED
-    return f"dropped: {shown or 'none'}" + (f" and {more:,} more labels" if more > 0 else "")
 
 
 # alignment

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.attributes import columns_by_labels, holds_labels
+from capbias_core.attributes.labels import guess_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.load.kinds import BY_COUNT, GENERATED, HUMAN, LABELS, OBJECTS, Likely, kind_of_captions, likely
 from capbias_core.types import Attribute
@@ -163,20 +163,8 @@ def in_common(offers: Sequence[Offer], kept: Mapping[str, set[str]]) -> dict[Key
 
 
 def guessed_columns(known: Collection[Attribute], frame: pd.DataFrame) -> dict[str, Attribute]:
-    """Column -> the attribute that it holds, by its name; of a table no column of which has one, by its labels."""
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    named = {column: _named(known, column, own) for column, own in labels.items()}
-    found = {column: attribute for column, attribute in named.items() if attribute}
-    return found or {column: attribute for attribute in known for column in columns_by_labels(attribute, labels)}
-
-
-def _named(known: Iterable[Attribute], column: str, labels: Iterable[str]) -> Attribute | None:
-    """The attribute that a column is called after; of one whose labels can be derived, also by a label."""
-    for attribute in known:
-        named = column.lower() in attribute.columns
-        if named and (not attribute.derived or holds_labels(attribute, column, list(labels))):
-            return attribute
-    return None
+    """Column -> the attribute that it holds, as `guess_attributes` finds it."""
+    return guess_attributes(known, {column: frame[column].unique() for column in frame.columns if column != "image_id"})
 
 
 def keep_offers(

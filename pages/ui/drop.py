@@ -11,7 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
-from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
+from capbias_core.attributes import plain_attribute
+from capbias_core.attributes.labels import suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
 from capbias_core.load import detect
 from capbias_core.load.kinds import GENERATED, HUMAN, INSTANCES, LABELS, OBJECTS, Likely
@@ -22,8 +23,8 @@ from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.workspace import custom_attributes as own_attributes
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.ingest import BY_PROMPT, EACH, SAMPLES, SEGMENTS, SETS, dropped_labels
-from capbias_core.workspace.labels import mapping_details
+from capbias_core.workspace.ingest import BY_PROMPT, EACH, SAMPLES, SEGMENTS, SETS
+from capbias_core.workspace.labels import dropped_labels, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.offers import (
     Choices,

@@ -2,14 +2,8 @@
 
 import pytest
 
-from capbias_core.attributes import (
-    FOLDER,
-    columns_by_labels,
-    get_attribute,
-    known_attributes,
-    plain_attribute,
-    suggest_mapping,
-)
+from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute
+from capbias_core.attributes.labels import columns_by_labels, suggest_mapping
 from capbias_core.errors import CapbiasError
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
