@@ -25,8 +25,8 @@ from capbias_core.runs.artifact_runs import named_after, plan_artifact
 from capbias_core.types import BOX_COLUMNS
 from capbias_core.vision.overlap import PERSON
 from capbias_core.workspace.boxes import BOXES, images_of, weights_option
-from capbias_core.workspace.inputs import looked_at
 from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.inputs import looked_at
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.spec import ModelReference

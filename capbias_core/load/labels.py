@@ -97,7 +97,7 @@ def _by_image(
 ) -> tuple[dict[str, list[Labels]], int, RowErrors]:
     """Image -> the labels of its rows, in file order; how many rows were rejected; rows that cannot be used."""
     faults, images, rejected = RowErrors(file, parsed.faults.unit), {}, 0
-    status = parsed.columns.get(STATUS) if STATUS in parsed.columns else [None] * len(parsed.numbers)
+    status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
     raw_columns = [parsed.columns[name] for name in (image_id, *labelled)]
     for number, state, raw_id, *raw in zip(parsed.numbers, status, *raw_columns, strict=True):
         if state == "Rejected":

@@ -142,7 +142,7 @@ def resolve_attribute(
     if defined is None:
         column = column or name
         if column not in counts:
-            raise unknown_name("attribute or column", name, [*known, *counts])
+            raise unknown_name("attribute or column", name, {*known, *counts})
         attribute = _column_attribute(name, column, tuple(dict.fromkeys(values)) or values_among(counts[column]))
     elif values:
         raise CapbiasError(

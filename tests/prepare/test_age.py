@@ -289,7 +289,7 @@ def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
     printed = capsys.readouterr()
     last = printed.err.splitlines()[-1]
-    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    assert last.startswith("error: ") and message in last
     assert printed.out == ""
 
 

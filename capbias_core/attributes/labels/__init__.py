@@ -80,18 +80,16 @@ def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str
     """
     labels = list(raw_labels)
     exact = {value.lower(): value for value in attribute.values} | attribute.aliases
-    by_meaning: dict[str | None, list[str]] = {}
+    by_meaning: dict[str, list[str]] = {}
     for value in attribute.values:
-        by_meaning.setdefault(meaning(value), []).append(value)
+        by_meaning.setdefault(meaning(value) or "", []).append(value)
     # Two values of one meaning, such as woman and girl, differ in what the other spellings do not say.
-    single = {
-        name: values[0] for name, values in by_meaning.items() if len(values) == 1 and name not in (None, "unknown")
-    }
+    single = {name: values[0] for name, values in by_meaning.items() if name and len(values) == 1} | {"unknown": None}
     steps = _steps(labels)
 
     def value_of(label: object) -> str | None:
         near = exact.get(str(label).strip().lower())
-        return near or single.get(steps.get(_number(label), meaning(label)))
+        return near or single.get(steps.get(_number(label)) or meaning(label) or "")
 
     return {label: value_of(label) for label in labels}
 
