@@ -1,6 +1,5 @@
 """Labels of several rows per image, of annotators, and of tables with other columns; each value counted by hand."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from capbias_core.attributes.labels import MIXED
 from capbias_core.errors import CapbiasError
-from capbias_core.load.labels import image_column, is_label_studio, label_studio_records, labels
+from capbias_core.load.labels import image_column, labels
 from capbias_core.load.rows import RowErrors
 
 
@@ -143,28 +142,3 @@ def test_no_column_of_image_ids_and_no_usable_row():
     assert "line 2" in empty.value.message
 
 
-def test_label_studio_annotations_are_rows():
-    def annotation(who, *chosen, **more):
-        results = [{"from_name": "gender", "type": "choices", "value": {"choices": list(chosen)}}]
-        return {"completed_by": who, "result": results, **more}
-
-    tasks = [
-        {"data": {"image": "1.jpg"}, "annotations": [annotation(1, "Female"), annotation({"id": 2}, "Female", "Male")]},
-        {"data": {"image": "2.jpg"}, "annotations": [annotation(1, "Male", was_cancelled=True)]},
-        "no task",
-    ]
-    assert is_label_studio(tasks) and not is_label_studio([{"data": {}}]) and not is_label_studio(["x"])
-    assert label_studio_records(tasks) == [
-        {"image": "1.jpg", "completed_by": 1, "gender": ["Female"]},
-        {"image": "1.jpg", "completed_by": 2, "gender": ["Female", "Male"]},
-    ]
-
-
-def test_hostile_label_studio_files_are_no_traceback():
-    for task in (
-        {"data": {}, "annotations": [{"result": [None, {"value": None}, {"value": {"choices": 1}}]}]},
-        {},
-        None,
-    ):
-        records = label_studio_records([task, json.loads("[]")])
-        assert all(set(record) <= {"completed_by"} for record in records)
