@@ -649,8 +649,8 @@ def test_boxes_of_a_run_are_kept_with_what_they_rest_on(looked_at, yolo, coco_bi
     assert item.details["photographs"] == "photographs"
     assert PERSON in set(looked_at.frame(item.hash)["object"])
     outlines = segments(parse(coco_bias / "annotations" / "instances_subset.json")).frame
-    segments = looked_at.keep("segments", "people", outlines, "c", "test")
-    found = agreement_of(looked_at, item, segments)
+    people = looked_at.keep("segments", "people", outlines, "c", "test")
+    found = agreement_of(looked_at, item, people)
     assert found.annotated == 76 and len(found.rows) == 24
     testing = pytest.importorskip("streamlit.testing.v1")
     page = testing.AppTest.from_string(
