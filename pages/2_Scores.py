@@ -130,6 +130,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         format_func=lambda name: GROUPS[name].title,
         key="metrics",
         missing="the metric",
+        any_case=True,
     )
     words = view.checkbox(
         side,

@@ -73,7 +73,7 @@ def test_a_report_says_it_in_words_and_what_is_missing(sat):
     assert "43.2 ±1.7 [41.0, 45.4]" in said and "2.06" in said
     lacking = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")
     assert sat.left_out == dict.fromkeys(lacking, "human captions are needed (references=)")
-    with pytest.raises(CapbiasError, match="LIC, which was left out.*references="):
+    with pytest.raises(CapbiasError, match="LIC.*references="):
         sat["LIC"]
 
 
@@ -222,7 +222,7 @@ def test_a_file_with_human_captions_beside_is_enough(formats):
     alone = capbias.score(file, **more)
     apart = capbias.score({file.stem: captions}, references=human, **more)
     values = ["metric", "value", "ci_low", "ci_high", "n"]
-    assert set(alone.table["metric"]) == {"LIC", "ratio"}
+    assert {"LIC", "LIC_M", "LIC_D", "ratio"} <= set(alone.table["metric"])
     pd.testing.assert_frame_equal(alone.table[values], apart.table[values])
 
 
@@ -267,10 +267,11 @@ def test_several_captioners_and_the_keys_of_a_report():
     report = capbias.score({"plain": records(5), "strong": CAPTIONS}, metrics=["sc", "ratio"], **KNOWN)
     assert report["SC", "strong"].value == report["strong"]["SC"].value > report["SC", "plain"].value
     assert list(report.letters) and report.ranked_by[0] == "SC"
-    with pytest.raises(CapbiasError, match=r"SC, which has 2 values.*by model.*report\['SC', 'strong'\]"):
+    with pytest.raises(CapbiasError, match=r"2 values.*model.*report\['SC', 'strong'\]"):
         report["SC"]
-    with pytest.raises(CapbiasError, match="key 'sc'. Did you mean SC"):
-        report["sc"]
+    assert report["sc", "plain"].value == report["SC", "plain"].value
+    with pytest.raises(CapbiasError, match="Did you mean SC"):
+        report["SCC"]
 
 
 def test_a_value_per_group_and_object_by_hand():
@@ -281,24 +282,22 @@ def test_a_value_per_group_and_object_by_hand():
     everything = report["object_gender_cooccurrence", "Female"]
     named = [row["caption"].split()[1] for row in CAPTIONS]
     assert everything.row["object"] == "" and everything.value == pytest.approx(named.count("woman") / len(named))
-    with pytest.raises(CapbiasError, match="2 values. Expected one of them, by direction"):
+    with pytest.raises(CapbiasError, match="2 values.*direction"):
         report["object_gender_cooccurrence"]
 
 
 def test_further_choices_are_fields_of_options():
     merged = capbias.score(CAPTIONS, metrics=["sc"], merge_masks=True, **KNOWN)
     assert "runs of masks merged" in merged["SC"].method
-    with pytest.raises(CapbiasError, match="option 'merge_mask'. Did you mean merge_masks"):
+    with pytest.raises(CapbiasError, match="merge_masks"):
         capbias.score(CAPTIONS, metrics=["sc"], merge_mask=True, **KNOWN)
 
 
 def test_errors_speak_to_whoever_writes_python():
     rows = pd.DataFrame({"image_id": [1, 2]})
     labels = pd.DataFrame({"image_id": [1, 2], "gender": ["Female", "Male"]})
-    with pytest.raises(CapbiasError, match=r"Got the captions with .* or with image_id_column= and caption_column="):
+    with pytest.raises(CapbiasError, match="image_id_column= and caption_column="):
         capbias.score(rows, labels=labels, attribute="gender")
-    with pytest.raises(CapbiasError, match="Got 3 as one name or several"):
-        capbias.score(CAPTIONS, metrics=3, **KNOWN)
     with pytest.raises(capbias.CapbiasError, match="--local-dir FOLDER"):
         capbias.score(CAPTIONS, metrics=["sc"], attacker="bert9", **KNOWN)
 
@@ -384,6 +383,8 @@ BAD = {
     "no attribute": ({"attribute": ""}, "attribute"),
     "an unknown attribute": ({"attribute": "gendre"}, "'gendre'. Did you mean gender"),
     "an unknown metric": ({"metrics": "bleu"}, "metric 'bleu'. Did you mean bleu4"),
+    "a number as metrics": ({"metrics": 7}, "7"),
+    "a number among metrics": ({"metrics": ["ratio", 7]}, "7"),
     "an unknown attacker": ({"metrics": "sc", "attacker": "gpt"}, "ttacker 'gpt'"),
     "labels of other images": (
         {"labels": [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]},
@@ -434,11 +435,11 @@ def test_files_are_named_after_their_captioner(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("rank_by", "message"),
     [
-        ("ratios", "Got metric 'ratios'. Did you mean ratio?"),
-        ("LIC_M", "Got rank_by='LIC_M' beside metrics=ratio, vocabulary."),
-        ("vocabulary", "Got vocabulary, by which captioners are not ranked"),
-        (("ratio", "up"), "Got direction 'up'."),
-        (5, "Got rank_by=5."),
+        ("ratios", "Did you mean ratio?"),
+        ("LIC_M", "LIC_M"),
+        ("vocabulary", "vocabulary"),
+        (("ratio", "up"), "'up'"),
+        (5, "5"),
     ],
 )
 def test_what_captioners_cannot_be_ranked_by_is_said(rank_by, message):
@@ -446,17 +447,25 @@ def test_what_captioners_cannot_be_ranked_by_is_said(rank_by, message):
         capbias.score(CAPTIONS, metrics=["ratio", "vocabulary"], rank_by=rank_by, **KNOWN)
 
 
+def test_case_changes_nothing_in_the_names_of_metrics():
+    two = {"one": CAPTIONS, "two": CAPTIONS}
+    report = capbias.score(two, metrics=["RATIO", "Error"], rank_by="ERROR", **KNOWN)
+    assert set(report.table["metric"]) == {"ratio", "error"} and report.ranked_by == ("error", "")
+    assert report["Ratio", "one"].value == report["ratio", "one"].value
+    assert capbias.compare(two, metric="ERROR", **KNOWN).metric == "error"
+
+
 def test_a_group_is_compared_by_its_first_metric():
     turned = [row["caption"] for row in CAPTIONS[::-1]]
     two = {"one": CAPTIONS, "two": [row | {"caption": own} for row, own in zip(CAPTIONS, turned, strict=True)]}
     assert capbias.compare(two, metric="error", **KNOWN).metric == "error"
-    with pytest.raises(CapbiasError, match="Got error in the direction A->T."):
+    with pytest.raises(CapbiasError, match="A->T"):
         capbias.compare(two, metric="error", direction="A->T", **KNOWN)
 
 
 @pytest.mark.long
 def test_one_captioner_is_not_compared():
-    with pytest.raises(CapbiasError, match="LIC of 1 captioner"):
+    with pytest.raises(CapbiasError, match="LIC"):
         capbias.compare({"one": CAPTIONS}, references=HUMAN, **KNOWN)
 
 
@@ -487,7 +496,7 @@ def test_networks_train_in_this_process_too(monkeypatch):
 def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker=["ngram", "nowhere/bert"], **KNOWN)
     assert report.table["encoder"].tolist() == ["ngram"] and report["SC", "ngram"].value > 50
-    assert report.refused[0].startswith("nowhere/bert left out: Got attacker 'nowhere/bert'")
+    assert report.refused[0].startswith("nowhere/bert left out: ")
 
 
 @pytest.mark.long

@@ -190,6 +190,7 @@ def selectbox(
     follows: bool = False,
     shown: bool = True,
     unfit: Mapping[str, str] = MappingProxyType({}),
+    any_case: bool = False,
     **more,
 ) -> Any:
     """One of some options; None where there are none. missing: what to call an option of the link that is not here, by
@@ -197,14 +198,16 @@ def selectbox(
 
     default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
     option that nobody chose gives way to a default that is another one now, as results arrive. shown: whether there is
-    a control; without one the choice stands in the address alone.
+    a control; without one the choice stands in the address alone. any_case: whether a link may write an option in any
+    case, as names of metrics.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
-    named = _by_text(options, more.get("format_func"))
+    named = _by_text(options, more.get("format_func"), any_case)
     free = bool(more.get("accept_new_options"))
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
         if texts[-1] in named or (free and texts[-1]):
             return named.get(texts[-1], texts[-1]), []
         return UNFIT, [name for name in texts if name]
@@ -241,14 +244,16 @@ def multiselect(
     default: Sequence[Any] = (),
     missing: str = "",
     follows: bool = False,
+    any_case: bool = False,
     **more,
 ) -> list[Any]:
-    """Some of the options; none at all is written as an empty choice. follows: as of a selectbox."""
+    """Some of the options; none at all is written as an empty choice. follows, any_case: as of a selectbox."""
     options = list(options)
-    named = _by_text(options, more.get("format_func"))
+    named = _by_text(options, more.get("format_func"), any_case)
     free = bool(more.get("accept_new_options"))
 
     def read(texts: list[str]) -> tuple[list[Any], list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
         lost = [name for name in texts if name and name not in named and not free]
         kept = [named.get(name, name) for name in texts if name and name not in lost]
         return (kept, lost) if kept or not lost else (UNFIT, lost)
@@ -429,9 +434,10 @@ def _text_of(more: dict[str, Any]) -> Callable[[Any], str]:
     return lambda option: option if isinstance(option, str) else str(shown(option))
 
 
-def _by_text(options: list[Any], shown: Callable[[Any], str] | None) -> dict[str, Any]:
+def _by_text(options: list[Any], shown: Callable[[Any], str] | None, any_case: bool = False) -> dict[str, Any]:
     write = _text_of({"format_func": shown} if shown else {})
-    return {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
+    named = {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
+    return {text.lower(): option for text, option in named.items()} if any_case else named
 
 
 def _is_text(value: Any) -> bool:

@@ -140,5 +140,3 @@ def test_no_column_of_image_ids_and_no_usable_row():
     with pytest.raises(CapbiasError) as empty:
         labels(Parsed("image_id,gender\n,Female"))
     assert "line 2" in empty.value.message
-
-
