@@ -337,5 +337,5 @@ def test_the_quick_tests_pass_with_all_of_the_guide_but_the_one_that_is_told(tmp
     house.python("-m", "ruff", "check", "-q")
     house.python("-m", "ruff", "format", "-q")
     house.python("-m", "basedpyright", "--threads", "1")
-    told = "tests/load/test_formats.py::test_every_reader_is_tried_here_or_in_test_load"
+    told = "tests/load/test_formats.py::test_every_reader_is_in_the_table"
     house.python("-m", "pytest", "-m", "not slow and not long and not browser and not torch", "--deselect", told)

@@ -48,7 +48,7 @@ def read(path, columns=None):
 RECORDS = [
     {"image_id": 785, "caption": "A woman on skis."},
     {"image_id": 872, "caption": 'Two "players", one ball'},
-    {"image_id": 885, "caption": "<b>bold</b> 👩‍🦽\nsecond line"},
+    {"image_id": 885, "caption": "a [box] 👩‍🦽\nsecond line"},
 ]
 PAIRS = [(str(record["image_id"]), record["caption"]) for record in RECORDS]
 FRAME = pd.DataFrame(RECORDS)

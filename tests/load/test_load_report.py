@@ -66,20 +66,10 @@ def test_ids_of_another_data_set_are_said():
     assert dict(report.lines())["Unknown image IDs"] == "3 (10, 11, 12)"
 
 
-@pytest.mark.parametrize(("alike", "said"), [(19, False), (20, True)])
-def test_one_caption_in_many_rows_is_said_with_its_words(alike, said):
-    """A twentieth of 400 captions; below it a caption may well be frequent."""
-    rows = [(str(n), "unanswerable" if n < alike else f"word{n} here") for n in range(400)]
-    report = report_captions(captions(rows), "a.csv")
-    expected = "20 captions (5%) are identical: “unanswerable”. Check for refusals or failed generations."
-    assert (expected in report.warnings) == said and len(report.warnings) == said
-
-
 def test_many_unknown_ids_are_cut():
     report = report_captions(captions([(str(number), "x y") for number in range(1000)]), "a.csv", known_ids={"0"})
     assert dict(report.lines())["Unknown image IDs"] == "999 (1, 2, 3, 4, 5, …)"
     assert "999 of 1,000 images have no label and do not count." in report.warnings
-    assert "All captions are the same." in report.warnings
 
 
 def test_references_may_have_several_captions():
@@ -131,7 +121,6 @@ def test_real_captions_and_labels(coco_bias):
     assert report["reference_percent"] == pytest.approx(expected)
     human = report_captions(people, "captions_subset.json", known, kind="reference")
     assert human["captions_an_image"] == {5: 3632, 6: 8}
-    assert human.warnings == ()
     attributes = report_attributes(table, "attributes.csv", referenced)
     assert attributes["coverage_percent"] == 100.0
     assert [column.is_label for column in attributes["columns"]] == [True, True, False]
