@@ -190,9 +190,6 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
         if inside == [path]:
             result.append(path)
             continue
-        if len(inside) > 1 and all(own.suffix.lower() == ".txt" for own in inside):  # one text per image
-            result.append(inside[0].parent)
-            continue
         errors = {own: error for own in inside if (error := within_limits(own.name, unknown_format, own))}
         if len(errors) == len(inside):
             raise errors[inside[0]]

@@ -241,11 +241,7 @@ def test_score_with_objects_of_a_file(files, capsys):
 
 @pytest.mark.parametrize(
     ("objects", "message"),
-    [
-        ("elsewhere.json", "elsewhere.json, the objects of images of which none has a label"),
-        ("human.json", "human.json as objects, a file of captions"),
-        ("missing.json", "missing.json, which does not exist"),
-    ],
+    [("elsewhere.json", "elsewhere.json"), ("human.json", "human.json"), ("missing.json", "missing.json")],
 )
 def test_objects_that_do_not_fit_are_refused(files, capsys, objects, message):
     assert cli.main([*SCORE, "--metric", "DBA_G", "--objects", objects]) == 2

@@ -300,11 +300,7 @@ def test_a_person_gets_a_sentence_a_table_warnings_and_the_next_command(here, pe
     assert score(*files, "--seeds", "2") == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
-    said = (
-        "strong differs from the human",
-        "strong: no difference",
-        "strong: more predictable than the human captions",
-    )
+    said = ("strong differs from the human", "strong: no difference", "strong: more predictable than human captions")
     assert lines[0].startswith(said)
     sentence = "With every gender word hidden, a classifier guesses the labelled gender right for"
     assert sentence in lines[0] and "(SC " in lines[0] and "LIC_M " in lines[0]

@@ -106,7 +106,7 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     capsys.readouterr()
     assert cli.main(["score", *place, "--attribute", "gender", "--metric", "error", "--format", "csv"]) == 0
     said = capsys.readouterr()
-    assert "labels of gender: given; also here, and not read: gender from human" in said.err
+    assert "labels of gender: given; not used: gender from human" in said.err
     assert "Labels: Female 2, Male 2." in said.err and "first 5 words" not in said.out
 
 
@@ -116,4 +116,4 @@ def test_columns_that_are_named_make_a_file_one_of_captions(tmp_path, capsys):
     files = [str(tmp_path / "odd.csv"), "--labels", str(tmp_path / "labels.csv"), "--attribute", "gender"]
     named = ["--image-id-column", "foo", "--caption-column", "bar", "--metric", "error", "--format", "csv"]
     assert cli.main(["score", *files, *named]) == 0
-    assert "odd.csv: captions of a model (CSV)" in capsys.readouterr().err
+    assert "odd.csv: captions of a model" in capsys.readouterr().err

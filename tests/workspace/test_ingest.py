@@ -39,10 +39,10 @@ from tests.collections_ import keep
 LMMS_EVAL, VLMEVALKIT = "20260806_102223_samples_coco2014_cap_val.jsonl", "LLaVA_COCO_VAL.tsv"
 WHO = {1: ("woman", "Female"), 2: ("man", "Male"), 3: ("woman", "Female"), 4: ("man", "Male")}
 CAPTIONED = [{"image_id": image, "caption": f"a {word} with a dog"} for image, (word, _) in WHO.items()]
-HUMAN = [{"image_id": image, "caption": f"a {word} outside"} for image, (word, _) in WHO.items()]
+HUMAN = [{"image_id": image, "caption": f"a {word} stands outside"} for image, (word, _) in WHO.items()]
 TABLE = [{"image_id": image, "gender": own, "mood": ("glad", "sad")[image % 2]} for image, (_, own) in WHO.items()]
-OTHERS = [{"image_id": image + 500, "caption": "a dog"} for image in WHO]
-TWICE = [row | {"caption": f"a {WHO[row['image_id']][0]} {where}"} for row in HUMAN for where in ("here", "there")]
+OTHERS = [{"image_id": image + 500, "caption": f"a dog in photograph {image}"} for image in WHO]
+TWICE = [row | {"caption": f"{row['caption']} {where}"} for row in HUMAN for where in ("here", "there")]
 OUTLINE = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[1, 1, 4, 1, 4, 4]], "bbox": [1, 1, 3, 3]}
 INSTANCES = {"images": [{"id": 1, "height": 9, "width": 9}], "categories": [{"id": 1, "name": "tie"}]}
 
@@ -77,7 +77,7 @@ TEXTS = {
     "boxes.csv": "image,class,confidence,x1,y1,x2,y2\n1.jpg,cat,0.9,0,0,10,10\n",
     "instances.json": json.dumps(INSTANCES | {"annotations": [OUTLINE]}),
     "bare.json": json.dumps(INSTANCES | {"annotations": [{**OUTLINE, "segmentation": None}]}),
-    "beside.csv": "image_id,caption,references\n" + "".join(f"{image},a dog,a cat\n" for image in WHO),
+    "beside.csv": rows([row | {"references": "a cat"} for row in CAPTIONED]),
     "elsewhere.json": json.dumps(OTHERS),
     "broken.json": '[{"image_id": 1, "caption": "a wom',
     "prose.txt": "This is a text,\nwhich is no table\nat all.\n",
@@ -454,6 +454,11 @@ def test_files_of_archives_take_their_place_and_what_is_no_table_is_named(files,
     assert len(lines) == 1 and "all.zip" in lines[0] and "prose.txt" in lines[0]
     (texts,) = preview(map(File, expand(["texts.zip"], tmp_path / "texts", lines.append)), read=read_file)
     assert texts.images == {str(image) for image in WHO}
+    with zipfile.ZipFile("lists.zip", "w") as archive:  # each text lists images
+        for name in ("train", "val"):
+            archive.writestr(f"{name}.txt", "".join(f"{name}{image}.jpg\ta dog and a cat\n" for image in WHO))
+    lists = [path.name for path in expand(["lists.zip"], tmp_path / "lists", lines.append)]
+    assert lists == ["train.txt", "val.txt"]
     with zipfile.ZipFile("none.zip", "w") as archive:
         archive.write("prose.txt")
     with pytest.raises(CapbiasError, match="prose.txt"):
