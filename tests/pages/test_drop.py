@@ -212,6 +212,6 @@ def test_a_file_that_takes_too_long_ends_nothing_but_its_own_reading(window, fil
     with server(tmp_path / "home") as (address, process):
         open_page(window, f"{address}/Data")
         drop(window, files[0])
-        window.get_by_text("first.csv takes longer than 1e-06 seconds to read.").wait_for()
+        window.get_by_text("first.csv takes longer than 1e-06 seconds.").wait_for()
         open_page(window, f"{address}/Data")
         assert process.poll() is None
