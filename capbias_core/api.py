@@ -55,7 +55,7 @@ from capbias_core.workspace.inputs import (
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
-DEFAULT_METRICS = ("lic", "ratio", "error")
+DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"

@@ -137,9 +137,9 @@ _ASKED = _pattern(
 )
 _LABEL = _pattern(
     r"(?:[^\w{\[]|_){0,6}(?:(?:here(?:'s| is| are)|this is|the|an?|my|your|one|some|image|photo|picture|visual"
-    r"|generated|predicted|suggested|possible|short|brief|detailed|concise|simple|final|model|\w{1,20}[- ]sentence|single"
-    r"|english|alt|accurate|descriptive|caption) ){0,6}(?:captions?|descriptions?|answer|response|output|prediction"
-    r"|alt[- ]?text|summary|assistant|gpt|chatgpt|bot|sentence|completion)(?: \d{1,2})?"
+    r"|generated|predicted|suggested|possible|short|brief|detailed|concise|simple|final|model|\w{1,20}[- ]sentence"
+    r"|single|english|alt|accurate|descriptive|caption) ){0,6}(?:captions?|descriptions?|answer|response|output"
+    r"|prediction|alt[- ]?text|summary|assistant|gpt|chatgpt|bot|sentence|completion)(?: \d{1,2})?"
     rf"(?: (?:for|of|to|describing) (?:the|this|your|an?)(?: \w{{1,20}})? {_IMAGE})?"
     r"(?: (?:is|would be|could be|might be|can be))?[*_\"]{0,4}\s?:[\s*_]*(?=\S)"
 )
@@ -194,10 +194,13 @@ def _without_tokens(text: str) -> str:
     text = text.replace("[UNK]", "<unk>").strip()
     if not _TOKEN.search(text):
         return text
-    for end in _END.finditer(text):
-        if _TOKEN.sub("", text[: end.start()]).strip():
-            text = text[: end.start()]
+    begun, start = False, 0
+    for token in _TOKEN.finditer(text):
+        begun = begun or bool(text[start : token.start()].strip())
+        if begun and _END.fullmatch(token[0]):
+            text = text[: token.start()]
             break
+        start = token.end()
     return re.sub(r"\s{2,}", " ", _TOKEN.sub(" ", text))
 
 
@@ -312,10 +315,7 @@ _CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS)})[\"']\s?:\s?
 _BOXED = re.compile(r".*\\boxed\{(?:\\text\{)?([^{}]*)\}", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[nrt]|u([0-9a-fA-F]{4})|([\"'/]))")
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#x[0-9a-fA-F]{1,5}|[a-zA-Z]{2,8}\d{0,2});")
-_HTML = _pattern(
-    r"</?(?:p|br|b|i|em|strong|u|div|span|h[1-6]|ul|ol|li|a|figcaption|caption|description|summary|center|font|small|code"
-    r"|pre|blockquote|html|body)(?:\s[^<>]{0,200})?/?>"
-)
+_HTML = _pattern(r"</?(?:p|br|div|span|caption|description|summary|html|body)(?:\s[^<>]{0,200})?/?>")
 _MARKDOWN = (
     (re.compile(r"\*\*(\S(?:[^*\n]*\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S[^*\n]*)\*(?![\w*])"), r"\1"),
@@ -472,8 +472,8 @@ RULES = (
     Rule(
         "prompts",
         "strip",
-        r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:please|can you|could you|kindly|describe|caption|write|provide"
-        r"|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do|sure"
+        r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:please|can you|could you|kindly|describe|caption|write"
+        r"|provide|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do|sure"
         r"|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])",
         _without_prompt,
         "{n} of {total} captions held a prompt or a label, which was removed.",
@@ -614,6 +614,8 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     counts = Counter({name: number for name, (number, _) in of_all.items()})
     for place, names in reasons.items():
         counts.update(dict.fromkeys(names, int(times[place])))
+    if counts["other languages"] >= counts["no English word"]:
+        del counts["no English word"]
     found = {name: counts[name] for name in _SENTENCES if counts[name]}
     warnings = (_sentence(name, number, len(which), of_all.get(name, (0, ""))[1]) for name, number in found.items())
     return Cleaned([captions[place] for place in which.tolist()], found, tuple(warnings))

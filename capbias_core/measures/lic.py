@@ -207,8 +207,15 @@ def run(job: Job) -> Outcome:
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]
     named, longer = tuple(_named(shares, job.attribute, outcome.results)), tuple(_longer(*lists))
-    notes = (*copied, *named, *longer, *outcome.notes, *trainer.notes)
+    notes = (*_nothing_masked(shares, job.attribute), *copied, *named, *longer, *outcome.notes, *trainer.notes)
     return replace(outcome, notes=notes)
+
+
+def _nothing_masked(shares: list[np.ndarray], attribute: Attribute) -> Iterator[str]:
+    """A remark on sides whose captions name no value. shares: as of `_named`."""
+    for side, share in zip(("caption", "human caption"), shares, strict=False):
+        if attribute.masked_words and not share.any():
+            yield f"No {side} names a value of {attribute.name}, so nothing was masked."
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capbias_core.load.clean import RULES, clean_captions
+from capbias_core.data.clean import RULES, clean_captions
 
 CAPTION = "A woman riding a horse."
 THINK = "The picture may show a man or a woman."
@@ -137,14 +137,14 @@ CASES = [
     ("marks", f"b'{CAPTION}'", CAPTION),
     ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
     # no caption
-    *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]", "#N/A")),
+    *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]")),
     *(("missing", text, None) for text in ("2007", "12:30", "[101, 2023]", "(none)", "No caption.")),
     ("missing invisible characters", "\u200b", None),
     ("error messages", "Failed to obtain answer via API.", None),
     ("error messages", "Error code: 429 - {'error': 'rate limit'}", None),
     ("error messages", "openai.RateLimitError: too many", None),
     ("error messages", "<PIL.Image.Image object at 0x7f>", None),
-    *(("IDs", text, None) for text in ("COCO_val2014_000000000785.jpg", "img_000785", "http://a.b/c", "C:\\data\\a.png")),
+    *(("IDs", text, None) for text in ("COCO_val2014_000000000785.jpg", "img_000785", "http://a.b/c", "C:\\a\\b.png")),
     *(("IDs", text, None) for text in ("s3://bucket/a", "/data/val/a", "b5ba3c8e-1111-4dd0-9f1c", "images/val/a.jpeg")),
     # captions that a reader should know of
     ("refusals", "I'm sorry, but I can't help with that.", "I'm sorry, but I can't help with that."),
