@@ -28,15 +28,17 @@ from capbias_core.measures.registry import (
     METRICS,
     alike_with_references,
     expand_metrics,
+    is_metric,
     measure_of,
     needs_references,
 )
+from capbias_core.measures.registry import metric as metric_named
 from capbias_core.present.headline import ANSWERING, headline
 from capbias_core.present.sentence import interval, measure, named_notes, told_apart
 from capbias_core.present.table import lettered, scores_table, to_text
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, Lack, Request, plan, useful
-from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, SAMPLES
 from capbias_core.workspace.inputs import (
@@ -53,7 +55,7 @@ from capbias_core.workspace.inputs import (
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
-DEFAULT_METRICS = ("lic", "ratio", "error")
+DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
@@ -69,9 +71,9 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 @dataclass(frozen=True)
 class Value:
     """One number of a report. interval: 95%; None if it has none. over: what that is over: 'refits', or 'images' (of an
-    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'not shown' or 'reduces'; '' of other
-    metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on. row:
-    everything that is known about it, by column."""
+    attacker's metric, given the trained attackers). verdict: of LIC, 'amplifies', 'inconclusive' or 'reduces'; '' of
+    other metrics. spread: standard deviation over seeds, None without seeds. n: captions or images that it rests on.
+    row: everything that is known about it, by column."""
 
     metric: str
     model: str
@@ -173,10 +175,12 @@ class Report:
         for column in columns:
             if part and part in set(rows[column]):
                 return rows[rows[column] == part]
+        if is_metric(part) and (name := metric_named(part).name) != part:
+            return self._having(rows, name)
         if part in self.left_out:
-            raise CapbiasError(f"{part}, which was left out", "a metric that has a value", f"{self.left_out[part]}.")
+            raise CapbiasError(f"{part} was left out: {self.left_out[part]}.")
         known = {own for column in ("metric", "model", "direction", "encoder", "group") for own in rows[column] if own}
-        raise unknown_name("metric" if part in METRICS else "key", part, known)
+        raise unknown_name("metric" if is_metric(part) else "key", part, known)
 
     def __str__(self) -> str:
         rows = lettered(self.table, self.letters, self.ranked_runs, *self.ranked_by)
@@ -195,9 +199,8 @@ def _single(rows: pd.DataFrame, parts: tuple[str, ...]) -> dict[str, Any]:
     differ = [name for name in ("model", *PARTS) if rows[name].nunique() > 1]
     which = ", ".join(map(repr, [*parts, *(rows[name].iloc[-1] for name in differ[:1])]))
     raise CapbiasError(
-        f"{' '.join(parts)}, which has {len(rows):,} values",
-        f"one of them, by {' and '.join(differ) or 'its row in report.table'}",
-        f"For example report[{which}]." if differ else "Read report.table.",
+        f"{' '.join(parts)} has {len(rows):,} values.",
+        f"Choose one by {' and '.join(differ)}, such as report[{which}]." if differ else "Read them in report.table.",
     )
 
 
@@ -253,7 +256,7 @@ def score(
     references: Source | None = None,
     metrics: Sequence[str] | str = DEFAULT_METRICS,
     attacker: str | Sequence[str] = DEFAULT_ATTACKER,
-    seeds: int = 10,
+    seeds: int | None = None,
     *,
     words: bool = False,
     rank_by: str | tuple[str, str] = "",
@@ -280,13 +283,14 @@ def score(
     captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts, or
     COCO's JSON once parsed. labels: a table of labels, one row per image. attribute: a known one such as gender, a TOML
     file, or a column of the labels. references: human captions of the same images, if no file of captions has them
-    beside. metrics: groups such as lic, or names such as LIC_M. attacker: one, or several. words: compute
-    `report.words` now, not when it is asked for. rank_by: the metric by which captioners are ranked, or a metric and
-    its direction. objects: of the images. photographs: a folder, named by image id. people: outlines or boxes on them.
-    vectors, delta: of contextual alignment. values: the labels of a column to compare. mapping: raw label -> value of
-    the attribute, None to drop it, where the labels are not spelled as usual. per_object: also a row for each
-    object. choices: any field of a measure's options by name, such as `max_images=500`. sets: what several captions of
-    an image in a file are: samples of one set, a set `each`, or a set per `prompt`.
+    beside. metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. attacker: one or more.
+    seeds: None for the usual number. words: compute `report.words` now, not when it is asked for. rank_by: the metric
+    by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a folder, named
+    by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the labels of a
+    column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as
+    usual. per_object: also a row for each object. choices: any field of a measure's options by name, such as
+    `max_images=500`. sets: what several captions of an image in a file are: samples of one set, a set `each`, or a set
+    per `prompt`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -297,11 +301,7 @@ def score(
     """
     names = labels is None and bool(collection)
     if names and workspace is None:
-        raise CapbiasError(
-            f"collection={collection!r} without labels= and without workspace=",
-            "the workspace that holds it",
-            "Name it.",
-        )
+        raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
     asked = Asked(
         metrics=_several(metrics),
         attackers=_several(attacker),
@@ -353,23 +353,19 @@ def compare(
 ) -> Comparison:
     """Compare captioners in pairs on the images that they share.
 
-    metric, direction: by which; LIC with references, else LIC_M. A group such as `lic` stands for the metric that it is
-    asked for: LIC, or the gap between groups where it has one. further: as `score` takes it.
+    metric, direction: by which; LIC with references, else LIC_M. A name that gives several metrics, such as `quality`,
+    stands for the first, or its gap between groups where it has one. further: as `score` takes it.
     """
     metric = metric or ("LIC" if references is not None else "LIC_M")
-    further = {"metrics": [metric], "rank_by": (metric if metric in METRICS else "", direction)} | further
+    further = {"metrics": [metric], "rank_by": (metric if is_metric(metric) else "", direction)} | further
     report = score(captions, labels, attribute, references, **further)
     if direction and direction not in set(report.table["direction"]):
-        raise CapbiasError(
-            f"{metric} in the direction {direction}", "one in which it is measured, or none", "Leave it out."
-        )
+        raise CapbiasError(f"{metric} has no direction {direction} here.", "Leave direction= out.")
     if report.ranking is None:
         missing = "; ".join((*left_out_lines(report.left_out), *report.refused, *report.failed))
         raise CapbiasError(
-            f"{metric} of {len(report.models)} captioner{'' if len(report.models) == 1 else 's'}"
-            + (f" ({missing})" if missing else ""),
-            "two captioners or more that have a value",
-            "Give several, by name.",
+            f"Only {counted(len(report.models), 'captioner')} can be compared by {metric}.",
+            missing or "Give several captioners by name.",
         )
     return _comparison(report)
 
@@ -392,13 +388,13 @@ def _comparison(report: Report) -> Comparison:
 
 def _several(given: str | os.PathLike | Iterable) -> tuple:
     if not isinstance(given, str | os.PathLike | Iterable):
-        raise CapbiasError(f"{given!r} as one name or several", "a name, or a list of names", "Pass one of these.")
+        raise CapbiasError(f"{given!r} is neither a name nor a list of names.")
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
 def _named(attribute: str) -> str:
     if not attribute:
-        raise CapbiasError("no attribute", "the protected attribute that is measured, such as gender", "Name it.")
+        raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
     return attribute
 
 
@@ -439,7 +435,7 @@ class Asked:
 
     metrics: tuple[str, ...]
     attackers: tuple[str, ...] = (DEFAULT_ATTACKER,)
-    seeds: int = 10
+    seeds: int | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     per_object: bool = False
     rank_by: tuple[str, str] = ("", "")
@@ -447,10 +443,11 @@ class Asked:
     def check(self) -> None:
         """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
         expand_metrics(self.metrics)
-        if not isinstance(self.seeds, int):
-            raise CapbiasError(f"--seeds {self.seeds!r}", "a whole number", "Give another, or leave it out.")
+        if not isinstance(self.seeds, int | None):
+            raise CapbiasError(f"--seeds must be a whole number, not {self.seeds!r}.")
         about = known_options()
-        for name, value in {"seeds": self.seeds, **self.choices}.items():
+        seeds = {} if self.seeds is None else {"seeds": self.seeds}
+        for name, value in {**seeds, **self.choices}.items():
             if name not in about:
                 raise unknown_name("option", name, about)
             checked(name, value, about[name])
@@ -462,20 +459,15 @@ class Asked:
             and len(self.rank_by) == 2
             and all(isinstance(own, str) for own in self.rank_by)
         ):
-            raise CapbiasError(f"rank_by={self.rank_by!r}", "a metric, or a metric and its direction", "Name one.")
+            raise CapbiasError(f"rank_by= must be a metric, or a metric and its direction, not {self.rank_by!r}.")
         name, direction = self.rank_by
-        if name and name not in METRICS:
-            raise unknown_name("metric", name, METRICS)
-        if name and name not in expand_metrics(self.metrics):
+        if name and metric_named(name).name not in expand_metrics(self.metrics):
             asked = ", ".join(map(str, self.metrics))
-            raise CapbiasError(
-                f"rank_by={name!r} beside metrics={asked}", "a metric that is measured", "Ask for it, too."
-            )
+            raise CapbiasError(f"rank_by names {name}, but metrics= asks for {asked} only.", f"Add {name} to metrics=.")
         if name and measure_of(name).estimates is no_estimates:
             raise CapbiasError(
-                f"{name}, by which captioners are not ranked: it is no mean over images, and has no p",
-                "another metric",
-                "Compare its values.",
+                f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
+                "Compare its values, or rank by another metric.",
             )
         if direction not in ("", A_TO_T, T_TO_A):
             raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
@@ -554,7 +546,7 @@ def _objects(workspace: Workspace, rows: Sequence[RunRow]) -> list[pd.DataFrame]
 
 
 def failures(rows: Sequence[RunRow]) -> list[str]:
-    """`few (ngram) failed: Got ...` for each run that did not finish."""
+    """`few (ngram) failed: ...` for each run that did not finish."""
     return [
         f"{row.spec.model} ({row.spec.attacker or row.spec.measure}) {row.status}: {row.message}"
         for row in rows
@@ -603,18 +595,18 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
 def _ranked(workspace: Workspace, report: Report, rank_by: tuple[str, str], encoder: str) -> Report:
     """The report with its captioners ranked, if there are several."""
     there = list(dict.fromkeys(report.table["metric"]))
-    metric, direction = rank_by
-    metric = metric or leading(there)
-    rows = _ranked_rows(report.table, metric, direction, encoder)
-    if direction and rows.empty and metric in there:
-        return replace(report, refused=(*report.refused, f"Not ranked: {metric} has no direction {direction} here."))
+    asked, direction = rank_by
+    name = metric_named(asked).name if asked else leading(there)
+    rows = _ranked_rows(report.table, name, direction, encoder)
+    if direction and rows.empty and name in there:
+        return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
     if len(rows) < 2:
         return report
     direction = rows["direction"].iloc[0]
-    found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), metric, direction)
+    found = ranking(workspace, list(workspace.runs_of(list(rows["run_id"])).values()), name, direction)
     if len(found.letters) < 2:
         return report
-    return replace(report, ranking=found, ranked_by=(metric, direction), ranked_runs=tuple(rows["run_id"]))
+    return replace(report, ranking=found, ranked_by=(name, direction), ranked_runs=tuple(rows["run_id"]))
 
 
 def _sentence(
@@ -632,7 +624,7 @@ def _sentence(
 
 
 def _by_others(frame: pd.DataFrame, model: str, encoder: str) -> str:
-    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], not shown.`"""
+    """What further attackers say of the captioner that answers: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`"""
     metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
     own = frame[(frame["metric"] == metric) & (frame["model"] == model) & (frame["encoder"] != encoder)]
     rows = own.drop_duplicates("encoder").to_dict("records")
@@ -659,7 +651,7 @@ def words_of(workspace: Workspace, kept: ResolvedInputs, asked: Asked, compute: 
     specs = [spec for spec in plan(workspace, request) if spec.measure == PER_CAPTION]
     rows = compute(workspace, specs, kept.collection)
     if failed := failures(rows):
-        raise CapbiasError("; ".join(failed), "captions that attackers can be trained on", "Score other captions.")
+        raise CapbiasError(" ".join(failed))
     return pd.concat([_words(workspace, row) for row in rows], ignore_index=True)
 
 
@@ -738,9 +730,9 @@ def nothing_measured(report: Report) -> CapbiasError:
     """The error for a report without any number."""
     said = " ".join(report.failed)
     others = {name: reason for name, reason in report.left_out.items() if reason not in said}
-    got = "; ".join([*report.failed, *left_out_lines(others)]) or "no number"
     return CapbiasError(
-        got, "a metric that can be had from these inputs", "Check the inputs, or ask for another metric."
+        " ".join(report.failed) or "No metric that was asked for can be measured from these inputs.",
+        " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
     )
 
 

@@ -37,8 +37,8 @@ class Cancelled(Exception):
 def unknown_name(kind: str, name: object, known: Iterable[object]) -> CapbiasError:
     """The error for a name that is in no table, with the nearest names and those that there are.
 
-    >>> print(unknown_name("metric", "lic_m", ["LIC", "LIC_M", "ratio"]))
-    There is no metric 'lic_m'. Did you mean LIC_M? Known: LIC, LIC_M, ratio.
+    >>> print(unknown_name("metric", "LIC_N", ["LIC", "LIC_M", "ratio"]))
+    There is no metric 'LIC_N'. Did you mean LIC_M or LIC? Known: LIC, LIC_M, ratio.
     >>> print(unknown_name("metric", "zebra", ["LIC", "LIC_M", "ratio"]))
     There is no metric 'zebra'. Known: LIC, LIC_M, ratio.
     """

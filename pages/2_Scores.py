@@ -67,7 +67,6 @@ from pages.ui.table import draw_table
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
-SEEDS = 10
 
 
 def main() -> None:
@@ -119,7 +118,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
         "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
     )
-    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), SEEDS)
+    known_seeds = next((own.seeds for own in measured if own.attacker == attacker), attacker_entry(attacker).seeds)
     seeds = view.number(side, "Seeds", 1, MOST_SEEDS, known_seeds, key="seeds", help="The papers use 10.")
     seen = bool(photograph_sets(engine.workspace, collection))
     known = [name for name, group in GROUPS.items() if seen or not measure_of(group.metrics[0]).needs.photographs]
@@ -131,6 +130,7 @@ def _request(engine: Engine, collection: str, sets: list[str], tables: list[Item
         format_func=lambda name: GROUPS[name].title,
         key="metrics",
         missing="the metric",
+        any_case=True,
     )
     words = view.checkbox(
         side,

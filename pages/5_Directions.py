@@ -87,7 +87,7 @@ def _plane(engine: Engine, collection: str, tables: list[Item]) -> None:
         box("Nothing is measured in both directions yet.", WHAT)
         _measure(engine, collection, sets, table, attribute, human)
         return
-    name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric")
+    name = view.selectbox(st.sidebar, "Metric", found, key="measure", missing="the metric", any_case=True)
     every_way = directions(rows, name)
     frame = _one_way(every_way)
     text = directions_answer(frame, rows, name, attribute)

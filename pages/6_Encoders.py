@@ -157,7 +157,9 @@ def _encoders(engine: Engine, collection: str | None, attribute: str, table: Ite
     text = encoders_answer(found, "" if own else PRINTED[source].title)
     answer_box(engine, collection, text.headline, text.support)
     keys = once("series", lambda: series_of(rows))
-    key = view.selectbox(st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric")
+    key = view.selectbox(
+        st.sidebar, "Metric", keys, format_func=named, key="measure", missing="the metric", any_case=True
+    )
     shown = once("shown", lambda: rows_of(rows, key))
     grey = once("grey", lambda: _grey(published, beside, shown, key))
     able = once("able", lambda: rows_of(judged, key))

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from capbias_core.measures.base import Measure, Metric, Needs
 from capbias_core.measures.options import bounds_text
-from capbias_core.measures.registry import GROUPS, MEASURES
+from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
 from capbias_core.present.sentence import BETTER
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
-HEAD = """# Metrics
+HEAD = f"""# Metrics
 
-Every number that capbias gives, measure by measure. A measure is computed together from the same inputs; each of its
-metrics has a name of its own, which `capbias score --metric NAME` takes. Groups of metrics have shorter names. Labels
-are binary, given by other people, and incomplete: a number speaks about captions and labels, never about a person.
+Every number that capbias gives, measure by measure. A measure is computed together from the same inputs. Labels are
+binary, given by other people, and incomplete: a number speaks about captions and labels, never about a person.
+
+Ask for metrics by name: `capbias score --metric NAME`. {NAME_RULE}
 
 This page is generated from `capbias_core/measures/` by `make docs`.
 """

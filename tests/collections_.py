@@ -40,7 +40,6 @@ def keep(
     for part in parts:
         if part.reading.error:
             raise part.reading.error
-    names = [attribute] if isinstance(attribute, str) else attribute
-    wanted = [(name, column) for name, _, column in (own.partition("=") for own in names)]
-    parts = [with_mapping(part, wanted=wanted) for part in parts]
+    asked = [attribute] if isinstance(attribute, str) else list(attribute)
+    parts = [with_mapping(part, asked=asked) for part in parts]
     return {item.name: item for item in store(workspace, collection, parts)}

@@ -2,19 +2,17 @@
 
 Each attacker reads both sides of the held-out images. Three ways to do so: an attacker per list of human captions,
 their scores averaged ("apart", the library's); the same attackers, their logits averaged ("logits"); one attacker
-trained on all lists ("joined"). Captioners of known truth are drawn (synthetic.py), or made from human captions by the
-module MAKERS. Its sets named null_ say no more of the label than people do:
+trained on all lists ("joined"). Captioners of known truth are drawn (synthetic.py), or made from the human captions in
+the folder DATA (made.py). Those named null_ say no more of the label than people do:
 
     python -m benchmarks.statistics.cross_evaluation synthetic --sets 200 --keep FILE
-    python -m benchmarks.statistics.cross_evaluation made MAKERS DATA --attribute gender --sets 30 --keep FILE
+    python -m benchmarks.statistics.cross_evaluation made DATA --attribute gender --sets 30 --keep FILE
     python -m benchmarks.statistics.cross_evaluation show FILE
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import importlib.util
 import json
 import sys
 from collections.abc import Iterator
@@ -22,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, diags_array
 
+from benchmarks.statistics.made import LABELS, MAKERS, World
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate.refits import refit_interval
+from capbias_core.aggregate.refits import OF_LEVEL, refit_interval
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute
@@ -55,7 +53,6 @@ DESIGNS = {
     "planted_one-topic-60": Design(slots=1, amplified=0.6),
     "planted_equal-60": Design(main=0.0, amplified=0.6),
 }
-LABELS = {"gender": ("gender", "Female", "Male"), "race": ("skin", "Dark", "Light"), "age": ("age", "young", "old")}
 WAYS = ("apart", "logits", "joined")
 
 
@@ -117,66 +114,16 @@ def synthetic(images: int, sets: range, designs: list[str]) -> Iterator[tuple]:
             yield name, seed, drawn.model, drawn.humans, drawn.labels, tuple(map(str, range(images)))
 
 
-def made(makers: Path, data: Path, attribute: str, images: int, sets: range) -> Iterator[tuple]:
-    """The captioners of the module `makers`, which knows Female and Male, for any attribute of two values."""
-    spec = importlib.util.spec_from_file_location("makers", makers)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    column, first, second = LABELS[attribute]
+def made(data: Path, attribute: str, images: int, sets: range) -> Iterator[tuple]:
     of = get_attribute(attribute)
-    file = "age.csv" if attribute == "age" else "attributes.csv"
-    names = {first: "Female", second: "Male"}
-
-    def read(folder: Path) -> tuple[dict, dict]:
-        with open(folder / "annotations" / file, newline="", encoding="utf-8") as rows:
-            labels = {int(r["image_id"]): names[r[column]] for r in csv.DictReader(rows) if r[column] in names}
-        people: dict[int, list[str]] = {}
-        for row in json.loads((folder / "annotations" / "captions.json").read_text())["annotations"]:
-            if row["image_id"] in labels:
-                people.setdefault(row["image_id"], []).append(row["caption"])
-        return labels, {image: own[:5] for image, own in sorted(people.items()) if len(own) >= 5}
-
-    module.read, module.GENDERED, module.World.nearest = read, set(of.masked_words), _nearest
     for number in sets:
-        world = module.World(data, images, number)
-        y = np.array([world.male(image) for image in world.ids]).astype(int)
-        people = [[world.refs[i][j] for i in world.ids] for j in range(5) if j != world.k]
-        humans = [masked_captions(own, of) for own in people]
-        for name, make in (module.NULLS | module.PLANTED).items():
+        world = World(data, attribute, images, number)
+        y = np.array([world.second[image] for image in world.ids]).astype(int)
+        humans = [masked_captions(own, of) for own in world.references]
+        for name, make in MAKERS.items():
             captions = make(world)
-            model = masked_captions([" ".join(captions[i]) for i in world.ids], of)
+            model = masked_captions([" ".join(captions[image]) for image in world.ids], of)
             yield name, number, model, humans, y, tuple(map(str, world.ids))
-
-
-def _nearest(self, texts: list[list[str]], pool: list[list[str]], top: int) -> Iterator[tuple[int, list[int]]]:
-    """As the module's own, as products of sparse matrices: for each text the most similar of pool, best first."""
-    place = {word: number for number, word in enumerate(dict.fromkeys(word for own in pool for word in own))}
-
-    def counts(side: list[list[str]]) -> csr_array:
-        pairs = [(row, place[word]) for row, own in enumerate(side) for word in own if word in place]
-        row, column = np.array(pairs).T
-        matrix = csr_array((np.ones(len(pairs)), (row, column)), shape=(len(side), len(place)))
-        matrix.sum_duplicates()
-        return matrix
-
-    theirs = counts(pool)
-    held = np.bincount(theirs.indices, minlength=len(place))
-    idf = diags_array(np.log((len(pool) + 1) / (held + 1)) + 1)
-    own = theirs if texts == pool else counts(texts)
-    weighted = []
-    for side in (own, theirs):
-        side = side.copy()
-        side.data = 1 + np.log(side.data)
-        weighted.append(csr_array(side @ idf))
-    own, theirs = weighted
-    norm = np.sqrt(np.asarray(theirs.multiply(theirs).sum(axis=1)).ravel())
-    theirs = csr_array(diags_array(1 / np.where(norm > 0, norm, 1)) @ theirs).T.tocsr()
-    for start in range(0, len(texts), 500):
-        block = np.round((own[start : start + 500] @ theirs).toarray(), 9)
-        for row, scores in enumerate(block):
-            order = np.argsort(-scores, kind="stable")[: top + 1]
-            yield start + row, [int(p) for p in order if scores[p] > 0]
 
 
 def show(file: Path, seeds: int) -> pd.DataFrame:
@@ -187,7 +134,7 @@ def show(file: Path, seeds: int) -> pd.DataFrame:
         for way, own in kept.pop("found").items():
             hh, hm, mh, mm = np.array(own)[:, :seeds]
             ratio = kept["test"] / kept["train"]
-            up, down = refit_interval(hm - hh, ratio), refit_interval(mm - mh, ratio)
+            up, down = refit_interval(hm - hh, ratio), refit_interval(mm - mh, ratio, OF_LEVEL)
             lic = refit_interval(mm - hh, ratio)
             rows.append(
                 {name: kept[name] for name in ("family", "images", "name")}
@@ -213,7 +160,6 @@ def main() -> None:
     kinds = parser.add_subparsers(dest="kind", required=True)
     drawn, from_people, shown = (kinds.add_parser(name) for name in ("synthetic", "made", "show"))
     drawn.add_argument("--designs", nargs="+", choices=DESIGNS, default=list(DESIGNS), metavar="NAME")
-    from_people.add_argument("makers", type=Path)
     from_people.add_argument("data", type=Path)
     from_people.add_argument("--attribute", choices=LABELS, default="gender")
     for own, images in ((drawn, 1576), (from_people, 2450)):
@@ -233,7 +179,7 @@ def main() -> None:
     if given.kind == "synthetic":
         family, sides = "synthetic", synthetic(given.images, sets, given.designs)
     else:
-        family, sides = given.attribute, made(given.makers, given.data, given.attribute, given.images, sets)
+        family, sides = given.attribute, made(given.data, given.attribute, given.images, sets)
     for name, number, model, humans, y, images in sides:
         found = numbers(model, humans, y, images, given.seeds, given.ways)
         split = balanced_split(y, 2, 0, 0.1, images)

@@ -17,6 +17,7 @@ from capbias_core.load.photographs import PICTURES, check_photograph
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.mask_regions import OF_OUTLINES, MaskRule, NothingToMask, hidden_pixels
 from capbias_core.vision.masking import HALF, PERSON, box_mask, filled, outline_mask
+from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import KIND, MADE_BY, ORIGINALS, keep_images
@@ -137,7 +138,7 @@ def keep_uploaded(
     Raises CapbiasError where none can be kept.
     """
     folder = upload_folder(workspace, collection)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     refused: dict[str, str] = {}
     for file in files:
         try:

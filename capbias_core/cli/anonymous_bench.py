@@ -18,6 +18,7 @@ from capbias_core.load import CAPTIONS
 from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.inputs import caption_files
+from capbias_core.workspace.limited import within_limits
 
 app = command(
     "anonymous-bench",
@@ -52,10 +53,10 @@ def anonymous_bench(
     path = checked_output(output)
     sets = _sets(captions, collection, workspace)
     scores = proxy_scores(sets, get_attribute(attribute, own_folder(workspace, of_files=False)))
-    measured = [read_results(Path(results))] if results else []
+    measured = [within_limits(Path(results).name, read_results, Path(results))] if results else []
     parts = [scores, *(proxy_alignment(scores, table) for table in measured)]
     if human:
-        people = read_human_scores(Path(human))
+        people = within_limits(Path(human).name, read_human_scores, Path(human))
         parts += [alignment(table, people) for table in (scores, *measured)]
     say("note: human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people.")
     write_rows(pd.concat([part for part in parts if len(part)], ignore_index=True), path)

@@ -178,9 +178,8 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         part for part in parts if part.wanted and not (part.reading.second and (flags.kind or part.kind == SEGMENTS))
     ]
     _check_flags(flags, {part.kind for part in parts})
-    pairs = [(name, column) for name, _, column in (item.partition("=") for item in flags.attribute or ())]
     folder, overrides = own_folder(flags.workspace), mapping_overrides(flags.map or ())
-    parts = [with_mapping(part, folder, pairs, overrides) for part in parts]
+    parts = [with_mapping(part, folder, flags.attribute or (), overrides) for part in parts]
     for part in parts:
         assert part.report is not None
         first, *others = part.report.lines()

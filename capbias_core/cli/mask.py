@@ -17,9 +17,9 @@ from capbias_core.cli.photographs import keep_named
 from capbias_core.cli.running import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, write_output
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load import BOXES, REFERENCES, SEGMENTS
-from capbias_core.load.regions import read_regions
+from capbias_core.load import BOXES, REFERENCES, SEGMENTS, parse
 from capbias_core.load.rows import place_and_message
+from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.mask import MASKED, MaskOptions
 from capbias_core.measures.object_associations import departures, departures_in
 from capbias_core.runs.mask_runs import plan_masking
@@ -28,6 +28,7 @@ from capbias_core.types import counted
 from capbias_core.vision.mask_regions import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.inputs import temporary_workspace, warn
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
 from capbias_core.workspace.person_regions import resolve_person_regions
 from capbias_core.workspace.photographs import KIND, frozen_photographs, photograph_files
@@ -303,10 +304,12 @@ def _copy(source: Path, target: Path) -> None:
 def _drop(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
     """Write the regions to drop as CSV, a row each."""
     output = checked_output(flags.output)
-    regions, problems, count = read_regions(Path(flags.regions or ""))
-    if count:
-        first = ": ".join(place_and_message(problems[0]))
-        say(f"warning: {problems[0].file}: {counted(count, 'row')} left out; the first at {first}")
+    path = Path(flags.regions or "")
+    table = regions_of(within_limits(path.name, parse, path))
+    regions = table.frame
+    if table.problem_count:
+        first = ": ".join(place_and_message(table.problems[0]))
+        say(f"warning: {table.problems[0].file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
     marks = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     own = dict(list(marks.groupby("image_id")))
     labelled, chosen = options.labelled, {}

@@ -10,9 +10,8 @@ from cyclopts import Parameter
 
 from capbias_core.cli.flags import command
 from capbias_core.cli.terminal import DONE, show
-from capbias_core.errors import unknown_name
 from capbias_core.measures.base import Group, Metric
-from capbias_core.measures.registry import GROUPS, METRICS, measure_of, needs_references
+from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
 from capbias_core.present.sentence import BETTER
 from capbias_core.present.table import to_text
 
@@ -24,8 +23,10 @@ app = command(
   capbias metrics
   capbias metrics dbac
 
-Ask for one with `capbias score --metric`: by the name in the column `ask for`, which may give several, or by its
-own.""",
+Ask for them with `capbias score --metric`, by the names in the column `ask for` or by the name of a single part.
+
+"""
+    + NAME_RULE,
 )
 
 
@@ -33,12 +34,9 @@ own.""",
 def metrics(name: Annotated[str | None, Parameter(help="say all about this one")] = None, /) -> int:
     """List what `score --metric` takes; or say all about one of them."""
     if not name:
-        show(to_text(pd.DataFrame([_group(group) for group in GROUPS.values()])).rstrip("\n"))
+        show(to_text(pd.DataFrame([_group(group) for group in GROUPS.values()])) + f"\n{NAME_RULE}")
         return DONE
-    names = GROUPS[name].metrics if name in GROUPS else (name,) if name in METRICS else None
-    if names is None:
-        raise unknown_name("metric", name, {**GROUPS, **METRICS})
-    show("\n\n".join(_one(METRICS[own]) for own in names))
+    show("\n\n".join(_one(METRICS[own]) for own in expand_metrics([name])))
     return DONE
 
 

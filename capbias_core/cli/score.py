@@ -44,7 +44,6 @@ FORMATS = {
     "json": lambda report: to_json(report.table),
     "table": lambda report: to_text(scores_table(_lettered(report))),
 }
-SEEDS = 10
 GAP = 2  # columns of the terminal between those of a table
 
 app = command(
@@ -104,8 +103,8 @@ def score(
     metric: Annotated[
         list[str] | None,
         flag(
-            f"one or more of: {', '.join(GROUPS)}; or a metric's own name (`capbias metrics` lists them; default: "
-            f"{' '.join(DEFAULT_METRICS)})",
+            f"one or more of: {', '.join(GROUPS)}; or a single part, such as LIC_M (case does not matter; `capbias "
+            f"metrics` explains them; default: {' '.join(DEFAULT_METRICS)})",
             "NAME",
             WHAT,
         ),
@@ -133,7 +132,7 @@ def score(
     asked = Asked(
         metrics=tuple(metric or DEFAULT_METRICS),
         attackers=tuple(attacker or (DEFAULT_ATTACKER,)),
-        seeds=chosen.pop("seeds", SEEDS),
+        seeds=chosen.pop("seeds", None),
         choices={name: own for name, own in chosen.items() if name not in OF_INPUTS},
         per_object=per_object,
     )
@@ -219,7 +218,7 @@ def _digits(metric: str) -> int:
 
 def _shown(report: Report, asked: Collection[str]) -> pd.DataFrame:
     """What the verdict follows from is shown to those who asked for it by name; the rows have it all."""
-    behind = not set(BEHIND) & set(asked)
+    behind = not {name.lower() for name in BEHIND} & {name.lower() for name in asked}
     frame = scores_table(_lettered(report))
     frame = frame[first_columns(frame.columns) if behind else list(frame.columns)]
     return frame.rename(columns=lambda name: readable(str(name))).map(lambda cell: readable(str(cell)))

@@ -17,6 +17,8 @@ from capbias_core.errors import CapbiasError
 
 ARCHIVES = (".zip", ".gz")
 MOST_FILES, MOST_BYTES = 2_000, 4_000_000_000
+# Text shrinks to a twentieth, not to a thousandth. A small archive may shrink more.
+MOST_TIMES, SMALL = 100, 100_000_000
 TEXTS, MOST_TEXTS = (".txt", ".caption"), 200_000  # files of which each is of an image
 LINE_OF_IMAGE = re.compile(r"\S+\.(jpe?g|png|webp|gif|bmp)(#\d+)?[\t,|]|\d+[\t,]", re.IGNORECASE)
 CHUNK = 1 << 20
@@ -50,7 +52,7 @@ def unpacked(path: Path, folder: Path) -> list[Path]:
         if path.suffix.lower() != ".zip":
             target = folder / (path.stem or "file")
             with gzip.open(path) as source:
-                _copied(source, target, MOST_BYTES, path)
+                _copied(source, target, most_bytes(path), path)
             return [target]
         with zipfile.ZipFile(path) as archive:
             members = list(filter(_is_wanted, archive.infolist()))
@@ -124,17 +126,24 @@ def _from_zip(path: Path, folder: Path, place: Callable[[Path, int, str], PurePo
         members = list(filter(_is_wanted, archive.infolist()))
         texts = sum(member.filename.lower().endswith(TEXTS) for member in members)
         if texts > MOST_TEXTS or len(members) - texts > MOST_FILES:
-            raise _too_much(path, f"{len(members):,} files")
-        left, files = MOST_BYTES, []
+            raise CapbiasError(f"{path.name} holds {len(members):,} files, more than {MOST_FILES:,}.", "Split it.")
+        left, files = most_bytes(path), []
         for number, member in enumerate(members):
             target = folder / place(path, number, member.filename)
             target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                raise CapbiasError(f"{path.name} holds two files called {member.filename[:100]}.", "Pack it again.")
             with archive.open(member) as source:
                 left -= _copied(source, target, left, path)
             files.append(target)
     if not files:
         raise CapbiasError(f"{path.name} is an archive without files.", "Pack it again.")
     return files
+
+
+def most_bytes(path: Path) -> int:
+    """What an archive may unpack to, by its own size."""
+    return min(MOST_BYTES, max(SMALL, MOST_TIMES * path.stat().st_size))
 
 
 def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Path) -> int:
@@ -144,11 +153,9 @@ def _copied(source: IO[bytes] | gzip.GzipFile, target: Path, most: int, path: Pa
         while part := source.read(CHUNK):
             written += len(part)
             if written > most:
-                raise _too_much(path, f"more than {MOST_BYTES / 1e9:g} GB")
+                raise CapbiasError(
+                    f"{path.name} unpacks to more than {most_bytes(path) / 1e9:g} GB.",
+                    "Split it, or unpack it first and load the file.",
+                )
             file.write(part)
     return written
-
-
-def _too_much(path: Path, what: str) -> CapbiasError:
-    most = f"At most {MOST_FILES:,} files ({MOST_TEXTS:,} if each is the text of an image) of {MOST_BYTES / 1e9:g} GB"
-    return CapbiasError(f"{path.name} holds {what}.", f"{most} are unpacked.")

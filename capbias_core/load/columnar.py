@@ -90,11 +90,11 @@ def _parse_dataset(path: Path) -> Parsed:
     names, splits = [], Counter()
     for split, file in _arrow_files(path):
         with readable(file), _whole(path, "a data set"):
-            table = _arrow_table(path, file)
-            columns = _readable_columns(path, table.schema)
+            table, schema = _arrow_table(path, file)
+            columns = _readable_columns(path, schema)
             if splits and (missing := [name for name in values if name not in columns]):
                 raise _broken(path, "a data set", f"{file.name} has no column {missing[0]}")
-            names = names or table.schema.names
+            names = names or schema.names
             values = values or {name: [] for name in columns}
             splits[split] += table.num_rows
             check_rows(path.name, splits.total())
@@ -106,7 +106,7 @@ def _parse_dataset(path: Path) -> Parsed:
 
 
 def _arrow_table(path: Path, file: Path):
-    """The table of an Arrow file without its columns of bytes."""
+    """The table of an Arrow file without its columns of bytes, and its whole schema."""
     import pyarrow
 
     with file.open("rb") as start:
@@ -120,7 +120,7 @@ def _arrow_table(path: Path, file: Path):
         with opened(source, options=pyarrow.ipc.IpcReadOptions(included_fields=places)) as batches:
             table = batches.read_all()
     table.validate(full=True)  # whatever a stranger wrote
-    return table
+    return table, schema
 
 
 def _arrow_files(path: Path) -> list[tuple[str, Path]]:

@@ -29,7 +29,7 @@ OF_BOXES = {
     "isinside",
     "isinsideof",
 }
-OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *(name for names in BOX_NAMES.values() for name in names)}
+OF_BOXES |= {"bbox", "category_id", "id", "area", "iscrowd", *" ".join(BOX_NAMES.values()).split()}
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,20 @@ def guess_kind(parsed: Parsed, columns: Mapping[str, str] = {}) -> Guess:
         return Guess(parsed.kind, certain, "" if certain else f"{parsed.title} holds human captions")
     others = {name.strip().lower() for name in names if name != guess["image_id"]}
     caption = guess["caption"]
-    if caption is not None and ("caption" in named or not few_values(parsed.columns[caption])):
+    sure = caption is not None and ("caption" in named or caption.strip().lower() in SURE_CAPTIONS)
+    if caption is not None and (sure or not few_values(parsed.columns[caption])):
         beside = column_beside(names, USUAL_REFERENCES) or ""
         if not beside and (parsed.format == "coco_captions" or others & NUMBERS):
             sign = "its captions are numbered" if others & NUMBERS else "it is laid out as COCO's human captions"
             return Guess(REFERENCES, False, sign)
-        certain = caption.strip().lower() in SURE_CAPTIONS or "caption" in named
         each = 0.0 if parsed.by_rows else _captions_per_image(parsed, guess["image_id"], caption)
         signs = ["its name says so"] if HUMAN_NAME.search(parsed.path.stem) else []
         signs += [f"its images have {each:.2g} captions each"] if each >= SEVERAL else []
         suggests = REFERENCES if len(signs) == 2 and not beside else ""
-        return Guess(CAPTIONS, certain, " and ".join(signs), beside, suggests)
+        return Guess(CAPTIONS, sure, " and ".join(signs), beside, suggests)
     if is_boxes(parsed) and others <= OF_BOXES:
         return Guess(BOXES, True)
-    if others and others <= set(OBJECT_COLUMNS):
+    if others and others <= set(OBJECT_COLUMNS.split()):
         return Guess(OBJECTS, True)
     labels = any(_are_labels(values) for name, values in parsed.columns.items() if name != guess["image_id"])
     return Guess(LABELS, guess["image_id"] is not None and labels)

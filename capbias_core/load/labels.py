@@ -1,62 +1,220 @@
-"""From raw rows to a table of attribute labels."""
+"""From raw rows to a table of labels, one row per image."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
+from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, has_people, is_unknown, meaning
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
+from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.parsed import Parsed
-from capbias_core.load.rows import RowErrors, chosen_column, guess_columns, listed, merged, nothing_usable
-from capbias_core.types import Table
+from capbias_core.load.rows import RowErrors, chosen_column, guess_columns, listed, merged, place_and_message
+from capbias_core.types import Table, counted
+
+# What becomes of the labels of an image that has several rows.
+RULES = BOTH, MAJORITY, FIRST, EACH = "both", "majority", "first", "each"
+MOST_ANNOTATORS = 10  # who get a column each; of more, the first labels of all images are a column, and so on
+# Columns of Amazon Mechanical Turk: what annotators saw, what they answered, and whether that was accepted.
+INPUT, ANSWER, STATUS = "Input.", "Answer.", "AssignmentStatus"
+# Columns that name the image in tables of labels, after the usual names of every table.
+IMAGE_NAMES = "image_url img_url image_link image_uri url idx key"
+
+Labels = tuple[str, ...]
 
 
-def labels(parsed: Parsed, columns: Mapping[str, str] = {}, several: str = "") -> Table:
-    """The labels of a file: one row per image, every other column as text ('' if empty).
+def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: str = "") -> Table:
+    """The labels of a file as text: one row per image, a column for each column but that of image ids.
 
-    An image that comes again with the same labels is counted; with other labels it is a problem, and the first stays.
-    Raises CapbiasError for a file without image IDs, labels or a usable row.
+    columns: the name for `image_id` if it is not a usual one. several: what the label of an image with several rows is,
+    one of RULES:
+
+    - `both`: the label that all rows have, whatever its spelling; MIXED if they differ. Unknown labels do not count
+      beside known ones. This is the usual rule, as for one row per person.
+    - `majority`: the label that most rows have; MIXED in a tie. This is the usual rule if each row of an image has
+      another annotator.
+    - `first`: that of the first row.
+    - `each`: a column per annotator.
+
+    The rule and its counts are in the notes. Raises CapbiasError if no row has an image id and a label.
     """
-    names = tuple(parsed.columns)
-    given = columns.get("image_id")
-    image_id = chosen_column(parsed.file, names, given) if given else guess_columns(names)["image_id"]
+    file, names = parsed.file, tuple(parsed.columns)
+    chosen = (columns or {}).get("image_id")
+    image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
+    answers = [name for name in names if name.startswith(ANSWER)]
     labelled = [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
-            f"{parsed.file} has the columns {listed(names)}, but labels need a column of image IDs and one of labels.",
-            "Choose the column of image IDs: on the Data page, or with --image-id-column.",
+            f"{file} has no column of image IDs beside columns of labels; its columns are {listed(names)}.",
+            "Name the column of image IDs with --image-id-column, or on the Data page.",
         )
-    faults, duplicates = RowErrors(parsed.file, parsed.faults.unit), 0
-    images: dict[str, tuple[str, ...]] = {}
+    who = annotator_column(labelled)
+    if answers:
+        labelled = [name for name in (*answers, who) if name]
+    images, rejected, faults = _by_image(parsed, image_id, labelled, file)
+    problems, count = merged(parsed.faults, faults)
+    if not images:
+        first = f" The first problem is at {': '.join(place_and_message(problems[0]))}." if problems else ""
+        raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
+    notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
+    if any(len(set(rows)) > 1 for rows in images.values()):
+        labelled, single, more = _single_rows(images, labelled, who, names, several)
+        notes += more
+    else:
+        single = {image: rows[0] for image, rows in images.items()}
+        if answers and who:  # who gave an answer is no label
+            labelled = [name for name in labelled if name != who]
+            single = {image: row[: len(labelled)] for image, row in single.items()}
+    columns_kept = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in labelled)]
+    frame = pd.DataFrame([(image, *row) for image, row in single.items()], columns=columns_kept, dtype="str")
+    return Table(
+        frame,
+        parsed.rows,
+        duplicates=sum(len(rows) - len(set(rows)) for rows in images.values()),
+        problems=problems,
+        problem_count=count,
+        notes=(*parsed.notes, *notes),
+    )
+
+
+def image_column(names: Sequence[str]) -> str | None:
+    """The column of a table of labels that usually has the image ids, None if there is none."""
+    shown = {name.removeprefix(INPUT): name for name in names if name.startswith(INPUT)}
+    for candidates in (shown, {name: name for name in names}):
+        usual = guess_columns(candidates)["image_id"]
+        by_lower = {name.strip().lower().replace(" ", "_"): name for name in reversed(list(candidates))}
+        usual = usual or next((by_lower[name] for name in IMAGE_NAMES.split() if name in by_lower), None)
+        if usual:
+            return candidates[usual]
+    return None
+
+
+def _by_image(
+    parsed: Parsed, image_id: str, labelled: Sequence[str], file: str
+) -> tuple[dict[str, list[Labels]], int, RowErrors]:
+    """Image -> the labels of its rows, in file order; how many rows were rejected; rows that cannot be used."""
+    faults, images, rejected = RowErrors(file, parsed.faults.unit), {}, 0
+    status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
     raw_columns = [parsed.columns[name] for name in (image_id, *labelled)]
-    for number, raw_id, *raw in zip(parsed.numbers, *raw_columns, strict=True):
+    for number, state, raw_id, *raw in zip(parsed.numbers, status, *raw_columns, strict=True):
+        if state == "Rejected":
+            rejected += 1
+            continue
         try:
             image, row = normalise_image_id(raw_id), tuple(map(label_text, raw))
         except ValueError as error:
             faults.add(number, str(error))
             continue
-        known = images.setdefault(image, row)
-        if known is row:
-            continue
-        if known == row:
-            duplicates += 1
-        else:
-            faults.add(number, _conflict(image, labelled, known, row))
-    problems, count = merged(parsed.faults, faults)
-    if not images:
-        raise nothing_usable(parsed.file, parsed.rows, problems)
-    kept = ["image_id", *(f"{name} (in the file)" if name == "image_id" else name for name in labelled)]
-    frame = pd.DataFrame([(image, *row) for image, row in images.items()], columns=kept, dtype="str")
-    return Table(frame, parsed.rows, duplicates=duplicates, problems=problems, problem_count=count, notes=parsed.notes)
+        images.setdefault(image, []).append(row)
+    return images, rejected, faults
 
 
-def _conflict(image: str, names: list[str], known: tuple[str, ...], labels: tuple[str, ...]) -> str:
-    name, before, now = next(each for each in zip(names, known, labels, strict=True) if each[1] != each[2])
-    change = f"{short(name)} {short(now)!r}, before {short(before)!r}"
-    return f"image {short(image)} comes again with {change}; the first is kept"
+def _single_rows(
+    images: Mapping[str, list[Labels]], labelled: list[str], who: str | None, names: Sequence[str], several: str
+) -> tuple[list[str], dict[str, Labels], list[str]]:
+    """The columns of labels, the labels of each image by a rule, and sentences on the rule and its counts."""
+    repeated = {image: rows for image, rows in images.items() if len(rows) > 1}
+    by = labelled.index(who) if who else -1
+    annotated = bool(who) and 2 * sum(len({row[by] for row in rows}) == len(rows) for rows in repeated.values()) > len(
+        repeated
+    )
+    rule = several or (MAJORITY if annotated else BOTH)
+    if rule not in RULES:
+        raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
+    kept = [place for place in range(len(labelled)) if place != by and (rule == FIRST or _may_be_labels(images, place))]
+    per = f" (one per {who})" if annotated else " (such as one per person)" if has_people(names) else ""
+    notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
+    if rule == EACH:
+        columns, single = _by_annotator(images, labelled, kept, by)
+        return columns, single, notes
+    combine = COMBINE[rule]
+    single = {
+        image: rows[0]
+        if len(rows) == 1
+        else tuple(combine([row[place] for row in rows]) for place in range(len(rows[0])))
+        for image, rows in images.items()
+    }
+    single = {image: tuple(row[place] for place in kept) for image, row in single.items()}
+    columns = [labelled[place] for place in kept]
+    mixed = {name: sum(row[place] == MIXED for row in single.values()) for place, name in enumerate(columns)}
+    words = [
+        name for place, name in enumerate(columns) if not all(map(_is_number, {row[place] for row in single.values()}))
+    ]
+    what = "show people with" if has_people(names) else "have rows with"
+    different = "have no majority" if rule == MAJORITY else f"{what} different labels"
+    notes += [
+        f"{mixed[name]:,} of {counted(len(images), 'image')} {different} in {name} and get no label"
+        for name in words or columns
+        if mixed[name]
+    ]
+    return columns, single, notes
+
+
+def _may_be_labels(images: Mapping[str, list[Labels]], place: int) -> bool:
+    """Whether a column of a table with several rows per image may hold labels. Times, ids of rows and coordinates
+    differ in the rows of an image and have many values."""
+    differs = any(len({row[place] for row in rows}) > 1 for rows in images.values())
+    return not differs or len({row[place] for rows in images.values() for row in rows}) <= MOST_LABELS + 1
+
+
+def _is_number(label: str) -> bool:
+    return not label or label == MIXED or label.replace(".", "", 1).lstrip("+-").isdigit()
+
+
+def _by_annotator(
+    images: Mapping[str, list[Labels]], labelled: Sequence[str], kept: Sequence[int], by: int
+) -> tuple[list[str], dict[str, Labels]]:
+    """A column for each column of labels and annotator; of many annotators, for the first row of images and so on."""
+    annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
+    if not 0 < len(annotators) <= MOST_ANNOTATORS:
+        annotators = [str(number + 1) for number in range(max(map(len, images.values())))]
+        by = -1
+    single = {}
+    for image, rows in images.items():
+        given: dict[str, list[Labels]] = {}
+        for number, row in enumerate(rows):
+            given.setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
+        single[image] = tuple(
+            _shared([row[place] for row in given.get(annotator, ())]) for place in kept for annotator in annotators
+        )
+    return [f"{labelled[place]} {annotator}".strip() for place in kept for annotator in annotators], single
+
+
+def _shared(given: Sequence[str]) -> str:
+    """The label that all have, as it was first spelled; unknown ones do not count beside known ones."""
+    labels = [label for label in given if label]
+    known = [label for label in labels if not is_unknown(label)]
+    return MIXED if len(set(map(_sense, known))) > 1 else (known or labels or [""])[0]
+
+
+def _most_frequent(given: Sequence[str]) -> str:
+    """The label that most have, as it was first spelled; empty ones do not vote."""
+    labels = [label for label in given if label]
+    votes = Counter(map(_sense, labels)).most_common(2)
+    if len(votes) == 2 and votes[0][1] == votes[1][1]:
+        return MIXED
+    return next((label for label in labels if _sense(label) == votes[0][0]), "")
+
+
+def _sense(label: str) -> str:
+    """The same for labels that mean the same."""
+    return meaning(label) or label.casefold()
+
+
+COMBINE: dict[str, Callable[[Sequence[str]], str]] = {
+    BOTH: _shared,
+    MAJORITY: _most_frequent,
+    FIRST: lambda given: given[0],
+}
+EXPLAINED = {
+    BOTH: f"an image gets the label that they share (rule {BOTH})",
+    MAJORITY: f"an image gets the label that most of them have (rule {MAJORITY})",
+    FIRST: f"an image gets the label of the first (rule {FIRST})",
+    EACH: f"each annotator's labels are a column (rule {EACH})",
+}
 
 
 def label_text(value: object) -> str:
@@ -81,10 +239,3 @@ def _scalar_text(value: object) -> str:
     if UNSTORABLE.search(text):
         raise ValueError("a label holds a NUL character or half a surrogate pair")
     return text
-
-
-RULES = {
-    "both": "no label if its rows differ",
-    "majority": "the label of most rows",
-    "first": "the label of its first row",
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,11 @@ class Parsed:
     def file(self) -> str:
         """The file's name, for messages."""
         return self.path.name
+
+    def values(self, *names: str) -> Iterator[tuple]:
+        """Row by row the values of some columns; None where the file lacks the column."""
+        nothing = [None] * len(self.numbers)
+        return zip(*(self.columns.get(name, nothing) for name in names), strict=True)
 
     def with_rows(self, rows: Iterable[Sequence[Mapping[str, Any]] | str], names: Sequence[str], **more: Any) -> Parsed:
         """The same file with other columns. rows: for each row the values by column of what becomes of it, or what is

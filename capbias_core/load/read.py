@@ -29,9 +29,10 @@ class Reading:
     """One thing that a file holds, read as a kind.
 
     kind: as asked for or guessed. title: the format. guess: what the content suggests. certain: whether the content
-    alone settles that. hint: what speaks for human captions. suggests: the kind to preselect on a page. columns: names to choose from. table: None if the file
-    cannot be read as this kind; `error` says why. second: human captions beside a model's, or outlines beside objects.
-    by_rows: whether images are known only by their row. image_names: image ID -> file name, where the file lists both.
+    alone settles that. hint: what speaks for human captions. suggests: the kind to preselect on a page. columns: names
+    to choose from. table: None if the file cannot be read as this kind; `error` says why. second: human captions beside
+    a model's, or outlines beside objects. by_rows: whether images are known only by their row. image_names: image ID ->
+    file name, where the file lists both.
     """
 
     kind: str
@@ -86,6 +87,8 @@ def _readings(
     names = tuple(parsed.columns)
     columns = {role: name for role, name in columns.items() if name in names}
     guess = guess_kind(parsed, columns)
+    if guess.kind == REFERENCES and not guess.certain:  # a page asks whether people wrote them; nothing else assumes it
+        guess = replace(guess, kind=CAPTIONS, suggests=REFERENCES)
     first = Reading(
         kind or (OBJECTS if guess.kind == BOXES else guess.kind),
         parsed.title,

@@ -36,12 +36,6 @@ def _dicts(column: Sequence | None) -> list[dict]:
     return [value for value in (column or [])[:SAMPLE] if isinstance(value, dict)]
 
 
-def _rows(parsed: Parsed, *names: str) -> list[tuple]:
-    """The values of some columns, row by row; None where a file lacks the column."""
-    nothing = [None] * len(parsed.numbers)
-    return list(zip(*(parsed.columns.get(name, nothing) for name in names), strict=True))
-
-
 def _lmms_eval(parsed: Parsed) -> Parsed | None:
     """Samples that lmms-eval logs: the image ID stands in the value of a metric, such as `coco_CIDEr`.
 
@@ -54,7 +48,7 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
     if not metrics:
         return None
     rows, used, words = [], {}, False
-    for filtered, answers, prompt, *values in _rows(parsed, "filtered_resps", "resps", "input", *metrics):
+    for filtered, answers, prompt, *values in parsed.values("filtered_resps", "resps", "input", *metrics):
         by_metric = [(name, own) for name, own in zip(metrics, values, strict=True) if isinstance(own, dict)]
         by_metric.sort(key=lambda own: not isinstance(own[1].get("pred"), str))
         if not by_metric:
@@ -90,7 +84,7 @@ def _vlmevalkit(parsed: Parsed) -> Parsed | None:
     if not {"index", "answer", "prediction"} <= set(parsed.columns):
         return None
     rows = []
-    for index, caption, human, prompt in _rows(parsed, "index", "prediction", "answer", "question"):
+    for index, caption, human, prompt in parsed.values("index", "prediction", "answer", "question"):
         failed = isinstance(caption, str) and caption.startswith(FAILED)
         row = {"image_id": f"{ROW}{index}".strip(), "caption": None if failed else caption}
         rows.append([row | {REFERENCES: _literal_list(human), PROMPT: prompt}])
@@ -126,7 +120,7 @@ def _batch(parsed: Parsed) -> Parsed | None:
     if pair is None:
         return None
     rows, failed = [], 0
-    for request, answer, error in _rows(parsed, *pair, "error"):
+    for request, answer, error in parsed.values(*pair, "error"):
         image = request if pair[0] != "request" else _image_in(request)
         texts = _answers(answer)
         if texts:
@@ -197,7 +191,7 @@ def _conversations(parsed: Parsed) -> Parsed | None:
     others = [name for name in parsed.columns if name not in (column, "caption", PROMPT)]
     image = usual_column(others, "image_id image_path image file_name filename images id")
     rows, longer = [], 0
-    for turns, *values in _rows(parsed, column, *others):
+    for turns, *values in parsed.values(column, *others):
         said = [(_role(own), text_of(own.get("value", own.get("content")))) for own in _turns([turns])]
         answers = [place for place, (role, _) in enumerate(said) if role in MODELS]
         if not answers:
@@ -233,7 +227,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
     if not _dicts(data) or not any(isinstance(own, list) for own in (annotations or [])[:SAMPLE]):
         return _choices(parsed)
     rows, names = [], {"image_id": None}
-    for task, answers in _rows(parsed, "data", "annotations"):
+    for task, answers in parsed.values("data", "annotations"):
         image = task.get(guess_columns(task)["image_id"] or next(iter(task), "")) if isinstance(task, dict) else None
         parts = []
         for own in answers if isinstance(answers, list) else ():
@@ -294,7 +288,7 @@ def _detections(parsed: Parsed) -> Parsed | None:
         [{"image_id": parsed.path.stem, **dict(zip(others, values, strict=True)), **box}]
         if isinstance(box, dict)
         else f"{described(box)} where a box is expected"
-        for box, *values in _rows(parsed, "box", *others)
+        for box, *values in parsed.values("box", *others)
     ]
     corners = [name for own in _dicts(parsed.columns["box"]) for name in own]
     names = dict.fromkeys((*(() if image else ("image_id",)), *others, *corners))

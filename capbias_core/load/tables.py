@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.labels import label_text
 from capbias_core.load.parsed import Parsed
@@ -24,6 +27,7 @@ from capbias_core.load.rows import (
     listed,
     merged,
     nothing_usable,
+    usual_column,
 )
 from capbias_core.load.segments import extent, outline_fault, read_outline
 from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, SEGMENT_COLUMNS, Table, counted
@@ -31,20 +35,21 @@ from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, SEGMENT_COLUMNS, Ta
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
 SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
-OBJECT_COLUMNS = ("objects", "object", "categories", "category")
-SHOWN_PROMPTS = 8
-
+OBJECT_COLUMNS = "objects object categories category"
 # Roles of the columns of a table of boxes -> their usual names.
+SIDES = ("x1", "y1", "x2", "y2")
 BOX_NAMES = {
-    "class": ("class", "object", "label", "name", "class_name", "category", "category_name", "labelname"),
-    "x1": ("x1", "xmin"),
-    "y1": ("y1", "ymin"),
-    "x2": ("x2", "xmax"),
-    "y2": ("y2", "ymax"),
-    "confidence": ("confidence", "score", "conf"),
+    "class": "class object label name class_name category category_name labelname",
+    "confidence": "confidence score conf",
+    "bbox": "bbox",
+    "x1": "x1 xmin",
+    "y1": "y1 ymin",
+    "x2": "x2 xmax",
+    "y2": "y2 ymax",
 }
 # Codes of Open Images for people.
-MIDS = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/05r655": "girl", "/m/01bl7v": "boy"}
+PEOPLE = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/05r655": "girl", "/m/01bl7v": "boy"}
+SHOWN_PROMPTS = 8
 
 
 # captions
@@ -61,9 +66,15 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
     prompt_column = None if human else column_beside(parsed.columns, USUAL_PROMPTS)
     faults = RowErrors(parsed.file, parsed.faults.unit)
     images, texts, places, empty = _usable_captions(parsed, image_column, caption_column, faults)
+    cleaned = clean_captions(texts)
+    there = [place for place, text in enumerate(cleaned.texts) if text is not None]
+    if len(there) < len(texts):
+        images, places = [images[place] for place in there], [places[place] for place in there]
+    empty += len(texts) - len(there)
+    texts = [text for text in cleaned.texts if text is not None]
     problems, count = merged(parsed.faults, faults)
     if not texts:
-        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} empty" if empty else ""
+        note = f"{counted(empty, 'caption')} {'is' if empty == 1 else 'are'} missing" if empty else ""
         raise nothing_usable(parsed.file, parsed.rows, problems, note)
     frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
     raw = parsed.columns[prompt_column] if prompt_column not in (None, image_column, caption_column) else ()
@@ -84,6 +95,7 @@ def captions(parsed: Parsed, columns: Mapping[str, str] = {}, human: bool = Fals
         problem_count=count,
         notes=(*parsed.notes, *_prompts_note(prompts)),
         prompts=prompts,
+        warnings=cleaned.warnings,
     )
 
 
@@ -169,58 +181,34 @@ def _prompts_note(prompts: tuple[str, ...]) -> list[str]:
 def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
     """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
 
-    An image has an object once; images without an object are kept. columns: a name for "image_id". Raises CapbiasError
-    for a file without objects.
+    An image has an object once; images that COCO lists without an object are kept. columns: a name for "image_id".
+    Raises CapbiasError for a file without objects.
     """
-    names = tuple(parsed.columns)
-    if is_boxes(parsed) and parsed.format != "coco_instances":
-        table = boxes(parsed, parsed.sizes, relative=True)
-        texts = object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"])))
-        return Table(texts, table.rows, problems=table.problems, problem_count=table.problem_count, notes=table.notes)
-    faults = RowErrors(parsed.file, parsed.faults.unit)
     of_coco = parsed.format == "coco_instances"
+    if is_boxes(parsed) and not of_coco:
+        table = boxes(parsed, relative=True)
+        return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
+    names = ("image_id", "category_id", "category", "iscrowd")
+    if not of_coco:
+        image, column = _columns_of(parsed, columns, {"objects": OBJECT_COLUMNS}, "Objects hold text such as cat|dog.")
+        names = (image, column)
+
+    def read(image: object, raw: object, name: str | None = None, crowd: object = None) -> tuple[str, set[str], bool]:
+        shown = {_category(raw, name)} if of_coco else set(map(kept_name, label_text(raw).split(BETWEEN)))
+        return normalise_image_id(image), shown - {""}, of_coco and bool(crowd)
+
     images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
-    crowds = 0
-    if of_coco:
-        rows = zip(*(parsed.columns[name] for name in ("image_id", "category_id", "category", "iscrowd")), strict=True)
-        for number, (raw_id, category, name, crowd) in zip(parsed.numbers, rows, strict=True):
-            try:
-                image = normalise_image_id(raw_id)
-                images.setdefault(image, set()).add(_category(category, name))
-            except ValueError as error:
-                faults.add(number, str(error))
-                continue
-            crowds += bool(crowd)
-    else:
-        by_lower = {name.strip().lower(): name for name in names}
-        image_column = columns.get("image_id") or guess_columns(names)["image_id"]
-        column = next((by_lower[name] for name in OBJECT_COLUMNS if name in by_lower), None)
-        if image_column is None or column is None or image_column == column:
-            raise CapbiasError(
-                f"{parsed.file} has the columns {listed(names)}, but objects need the columns image_id and objects.",
-                "Rename the columns (objects holds text such as cat|dog), or load COCO's instances JSON.",
-            )
-        values = zip(
-            parsed.columns[chosen_column(parsed.file, names, image_column)], parsed.columns[column], strict=True
-        )
-        for number, (raw_id, raw) in zip(parsed.numbers, values, strict=True):
-            try:
-                image, text = normalise_image_id(raw_id), label_text(raw)
-            except ValueError as error:
-                faults.add(number, str(error))
-                continue
-            images.setdefault(image, set()).update(filter(None, map(kept_name, text.split(BETWEEN))))
-    problems, count = merged(parsed.faults, faults)
-    if not images:
-        raise nothing_usable(parsed.file, parsed.rows, problems)
-    if not any(images.values()):
+    faults, crowds = _faults(parsed), 0
+    for image, shown, crowd in _each(parsed, names, read, faults):
+        images.setdefault(image, set()).update(shown)
+        crowds += crowd
+    if images and not any(images.values()):
         raise CapbiasError(
-            f"{parsed.file} names no object for any of its {counted(len(images), 'image')}.",
+            f"{parsed.file} names no object on any of its {len(images):,} images.",
             "Check the file, and its column of objects.",
         )
-    texts = [BETWEEN.join(sorted(names)) for names in images.values()]
-    frame = pd.DataFrame({"image_id": list(images), "objects": texts}, dtype="str")
-    return Table(frame, parsed.rows, crowds=crowds, problems=problems, problem_count=count, notes=parsed.notes)
+    rows = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
+    return _table(parsed, rows, ("image_id", "objects"), faults, crowds=crowds)
 
 
 def _category(category: object, name: str | None) -> str:
@@ -241,67 +229,51 @@ def kept_name(name: str) -> str:
 
 def is_boxes(parsed: Parsed) -> bool:
     """Whether a file has the columns of boxes."""
-    names = {name.strip().lower() for name in parsed.columns}
-    has = {role: not names.isdisjoint(usual) for role, usual in BOX_NAMES.items()}
-    return has["class"] and ("bbox" in names or all(has[side] for side in ("x1", "y1", "x2", "y2")))
+    has = {role: usual_column(parsed.columns, names) is not None for role, names in BOX_NAMES.items()}
+    return has["class"] and (has["bbox"] or all(has[side] for side in SIDES))
 
 
 def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
     """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there.
 
-    sizes: (height, width) of images, for boxes that are given as shares of the image. relative: keep such shares as
-    they are. The image ID is read from the file's name, whatever folder stands before it. Raises CapbiasError for a
-    file without a usable box.
+    sizes: (height, width) of images, for boxes that are given as shares of the image. relative: leave shares as they
+    are. The image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
-    image_column = guess_columns(parsed.columns)["image_id"]
-    if image_column is None or not is_boxes(parsed):
-        raise CapbiasError(
-            f"{parsed.file} has the columns {listed(tuple(parsed.columns))}, but boxes need the columns image, class, "
-            "confidence, x1, y1, x2, y2.",
-            "Write it with: python -m capbias_core detect.",
-        )
-    faults, kept, cut = RowErrors(parsed.file, parsed.faults.unit), [], 0
-    raw = _box_values(parsed)
-    shares = _are_shares(raw)
-    for number, image, (name, confidence, *corners) in zip(
-        parsed.numbers, parsed.columns[image_column], raw, strict=True
-    ):
-        try:
-            image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
-            name, numbers = _box_name(name), _box_numbers([confidence, *corners])
-            height, width = sizes.get(image) or parsed.sizes.get(image) or (0, 0)
-            if shares and not relative:
-                numbers = _in_pixels(numbers, height, width)
-            inside = _cut_at_edge(numbers, *((1, 1) if shares and relative else (height, width)))
-        except ValueError as error:
-            faults.add(number, str(error))
-            continue
-        cut += inside != numbers
-        kept.append((image, name, *inside))
-    problems, count = merged(parsed.faults, faults)
-    if not kept:
-        raise nothing_usable(parsed.file, parsed.rows, problems)
-    notes = parsed.notes
-    if cut:
-        notes += (f"{counted(cut, 'box') if cut == 1 else f'{cut:,} boxes'} cut at the edge of the image",)
-    frame = pd.DataFrame(kept, columns=list(BOX_COLUMNS))
-    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes)
+    image_column, *_ = _columns_of(parsed, {}, {} if is_boxes(parsed) else BOX_NAMES, "`detect` writes such a table.")
+    rows, cut = _box_rows(parsed), 0
+    shares = _are_shares(rows)
+
+    def read(image: object, name: object, *raw: object) -> tuple:
+        nonlocal cut
+        image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
+        height, width = (1, 1) if shares and relative else sizes.get(image) or parsed.sizes.get(image) or (0, 0)
+        name, (confidence, *corners) = _box_name(name), _box_numbers(raw)
+        if shares and not height:
+            raise ValueError("the box is given as shares of the image, whose size is not known")
+        if shares:
+            corners = [value * side for value, side in zip(corners, (width, height) * 2, strict=True)]
+        inside = _on_image(corners, height, width)
+        cut += inside != tuple(corners)
+        return image, name, confidence, *inside
+
+    faults = _faults(parsed)
+    images = zip(parsed.columns[image_column], rows, strict=True)
+    kept = list(_each(parsed, ((image, *row) for image, row in images), read, faults))
+    notes = (f"boxes cut at the edge of their image: {cut:,}",) if cut else ()
+    return _table(parsed, kept, BOX_COLUMNS, faults, notes=notes)
 
 
-def _box_values(parsed: Parsed) -> list[tuple]:
+def _box_rows(parsed: Parsed) -> list[tuple]:
     """(class, confidence, x1, y1, x2, y2) of each row, as written."""
-    by_lower = {name.strip().lower(): column for name, column in parsed.columns.items()}
-    size = len(parsed.numbers)
-    chosen = {role: [by_lower[name] for name in names if name in by_lower] for role, names in BOX_NAMES.items()}
-    confidence = chosen["confidence"][0] if chosen["confidence"] else [None] * size
-    confidence = [1 if value is None or value == "" else value for value in confidence]
+    columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
+    classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
     # The number of a class stands beside its name in some tables.
-    named = [own for own in chosen["class"] if not all(str(value).strip().isdigit() for value in own)]
-    names = (named or chosen["class"])[0]
-    if "bbox" in by_lower:
-        corners = [_corners(box) for box in by_lower["bbox"]]
-        return [(name, sure, *box) for name, sure, box in zip(names, confidence, corners, strict=True)]
-    return list(zip(names, confidence, *(chosen[side][0] for side in ("x1", "y1", "x2", "y2")), strict=True))
+    named = (name for name in classes if not all(str(value).strip().isdigit() for value in parsed.columns[name]))
+    columns["class"] = next(named, columns["class"])
+    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
+    rows = parsed.values(*(columns[role] or "" for role in order))
+    sure = ((name, 1 if raw is None or raw == "" else raw, *rest) for name, raw, *rest in rows)
+    return [(name, raw, *_corners(rest[0])) if columns["bbox"] else (name, raw, *rest) for name, raw, *rest in sure]
 
 
 def _corners(box: object) -> tuple:
@@ -311,48 +283,38 @@ def _corners(box: object) -> tuple:
     return box, None, None, None
 
 
-def _are_shares(raw: Sequence[tuple]) -> bool:
+def _are_shares(rows: Sequence[tuple]) -> bool:
     """Whether corners are shares of the image: none is above 1."""
     try:
-        return bool(raw) and max(float(value) for row in raw for value in row[2:]) <= 1
+        return bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1
     except (TypeError, ValueError, OverflowError):
         return False
 
 
 def _box_name(value: object) -> str:
-    text = str(value if value is not None else "").strip()
-    name = MIDS.get(text) or kept_name(text)
-    if not name:
-        raise ValueError("the class is empty")
-    return name
+    text = "" if value is None else str(value).strip()
+    if name := PEOPLE.get(text) or kept_name(text):
+        return name
+    raise ValueError("the class is empty")
 
 
-def _box_numbers(raw: Sequence) -> tuple[float, ...]:
+def _box_numbers(raw: Sequence) -> list[float]:
     try:
-        confidence, x1, y1, x2, y2 = (float(value) for value in raw)
+        numbers = [float(value) for value in raw]
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not five numbers") from None
-    if not 0 < confidence <= 1:
-        raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
-    return confidence, x1, y1, x2, y2
+    if not 0 < numbers[0] <= 1:
+        raise ValueError(f"a confidence of {numbers[0]:g}, not above 0 and at most 1")
+    return numbers
 
 
-def _in_pixels(numbers: tuple[float, ...], height: int, width: int) -> tuple[float, ...]:
-    if not height:
-        raise ValueError("the box is given as shares of the image, whose size is not known")
-    confidence, x1, y1, x2, y2 = numbers
-    return confidence, x1 * width, y1 * height, x2 * width, y2 * height
-
-
-def _cut_at_edge(numbers: tuple[float, ...], height: int, width: int) -> tuple[float, ...]:
-    """The part of a box on its image. height, width: 0 where they are not known. ValueError if there is none."""
-    confidence, *corners = numbers
+def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
+    """The part of a box on its image. height, width: 0 if they are not known. ValueError if there is none."""
     x1, y1, x2, y2 = (max(value, 0.0) for value in corners)
     x2, y2 = min(x2, width or x2), min(y2, height or y2)
     if not (x1 < x2 < math.inf and y1 < y2 < math.inf):
-        shown = ", ".join(f"{value:g}" for value in corners)
-        raise ValueError(f"a box ({shown}) that encloses nothing on its image")
-    return confidence, x1, y1, x2, y2
+        raise ValueError(f"a box ({', '.join(f'{value:g}' for value in corners)}) that encloses nothing on its image")
+    return x1, y1, x2, y2
 
 
 def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
@@ -372,7 +334,28 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
 
 
-# outlines
+# regions and outlines
+
+
+def regions(parsed: Parsed) -> Table:
+    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file).
+
+    Raises CapbiasError for a table of other columns, or one without a usable row.
+    """
+    sides = {side: BOX_NAMES[side] for side in SIDES}
+    names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
+
+    def read(image: object, *raw: object) -> tuple:
+        _, *corners = _box_numbers([1, *raw])
+        if _on_image(corners, 0, 0) != tuple(corners):
+            raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
+        return normalise_image_id(image), *corners
+
+    faults = _faults(parsed)
+    numbered = zip(parsed.numbers, parsed.values(*names), strict=True)
+    rows = ((*row, number) for number, row in numbered)
+    kept = list(_each(parsed, rows, lambda *row: (*read(*row[:-1]), row[-1]), faults))
+    return _table(parsed, kept, ("image_id", *SIDES, "line"), faults)
 
 
 def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
@@ -386,39 +369,72 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
             f"{parsed.file} ({parsed.title}) holds no outlines.",
             'Load COCO instances: JSON with "images", "annotations" (each with a segmentation) and "categories".',
         )
-    faults = RowErrors(parsed.file, parsed.faults.unit)
-    names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
-    records = zip(parsed.numbers, *(parsed.columns[name] for name in names), strict=True)
-    rows, others = [], 0
-    for number, raw_id, category, name, crowd, box, given in records:
+    others = 0
+
+    def read(
+        raw_id: object, category: object, name: str | None, crowd: object, box: object, given: object
+    ) -> tuple | None:
+        nonlocal others
+        image = normalise_image_id(raw_id)
+        if wanted is not None and image not in wanted:
+            others += 1
+            return None
+        outline, text = read_outline(given)
+        height, width = parsed.sizes.get(image, (0, 0))
+        if fault := outline_fault(outline, height, width):
+            raise ValueError(fault)
+        if not height and isinstance(outline, dict):
+            height, width = outline["size"]
         try:
-            image = normalise_image_id(raw_id)
-            if wanted is not None and image not in wanted:
-                others += 1
-                continue
-            height, width = parsed.sizes.get(image, (0, 0))
-            outline, text = read_outline(given)
-            if fault := outline_fault(outline, height, width):
-                raise ValueError(fault)
-            if not height and isinstance(outline, dict):
-                height, width = outline["size"]
-            given_box = _box_within(box, height, width) or extent(outline)
-            rows.append((image, _category(category, name), bool(crowd), height, width, *given_box, text))
+            around = _on_image(_corners(box), height, width)
+        except (TypeError, ValueError):  # no box is given, or one beside the image
+            around = extent(outline)
+        return image, _category(category, name), bool(crowd), height, width, *around, text
+
+    faults = _faults(parsed)
+    names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
+    rows = list(filter(None, _each(parsed, names, read, faults)))
+    left_out = f"{others:,} are of images that the collection does not have" if others else ""
+    return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
+
+
+# what all share
+
+
+def _faults(parsed: Parsed) -> RowErrors:
+    return RowErrors(parsed.file, parsed.faults.unit)
+
+
+def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> tuple[str, ...]:
+    """The column of image IDs, given or guessed, then those needed (what messages call it -> usual names)."""
+    names = tuple(parsed.columns)
+    given = columns.get("image_id")
+    image = chosen_column(parsed.file, names, given) if given else guess_columns(names)["image_id"]
+    others = [usual_column(names, usual) for usual in needed.values()]
+    if image is None or not all(others) or image in others:
+        wanted = ", ".join(needed) or "its boxes"
+        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are image_id, {wanted}.", hint)
+    return image, *map(str, others)
+
+
+def _each(parsed: Parsed, rows: Iterable, read: Callable[..., Any], faults: RowErrors) -> Iterator[Any]:
+    """What `read` makes of each row; a row for which it raises ValueError is a fault. rows: values, or names of
+    columns."""
+    values = parsed.values(*rows) if isinstance(rows, tuple) else rows
+    for number, row in zip(parsed.numbers, values, strict=True):
+        try:
+            yield read(*row)
         except ValueError as error:
             faults.add(number, str(error))
+
+
+def _table(
+    parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
+) -> Table:
+    """Rows as a table. Raises CapbiasError if there are none. more: further fields of Table."""
     problems, count = merged(parsed.faults, faults)
     if not rows:
-        note = f"{others:,} are of images that the collection does not have" if others else ""
-        raise nothing_usable(parsed.file, parsed.rows, problems, note)
-    frame = pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS))
-    return Table(frame, parsed.rows, others=others, problems=problems, problem_count=count)
-
-
-def _box_within(box: object, height: int, width: int) -> tuple[float, ...] | None:
-    """COCO's [x, y, width, height] as x1, y1, x2, y2 on its image; None if it is none."""
-    x1, y1, x2, y2 = _corners(box)
-    if y2 is None or not all(map(math.isfinite, (x1, y1, x2, y2))):
-        return None
-    if height and (x1 < 0 or y1 < 0 or x2 > width or y2 > height):
-        x1, y1, x2, y2 = max(x1, 0), max(y1, 0), min(x2, width), min(y2, height)
-    return (x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None
+        raise nothing_usable(parsed.file, parsed.rows, problems, left_out)
+    frame = pd.DataFrame(rows, columns=list(columns))
+    notes = (*parsed.notes, *more.pop("notes", ()))
+    return Table(frame, parsed.rows, problems=problems, problem_count=count, notes=notes, **more)

@@ -7,24 +7,27 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.archives import most_bytes
 from capbias_core.load.files import head_text, is_workbook, read_head, text_lines
 from capbias_core.load.ids import short
 from capbias_core.load.parsed import Head, Parsed, Reader
-from capbias_core.load.rows import MOST_COLUMNS, RowErrors, check_rows, checked_names, is_sentence
+from capbias_core.load.rows import RowErrors, check_rows, checked_names, is_sentence
 from capbias_core.types import counted
 
 ENDINGS = (".csv", ".tsv")
 DELIMITERS = (",", "\t", ";", "|")
 HEADERLESS = ("\t", ",")
+LINES = "Lines of image and caption"
 LOOKED_AT = 3  # lines of a file without a header
 IMAGE = re.compile(r"(\d+|\S+\.(?:jpe?g|png|webp|gif|bmp))(?:#(\d+))?", re.IGNORECASE)
 # A sheet may have a row far below, and the reader goes through all before it; Excel has no more.
 MOST_SHEET_ROWS = 1_048_576
-MOST_SHEET_BYTES = 1_000_000_000  # unpacked; a sheet of a million captions has a fifth of it
+MOST_SHEET_BYTES = 400_000_000  # unpacked; a sheet of a million captions has half of it
+MOST_CELLS = 50_000_000  # up to the last one of each row, empty ones too
 
 # A caption may be longer than the 128 KiB at which the csv module stops.
 csv.field_size_limit(2**31 - 1)
@@ -125,82 +128,60 @@ def _quote_fault(error: csv.Error, first: int, last: int) -> str:
 # without a header
 
 
-def _pair(row: list[str]) -> tuple[str, str | None, str] | None:
-    """Image, number of the caption if there is one, and caption of the fields of a line; None for other fields."""
-    image = IMAGE.fullmatch(row[0].strip()) if len(row) == 2 else None
-    return (image[1], image[2], row[1]) if image else None
+def _pairs(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, tuple | str]]:
+    """Number and (image, number of its caption or None, caption) of each line, or what is wrong with it.
+
+    `dog.jpg<tab>A dog.`, `dog.jpg#0<tab>A dog.` as in Flickr30k, and `image id<tab>[{"caption": ..., "conf": ...}]` as
+    Oscar and VinVL write.
+    """
+    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    table = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    for row in filter(None, table):
+        image = IMAGE.fullmatch(row[0].strip()) if len(row) == 2 else None
+        caption = row[-1]
+        if image is None:
+            yield table.line_num, f"{short(delimiter.join(row))} where an image and a caption are expected"
+            continue
+        if caption.startswith("[{"):
+            try:
+                caption = [own["caption"] for own in json.loads(caption)]
+            except (ValueError, LookupError, TypeError, RecursionError):
+                yield table.line_num, f'{short(caption)} where [{{"caption": ...}}] is expected'
+                continue
+        yield table.line_num, (image[1], image[2], caption)
 
 
 def _delimiter(text: str) -> str:
     """What separates image and caption on each of the first lines; '' for another format."""
-    lines = text.split("\n", LOOKED_AT)[:LOOKED_AT]
     for delimiter in HEADERLESS:
         try:
-            pairs = [_pair(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+            pairs = [pair for _, pair in _pairs(text.split("\n", LOOKED_AT)[:LOOKED_AT], delimiter)]
         except csv.Error:
             continue
-        if pairs and all(pair and is_sentence(pair[2]) for pair in pairs):
+        if pairs and all(
+            own and not isinstance(own, str) and (isinstance(own[2], list) or is_sentence(own[2])) for own in pairs
+        ):
             return delimiter
     return ""
 
 
 def _parse_headerless(path: Path) -> Parsed:
-    """Lines of an image and a caption: `dog.jpg<tab>A dog.`, or `dog.jpg#0<tab>A dog.` as in Flickr30k."""
     delimiter = _delimiter(head_text(path, read_head(path)).lstrip())
     faults, numbers, pairs = RowErrors(path.name, "line"), [], []
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     with text_lines(path) as lines:
-        table = csv.reader(lines, delimiter=delimiter, quoting=quoting)
-        for row in table:
-            if pair := _pair(row):
-                numbers.append(table.line_num)
+        for number, pair in _pairs(lines, delimiter):
+            if isinstance(pair, str):
+                faults.add(number, pair)
+            else:
+                numbers.append(number)
                 pairs.append(pair)
-            elif row:
-                faults.add(table.line_num, f"{short(delimiter.join(row))} where an image and a caption are expected")
     images, places, captions = zip(*pairs, strict=True) if pairs else ((), (), ())
     numbered = {"comment_number": places} if any(place not in (None, "0") for place in places) else {}
+    oscar = any(isinstance(own, list) for own in captions[:LOOKED_AT])
+    name, title = ("oscar_tsv", "Captions of Oscar and VinVL (TSV)") if oscar else ("headerless", LINES)
+    notes = ("the confidence of each caption is left out",) if oscar else ()
     columns = {"image_id": images, "caption": captions, **numbered}
-    title = "Lines of image and caption"
-    return Parsed(path, "headerless", title, columns, numbers, len(pairs) + faults.count, faults)
-
-
-def _oscar_captions(line: str) -> tuple[str, list]:
-    """The image ID and the captions of a line that Oscar or VinVL wrote. A ValueError says what is wrong with it."""
-    image, tab, written = line.strip().partition("\t")
-    try:
-        values = json.loads(written) if tab else None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"broken JSON at column {error.colno} ({error.msg})") from None
-    except RecursionError:
-        raise ValueError("broken JSON (lists too deep in one another)") from None
-    if not isinstance(values, list) or not all(isinstance(own, dict) and "caption" in own for own in values):
-        raise ValueError(f'{short(line)} where an image id, a tab and [{{"caption": ...}}] are expected')
-    return image, [own["caption"] for own in values]
-
-
-def _is_oscar(head: Head) -> bool:
-    try:
-        return bool(_oscar_captions(head.text.split("\n", 1)[0])[1])
-    except ValueError:
-        return False
-
-
-def _parse_oscar(path: Path) -> Parsed:
-    """What Oscar and VinVL write: no header, then `image id <tab> [{"caption": ..., "conf": ...}]` per line."""
-    faults, numbers, rows = RowErrors(path.name, "line"), [], []
-    with text_lines(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                rows.append(_oscar_captions(line))
-                numbers.append(number)
-            except ValueError as error:
-                faults.add(number, str(error))
-    columns = dict(zip(("image_id", "caption"), zip(*rows, strict=True) if rows else ((), ()), strict=True))
-    notes = ("the confidence of each caption is left out",)
-    title = "Captions of Oscar and VinVL (TSV)"
-    return Parsed(path, "oscar_tsv", title, columns, numbers, len(rows) + faults.count, faults, notes)
+    return Parsed(path, name, title, columns, numbers, len(pairs) + faults.count, faults, notes)
 
 
 # Excel
@@ -210,26 +191,22 @@ def _parse_sheet(path: Path) -> Parsed:
     """The first sheet, every cell as the text that a CSV of it would have; rows are numbered as Excel shows them."""
     from openpyxl import load_workbook
 
-    numbers, rows = [], []
+    numbers, rows, cells = [], [], 0
     try:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as archive:  # which reads no more of a member than it says to have
-                size = sum(own.file_size for own in archive.infolist())
-            if size > MOST_SHEET_BYTES:
-                raise CapbiasError(
-                    f"{path.name} unpacks to {size / 1e9:.1f} GB; at most {MOST_SHEET_BYTES / 1e9:g} GB are read.",
-                    "Save it as CSV.",
-                )
+                size, most = sum(own.file_size for own in archive.infolist()), min(MOST_SHEET_BYTES, most_bytes(path))
+            if size > most:
+                raise _too_large(path, f"unpacks to {size / 1e9:.1f} GB; at most {most / 1e9:g} GB")
             file.seek(0)
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             try:
-                sheet = book.worksheets[0].iter_rows(values_only=True, max_col=MOST_COLUMNS + 1)
-                for number, row in enumerate(sheet, start=1):
-                    if number > MOST_SHEET_ROWS:
-                        raise CapbiasError(
-                            f"{path.name} has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows are read.",
-                            "Save it as CSV.",
-                        )
+                sheet = book.worksheets[0]
+                sheet.reset_dimensions()  # what a file says of them fills every row with empty cells
+                for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+                    cells += len(row)
+                    if number > MOST_SHEET_ROWS or cells > MOST_CELLS:
+                        raise _too_large(path, f"has a row {number:,}; at most {MOST_SHEET_ROWS:,} rows of few cells")
                     texts = ["" if value is None else str(value) for value in row]
                     while texts and not texts[-1].strip():
                         texts.pop()
@@ -251,15 +228,12 @@ def _parse_sheet(path: Path) -> Parsed:
     return Parsed(path, "xlsx", "Excel", columns, numbers[1:], len(rows) - 1, RowErrors(path.name, "line"))
 
 
+def _too_large(path: Path, what: str) -> CapbiasError:
+    return CapbiasError(f"{path.name} {what} are read.", "Save it as CSV.")
+
+
 READERS = (
     Reader("xlsx", "Excel", lambda head: is_workbook(head.data), _parse_sheet, place=1),
-    Reader("oscar_tsv", "Captions of Oscar and VinVL (TSV)", _is_oscar, _parse_oscar, place=9),
-    Reader(
-        "headerless",
-        "Lines of image and caption",
-        lambda head: bool(_delimiter(head.text)),
-        _parse_headerless,
-        place=9.5,
-    ),
+    Reader("headerless", LINES, lambda head: bool(_delimiter(head.text)), _parse_headerless, place=9.5),
     Reader("csv", "CSV or TSV", _is_table, _parse_delimited, place=11),
 )

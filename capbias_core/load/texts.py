@@ -1,4 +1,4 @@
-"""Plain texts without images: one a line, or a column of a table."""
+"""Plain texts without images: one per line, or a column of a table."""
 
 from __future__ import annotations
 
@@ -19,30 +19,20 @@ def read_texts(
 ) -> tuple[list[str], list[str] | None]:
     """The texts of a file that hold anything, and beside them their labels, or None without a column of labels.
 
-    A .txt file has one text a line; of any other table the column is that named, or the one that usually holds text.
+    A .txt file has one text per line; of any other table the column is that named, or the one that usually holds text.
     Raises CapbiasError for a file without a usable text or without the column.
     """
     if path.suffix.lower() == LINES and not column and not label_column:
-        texts = [line.strip() for line in whole_text(path).splitlines()]
-        return _checked([text for text in texts if text and not caption_fault(text)], path), None
-    parsed = parse(path)
-    names = tuple(parsed.columns)
-    usual = names[0] if len(names) == 1 else guess_columns(names)["caption"]
-    chosen = chosen_column(parsed.file, names, column) if column else usual
-    if chosen is None:
-        raise CapbiasError(
-            f"{parsed.file} has the columns {listed(names)}, none of which usually holds texts.",
-            "Name it with --column.",
-        )
-    raw = parsed.columns[chosen]
+        raw, values = whole_text(path).splitlines(), None
+    else:
+        parsed = parse(path)
+        names = tuple(parsed.columns)
+        chosen = column or (names[0] if len(names) == 1 else guess_columns(names)["caption"])
+        if chosen is None:
+            raise CapbiasError(f"No column of {path.name} holds texts ({listed(names)}).", "Name it with --column.")
+        raw = parsed.columns[chosen_column(path.name, names, chosen)]
+        values = parsed.columns[chosen_column(path.name, names, label_column)] if label_column else None
     kept = [place for place, text in enumerate(raw) if not caption_fault(text) and text.strip()]
-    if not label_column:
-        return _checked([raw[place].strip() for place in kept], path), None
-    values = parsed.columns[chosen_column(parsed.file, names, label_column)]
-    return _checked([raw[place].strip() for place in kept], path), [label_text(values[place]) for place in kept]
-
-
-def _checked(texts: list[str], path: Path) -> list[str]:
-    if not texts:
+    if not kept:
         raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
-    return texts
+    return [raw[place].strip() for place in kept], values and [label_text(values[place]) for place in kept]

@@ -103,9 +103,9 @@ class Grouped:
         """The metrics, each with its gap after it."""
         return tuple(own for pair in zip(self.metrics.values(), self.gaps.values(), strict=True) for own in pair)
 
-    def group(self, name: str, title: str) -> Group:
+    def group(self, name: str, title: str, default: bool = False) -> Group:
         """All of them under one name to ask for."""
-        return Group(name, title, tuple(own.name for own in self.every))
+        return Group(name, title, tuple(own.name for own in self.every), default)
 
     def whole(self, found: GroupSums) -> dict[str, Estimate]:
         """The estimate of each metric that was counted, on all images."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, difference, estimate
 from capbias_core.aggregate.verdict import verdict_of
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.load.report import scored_alike
 from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, RatioMetric, by_name, zero
 from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.held_out import accuracy, confidence_where_right, estimates_of, held_out_bytes, held_out_from
@@ -178,6 +179,12 @@ METRICS = by_name(
 class LICOptions(Attacked, Seeded, Aligned):
     """Choices of LIC."""
 
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Without a number of seeds that of the attacker."""
+        own = super().read(given)
+        return own if "seeds" in given else replace(own, seeds=attacker_entry(own.attacker).seeds)
+
 
 def run(job: Job) -> Outcome:
     """Attackers on the model's captions, and on the human ones where there are references; each reads both sides."""
@@ -195,13 +202,20 @@ def run(job: Job) -> Outcome:
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
-        sides = trainer.crossed(*lists, splits)
+        sides = trainer.crossed(lists[0], lists[1], splits)
     outcome = _outcome(job, sides, splits)
     copied = tuple(_copied(job.frame, human)) if human is not None else ()
     shares = [_naming_shares(own, y, k, job.attribute.mask_token) for own in lists]
     named, longer = tuple(_named(shares, job.attribute, outcome.results)), tuple(_longer(*lists))
-    notes = (*scored_alike(job.frame["caption"]), *copied, *named, *longer, *outcome.notes, *trainer.notes)
+    notes = (*_nothing_masked(shares, job.attribute), *copied, *named, *longer, *outcome.notes, *trainer.notes)
     return replace(outcome, notes=notes)
+
+
+def _nothing_masked(shares: list[np.ndarray], attribute: Attribute) -> Iterator[str]:
+    """A remark on sides whose captions name no value. shares: as of `_named`."""
+    for side, share in zip(("caption", "human caption"), shares, strict=False):
+        if attribute.masked_words and not share.any():
+            yield f"No {side} names a value of {attribute.name}, so nothing was masked."
 
 
 def _copied(frame: pd.DataFrame, human: pd.DataFrame) -> Iterator[str]:
@@ -270,6 +284,8 @@ def _found(sides: Mapping[str, HeldOut]) -> dict[str, Estimate]:
         for name, on_model, on_human in (("LIC_by_H", MODEL_BY_HUMAN, HUMAN), ("LIC_by_M", MODEL, HUMAN_BY_MODEL)):
             model, human, own = sides[on_model], sides[on_human], METRICS[name]
             found[name] = difference(of(model), model, of(human), human, own.scale, own.range)
+        # With the share of the test images added once, `reduces` is wrong too often: docs/statistics.md.
+        found["LIC_by_M"] = replace(found["LIC_by_M"], level=True)
     return {name: found[name] for name in METRICS if name in found}
 
 

@@ -74,6 +74,10 @@ def run(job: Job) -> Outcome:
     named = pd.DataFrame(evidence.names, columns=[f"n{value}" for value in range(evidence.names.shape[1])])
     named["label"] = evidence.label
     named["image_id"] = pd.Categorical.from_codes(evidence.image, list(evidence.images))
+    if not evidence.names.any():
+        have = f"{' and '.join(found)} {'have' if len(found) > 1 else 'has'} no value"
+        reason = f"No caption names a value of {attribute.name}, so {have} and nothing was masked."
+        return Outcome([], {"naming": frame_bytes(named)}, (reason,))
     counts = np.bincount(evidence.label, minlength=len(attribute.values))
     notes = ("Labels: " + ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, counts, strict=True)) + ".",)
     missing = [name for name, item in found.items() if not np.isfinite(item.value)]
@@ -121,7 +125,7 @@ def naming_from(data: bytes) -> Naming:
 MEASURE = Measure(
     name="ratio_error",
     title="ratio and error",
-    place=2,
+    place=1,
     metrics=tuple(METRICS.values()),
     groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
     version=3,

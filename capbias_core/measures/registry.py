@@ -44,7 +44,7 @@ def check(measures: list[Measure]) -> None:
         _check_options(own)
         for row in own.metrics:
             _check_metric(own.name, row)
-            if (other := metrics.setdefault(row.name, own.name)) != own.name:
+            if (other := metrics.setdefault(row.name.lower(), own.name)) != own.name:
                 raise taken_twice("metric", row.name, (other, own.name))
         for name, about in own.options.about().items():
             # A measure that makes an item has a command of its own, with flags of its own.
@@ -58,11 +58,12 @@ def check(measures: list[Measure]) -> None:
         for group in own.groups:
             if lost := sorted(set(group.metrics) - {row.name for row in own.metrics}):
                 raise unknown_name(f"metric of the group {group.name} in {own.name}", lost[0], metrics)
-            # A group may be called as a metric that it holds.
-            hidden = metrics.get(group.name) if group.name not in group.metrics else None
-            if other := hidden or groups.get(group.name):
+            # A group may be called as its first metric: that name then asks for all of the group.
+            name = group.name.lower()
+            hidden = metrics.get(name) if name != group.metrics[0].lower() else None
+            if other := hidden or groups.get(name):
                 raise taken_twice("group", group.name, (other, own.name))
-            groups[group.name] = own.name
+            groups[name] = own.name
 
 
 def _check_options(own: Measure) -> None:
@@ -106,12 +107,28 @@ GROUPS: dict[str, Group] = {group.name: group for own in MEASURES.values() for g
 DEFAULT_GROUPS = tuple(name for name, group in GROUPS.items() if group.default)
 _MEASURE_OF = {row.name: own for own in MEASURES.values() for row in own.metrics}
 
+# Names in lower case, by which users ask for metrics. A group that is called as its first metric takes that name.
+_BY_NAME = {name.lower(): row for name, row in METRICS.items()}
+_ASKED_BY = {name: (row.name,) for name, row in _BY_NAME.items()}
+_ASKED_BY |= {name.lower(): group.metrics for name, group in GROUPS.items()}
+# The same names as lists of them are written.
+NAMES = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
+NAME_RULE = (
+    "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_baseline, LIC_excess, LIC_M and "
+    "LIC_D, and LIC_M only itself."
+)
+
+
+def is_metric(name: str) -> bool:
+    """Whether one metric has this name, in any case."""
+    return name.lower() in _BY_NAME
+
 
 def metric(name: str) -> Metric:
-    """A metric. Raises CapbiasError for an unknown name."""
-    if name not in METRICS:
+    """A metric by its name, in any case. Raises CapbiasError for an unknown name."""
+    if not is_metric(name):
         raise unknown_name("metric", name, METRICS)
-    return METRICS[name]
+    return _BY_NAME[name.lower()]
 
 
 def measure_of(metric_name: str) -> Measure:
@@ -120,16 +137,15 @@ def measure_of(metric_name: str) -> Measure:
 
 
 def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
-    """Groups ('lic' -> LIC, LIC_M, LIC_D) or names of metrics ('LIC_M') to names of metrics, each once."""
-    known = {name: (name,) for name in METRICS} | {name: group.metrics for name, group in GROUPS.items()}
+    """What names ask for, each metric once; see NAME_RULE. Raises CapbiasError for an unknown name, and for none."""
     names: list[str] = []
     for word in asked:
-        found = known.get(word) or known.get(word.lower())
-        if found is None:
-            raise unknown_name("metric", word, known)
-        names += found
+        if (name := str(word).lower()) not in _ASKED_BY:
+            error = unknown_name("metric", word, NAMES)
+            raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}")
+        names += _ASKED_BY[name]
     if not names:
-        raise CapbiasError("no metric", f"at least one of: {', '.join(GROUPS)}", "Choose a metric.")
+        raise CapbiasError("No metric is asked for.", f"Choose one or more of: {', '.join(GROUPS)}.")
     return tuple(dict.fromkeys(names))
 
 

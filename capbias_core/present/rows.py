@@ -150,7 +150,7 @@ def cross_table(rows: pd.DataFrame, model: str) -> str:
         shown = f"<b>{signed(row['value'], 1)}</b>{ends}"
         values = (f"{number(own.loc[metric, 'value'])}" for metric in (human, captioner))
         cells += [f"<span>trained on {trainer}</span>", *(f"<span>{value}</span>" for value in (*values, shown))]
-    return _grid("max-content max-content max-content max-content", cells)
+    return _grid("auto auto auto 1fr", cells)
 
 
 def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: dict[str, str]) -> str:

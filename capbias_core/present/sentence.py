@@ -183,7 +183,7 @@ def _headline(
 ) -> str:
     """The verdict, and the numbers that it follows from. own: rows by metric."""
     lic, name = own.loc["LIC"], attribute.name
-    deciding = "LIC_by_M" if lic["verdict"] == REDUCES else "LIC_by_H"
+    deciding = "LIC_by_M" if lic["verdict"] == REDUCES or lic["ci_high"] < 0 else "LIC_by_H"
     shown = f"{with_attacker('LIC', attacker)} {interval(lic, 1)}, {deciding} {interval(own.loc[deciding], 1)}"
     if lic["verdict"] == AMPLIFIES:
         said = f" amplifies {name} bias" if trained else f" differs from the human captions, toward more {name} bias"

@@ -73,8 +73,9 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
     have no encoder and stand beside the only one, or on rows of their own where there are several.
 
     frame: in RESULT_COLUMNS, also `lettered`. metrics: which to show, in this order (default: all, in the order of the
-    metrics' own table).
+    metrics' own table, but beside other metrics no refusals where there are none, nor `unnamed` by group).
     """
+    frame = frame if metrics is not None else _eventful(frame)
     shown = [*metrics] if metrics is not None else [name for name in METRICS if name in set(frame["metric"])]
     frame = _with_one_encoder(frame[frame["metric"].isin(shown)]).rename(columns={"model": "captioner"})
     keys = [KEYS[0], *(name for name in KEYS[1:] if frame[name].nunique() > 1)]
@@ -95,6 +96,14 @@ def scores_table(frame: pd.DataFrame, metrics=None) -> pd.DataFrame:
         if said:
             table.insert(len(keys), name, [said.get(row, "") for row in table[keys].itertuples(index=False, name=None)])
     return table
+
+
+def _eventful(frame: pd.DataFrame) -> pd.DataFrame:
+    refusals = frame["metric"].isin(["refused", "refused_gap"])
+    nothing = refusals & (not frame.loc[refusals, "value"].any())
+    nothing |= (frame["metric"] == "unnamed") & (frame["group"] != "") & ("misnamed" not in set(frame["metric"]))
+    others = ~refusals & (frame["metric"] != "unnamed")
+    return frame[~nothing] if others.any() else frame
 
 
 def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:

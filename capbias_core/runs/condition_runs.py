@@ -88,7 +88,7 @@ def _possible(
 ) -> tuple[list[str], tuple[str, ...]]:
     """What can be measured, and a line on each metric that cannot."""
     wanted, lacking = [], []
-    for name in metrics:
+    for name in map(str.lower, metrics):
         if name not in AGAINST_CONDITION:
             raise unknown_name("metric", name, AGAINST_CONDITION)
         lack = _lack(name, attribute, human, objects)

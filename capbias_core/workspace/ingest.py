@@ -40,7 +40,7 @@ from capbias_core.load.places import checked_path
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import Table, counted
 from capbias_core.workspace.conditions import condition_details
-from capbias_core.workspace.labels import keep_attributes, recognised_columns, resolve_attribute
+from capbias_core.workspace.labels import keep_attributes, resolve_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Item, Workspace, checked_name, content_hash, suggested_name
@@ -50,6 +50,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
 LONGEST_NAME = 80
+WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 SETS = SAMPLES, EACH, BY_PROMPT = "samples", "each", "prompt"
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
 # Labels first: as soon as its captions are stored, a collection is complete.
@@ -185,14 +186,11 @@ def expand(given: Sequence[str | os.PathLike], folder: Path, tell: Callable[[str
     """
     result: list[Path] = []
     for number, path in enumerate(map(checked_path, given)):
-        inside = unpacked(path, folder / str(number))
+        inside = within_limits(path.name, unpacked, path, folder / str(number))
         if inside == [path]:
             result.append(path)
             continue
-        if len(inside) > 1 and all(own.suffix.lower() == ".txt" for own in inside):  # one text per image
-            result.append(inside[0].parent)
-            continue
-        errors = {own: error for own in inside if (error := unknown_format(own))}
+        errors = {own: error for own in inside if (error := within_limits(own.name, unknown_format, own))}
         if len(errors) == len(inside):
             raise errors[inside[0]]
         result += [own for own in inside if own not in errors]
@@ -272,8 +270,8 @@ def _join_images(readings: list[tuple[File, Reading]], held: Held) -> list[tuple
         return readings
     result = []
     for file, own in readings:
-        images = set(own.table.frame["image_id"]) if own.table is not None else set()
-        if images and images.isdisjoint(anchor):
+        images = dict.fromkeys(own.table.frame["image_id"]) if own.table is not None else {}
+        if images and anchor.isdisjoint(images):
             to_name = {image: own.image_names[image] for image in images if image in own.image_names}
             found = join_ids(images, anchor, to_name or names)
             if found.mapping:
@@ -350,23 +348,18 @@ def _choose_references(parts: Sequence[Part], held: Held) -> list[Part]:
 def with_mapping(
     part: Part,
     folder: Path | None = None,
-    wanted: Iterable[tuple[str, str]] = (),
+    asked: Sequence[str] = (),
     overrides: Mapping[str, Mapping[str, str | None]] | None = None,
-    values: Sequence[str] = (),
 ) -> Part:
     """A table of labels with the mapping of its columns; any other part as it is.
 
-    wanted: (attribute, column or '') pairs, by default those that are recognised. overrides: attribute -> {raw label:
-    value, or None to drop it}. values: the labels to compare if an attribute is a column. folder: the user's own
-    attributes. Raises CapbiasError if a column cannot be mapped.
+    asked: attributes as NAME or NAME=COLUMN, by default those that are recognised. overrides: attribute -> {raw label:
+    value, or None to drop it}. folder: the user's own attributes. Raises CapbiasError if a column cannot be mapped.
     """
     if part.kind != LABELS or part.frame is None or part.file.mapping:
         return part
-    pairs = list(wanted) or recognised_columns(part.frame, folder)
-    found = [resolve_attribute(part.frame, name, column, values, overrides, folder) for name, column in pairs]
-    if stray := set(overrides or {}) - {name for name, _ in found}:
-        raise unknown_name("attribute in --map", sorted(stray)[0], [name for name, _ in found])
-    return replace(part, file=replace(part.file, mapping=tuple(details for _, details in found)))
+    mapping = tuple(resolve_attributes(part.frame, asked, overrides, folder))
+    return replace(part, file=replace(part.file, mapping=mapping))
 
 
 def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
@@ -398,9 +391,13 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
     assert part.frame is not None
     file, frame = part.file, part.frame
     if part.kind != LABELS:
-        details = {"trained_on_references": file.trained} if part.kind == CAPTIONS else {}
+        warnings = part.reading.table.warnings if part.reading.table else ()
+        details: dict[str, Any] = {WARNINGS: list(warnings)} if warnings else {}
+        if part.kind != CAPTIONS:
+            return [(file.item_name, frame, details)]
+        details["trained_on_references"] = file.trained
         return [
-            (name, own, details | condition_details(name, file.captioner, file.condition) if details else {})
+            (name, own, details | condition_details(name, file.captioner, file.condition))
             for name, own in caption_sets(part).items()
         ]
     if not file.mapping:
@@ -501,6 +498,6 @@ def load_demo(workspace: Workspace) -> None:
         File(DEMO_FOLDER / "instances.json", SEGMENTS, "outlines"),
         *(File(path, CAPTIONS, trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
     ]
-    parts = [with_mapping(part, wanted=[("gender", "")]) for part in preview(files, read=read_file)]
+    parts = [with_mapping(part, asked=["gender"]) for part in preview(files, read=read_file)]
     store(workspace, DEMO, parts, "bundled")
     keep_images(workspace, DEMO_FOLDER / "images", DEMO)

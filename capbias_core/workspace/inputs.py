@@ -9,13 +9,13 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes import columns_by_labels, get_attribute, known_attributes
+from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, TITLES, ImportReport
 from capbias_core.load.photographs import find_pictures
@@ -34,8 +34,15 @@ from capbias_core.workspace.boxes import (
 )
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.derived import derivable, derive, keep_derived
-from capbias_core.workspace.ingest import File, Part, describe, preview, read_part, store, with_mapping
-from capbias_core.workspace.labels import compared_lines, dropped_line, labelled_alike, table_with
+from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, preview, read_part, store
+from capbias_core.workspace.labels import (
+    also_holding,
+    compared_lines,
+    dropped_line,
+    holds,
+    resolve_attribute,
+    table_with,
+)
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, checked_name, default_folder, suggested_name
@@ -221,10 +228,10 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
     names = given.names or {}
     items = workspace.items(collection=collection)
     tables = [item for item in items if item.kind == LABELS]
-    if wanted := names.get(LABELS):
-        if wanted not in [item.name for item in tables]:
-            raise unknown_name("table of labels", str(wanted), [item.name for item in tables])
-        tables = [item for item in tables if item.name == wanted]
+    if labels := names.get(LABELS):
+        if labels not in [item.name for item in tables]:
+            raise unknown_name("table of labels", str(labels), [item.name for item in tables])
+        tables = [item for item in tables if item.name == labels]
     attribute, known = given.attribute, {name for item in tables for name in item.details.get("attributes", ())}
     if attribute not in known:
         if derivable(attribute, given.own_attributes):
@@ -243,6 +250,10 @@ def _by_name(workspace: Workspace, collection: str, given: Inputs, tell: Tell) -
         raise CapbiasError(
             f"{collection} has {len(human)} sets of references: {', '.join(human)}.", "Name one with --references."
         )
+    wanted = set(names.get(CAPTIONS) or sets)
+    for item in items:
+        for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in wanted else ():
+            tell(f"warning: {item.name}: {warning}")
     options = {role: str(own) for role in ("photographs", "people") if (own := getattr(given, role))}
     options |= _alignment(workspace, collection, given, tell)
     return ResolvedInputs(
@@ -296,6 +307,8 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
         files = ", ".join(part.file.title for part in having)
         raise CapbiasError(f"Several tables have labels of {given.attribute}: {files}.", "Name one with --labels.")
     if not having and rule and not given.attribute_column:
+        if error := next(filter(None, (_misplaced(part, parts) for part in tables)), None):
+            raise error
         if not any(part.kind == REFERENCES for part in parts):
             raise CapbiasError(
                 f"There are no labels of {rule.name}, and no human captions to derive them from.",
@@ -311,14 +324,15 @@ def _labels(given: Inputs, parts: Sequence[Part], tell: Tell) -> Part | None:
     table = having[0] if having else tables[0]
     assert table.frame is not None
     try:
-        pair = (given.attribute, given.attribute_column)
-        table = with_mapping(table, folder, [pair], given.overrides, given.values)
+        _, details = resolve_attribute(
+            table.frame, given.attribute, given.attribute_column, given.values, given.overrides, folder
+        )
     except CapbiasError:
         if error := _misplaced(table, parts):
             raise error from None
         raise
-    details = table.file.mapping[0]
-    others = [] if given.attribute_column else labelled_alike(table.frame, details)
+    table = replace(table, file=replace(table.file, mapping=(details,)))
+    others = [] if given.attribute_column else also_holding(table.frame, details)
     also = f"; not used: {', '.join(others)} (choose with --attribute-column)" if others else ""
     name = details["attribute"]["name"]
     tell(f"labels: {name} from the column {details['column']} of {table.file.title}{also}")
@@ -337,9 +351,7 @@ def _has_column(frame: pd.DataFrame, given: Inputs) -> bool:
     name, folder = given.attribute, given.own_attributes
     if name not in known_attributes(folder) and not name.endswith(".toml"):
         return name.strip().lower() in columns
-    attribute = get_attribute(name, folder)
-    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
-    return bool(columns & {attribute.name.lower(), *attribute.columns}) or bool(columns_by_labels(attribute, labels))
+    return holds(frame, get_attribute(name, folder))
 
 
 def _table_of(items: Sequence[Item], labels: Part) -> tuple[str, str]:

@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
@@ -52,10 +53,19 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
     CAPBIAS_READ_MEMORY (GB) or CAPBIAS_READ_SECONDS, and if CAPBIAS_READ_AT_ONCE other files are read that long. A
     child that calls this reads by itself.
     """
+    return _within(_limit(SECONDS), f"Use a smaller file, or raise {SECONDS}.", name, partial(read, *given, **more))
+
+
+def within_seconds(seconds: float, name: str, work: Callable[Given, Found], *given: Given.args, **more: Given.kwargs):
+    """What `work` returns, as `within_limits` but for its time. name: of the work, as the subject of a sentence."""
+    return _within(seconds, "Try a simpler one.", name, partial(work, *given, **more))
+
+
+def _within(seconds: float, hint: str, name: str, work: Callable[[], Found]) -> Found:
     if _limited:
-        return read(*given, **more)
-    gigabytes, seconds = _limit(GIGABYTES), _limit(SECONDS)
-    task = pickle.dumps((gigabytes, seconds, read, given, more))
+        return work()
+    gigabytes = _limit(GIGABYTES)
+    task = pickle.dumps((gigabytes, seconds, os.getcwd(), work))
     with _PLACES.one(name, _limit(AT_ONCE), seconds), _HELPER.child() as child:
         began = time.monotonic()
         child.settimeout(seconds + LATER)
@@ -66,18 +76,16 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
                 fine, found = _receive(stream, gigabytes * 1e9)
         except (EOFError, OSError):
             if time.monotonic() - began >= seconds:
-                message, hint = f"{name} takes longer than {seconds:g} seconds to read.", f"raise {SECONDS}"
-            else:
-                message, hint = f"The process that read {name} ended early.", f"raise {GIGABYTES} ({gigabytes:g} GB)"
-            raise CapbiasError(message, f"Use a smaller file, or {hint}.") from None
+                raise CapbiasError(f"{name} takes longer than {seconds:g} seconds.", hint) from None
+            hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB)."
+            raise CapbiasError(f"{name} ended the process that read it.", hint) from None
         except Exception as error:  # whatever a child writes that was taken over
-            raise CapbiasError(f"{name} was read, and the result is unusable ({type(error).__name__}).") from None
+            raise CapbiasError(f"{name} has an unusable result ({type(error).__name__}).") from None
     if fine:
         return found
     if found is None:
         raise CapbiasError(
-            f"{name} takes more than {gigabytes:g} GB of memory to read.",
-            f"Use a smaller file, or raise {GIGABYTES} (GB).",
+            f"{name} takes more than {gigabytes:g} GB of memory.", f"Use a smaller file, or raise {GIGABYTES} (GB)."
         )
     if isinstance(found, str):
         raise CapbiasError(f"{name} cannot be read ({found}).", "The file may be damaged, or in no supported format.")
@@ -218,9 +226,10 @@ def _answer(connection: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rwb") as stream:
         try:
-            gigabytes, seconds, read, given, more = pickle.load(stream)
+            gigabytes, seconds, folder, work = pickle.load(stream)
+            os.chdir(folder)  # the helper may have started in another
             _limit_this_process(gigabytes, seconds)
-            parts = _parts(True, read(*given, **more))
+            parts = _parts(True, work())
         except MemoryError:
             parts = _parts(False, None)
         except CapbiasError as error:
@@ -361,7 +370,7 @@ def _class(name: str) -> type:
 if __name__ == "__main__":
     import pyarrow.parquet  # noqa: F401
 
-    import capbias_core.workspace.ingest  # noqa: F401  # here, so that no child needs to
+    import capbias_core.load  # noqa: F401  # here, so that no child needs to
 
     with suppress(ImportError):
         import PIL.Image  # noqa: F401

@@ -11,7 +11,6 @@ from capbias_core.analysis.encoders import Sensitivity, sensitivity_alike
 from capbias_core.analysis.published import measured_rows
 from capbias_core.analysis.read import Comparison, caption_runs, comparisons, earlier_runs
 from capbias_core.attackers import attacker_entry
-from capbias_core.load.report import ALIKE
 from capbias_core.measures.registry import METRICS
 from capbias_core.present.encoders import encoders_warning
 from capbias_core.present.figures import interval_chart
@@ -35,7 +34,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import left_out_as_masked, originals
-from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.ingest import DEMO, WARNINGS
 from capbias_core.workspace.labels import table_of, table_with, tables_with
 from capbias_core.workspace.store import Item
 from capbias_core.workspace.vectors import CONSTANT
@@ -179,7 +178,6 @@ def _answer(
     names = list(first_to_answer(of_metric)["model"])
     model = view.selectbox(st.sidebar, "Captioner", names, key="captioner", missing="the captioner", follows=True)
     entry = attacker_entry(chosen.attacker)
-    run = next(run for run in chosen.runs if run.spec.model == model)
 
     def work() -> Answer:
         return answer(rows, model, chosen.attribute, entry, trained.get(model))
@@ -188,10 +186,9 @@ def _answer(
     answer_box(engine, collection, text.headline, text.support)
     if crossed := cross_table(rows, model):
         st.html(crossed)
-    for other in chosen.runs:
-        for line in other.notes:
-            if line.endswith(ALIKE):
-                note(line if other is run else f"{other.spec.model}: {line}")
+    for item in workspace.items("captions", collection):
+        for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
+            note(warning if item.name == model else f"{item.name}: {warning}")
     if whose := _labels_note(chosen.attribute.name, table, workspace.items("attributes", collection)):
         note(whose)
     if others := _other_human(engine, collection, chosen):

@@ -11,12 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.analysis.photo_inspector import keep_uploaded, photograph_fault
-from capbias_core.attributes import plain_attribute, suggest_mapping, values_among
+from capbias_core.attributes import plain_attribute
+from capbias_core.attributes.labels import MOST_LABELS, guess_attributes, suggest_mapping, values_among
 from capbias_core.errors import CapbiasError
 from capbias_core.load import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, Reading, read_file
-from capbias_core.load.labels import RULES
+from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.photographs import PICTURES
-from capbias_core.load.report import MOST_LABELS
 from capbias_core.present.conditions import TITLES
 from capbias_core.runs.engine import Engine
 from capbias_core.types import CONDITIONS, Attribute, counted
@@ -36,7 +36,7 @@ from capbias_core.workspace.ingest import (
     replaced_items,
     store,
 )
-from capbias_core.workspace.labels import dropped_line, guessed_columns, mapping_details
+from capbias_core.workspace.labels import dropped_line, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.store import checked_name
@@ -209,12 +209,18 @@ def _check_text(part: Part, known: dict[str, Attribute]) -> str:
     if part.known == 0:
         return "No image ID matches the other files."
     if part.kind == LABELS and part.frame is not None:
-        columns = guessed_columns(part.frame, attributes=known.values())
+        columns = _guesses(part.frame, known)
         return (
             f"Attributes: {', '.join(dict.fromkeys(own.name for own in columns.values())) or 'choose a column below'}."
         )
     hint = f"Human captions? {part.reading.hint[0].upper()}{part.reading.hint[1:]}." if part.reading.hint else ""
     return " ".join([*filter(None, [hint]), *(part.report.warnings[:1] if part.report else ())])
+
+
+def _guesses(frame: pd.DataFrame, known: dict[str, Attribute]) -> dict[str, Attribute]:
+    """Column -> the attribute whose labels it holds."""
+    labels = {column: frame[column].unique() for column in frame.columns if column != "image_id"}
+    return guess_attributes(known.values(), labels)
 
 
 # what a file needs
@@ -228,7 +234,7 @@ def _key(part: Part, what: str) -> str:
 def _details(engine: Engine, part: Part, described: dict[str, dict[str, Any]]) -> Part:
     """The part with the choices of its expander: report, columns, sets, labels."""
     known = custom_attributes.known(engine.workspace)
-    guesses = guessed_columns(part.frame, attributes=known.values()) if part.frame is not None else {}
+    guesses = _guesses(part.frame, known) if part.frame is not None else {}
     title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
     with st.expander(plain(title), expanded=bool(part.reading.error) or (part.kind == LABELS and not guesses)):
         if part.reading.error:
@@ -310,16 +316,16 @@ def _mapping(part: Part, known: dict[str, Attribute], described: dict[str, dict[
     note("Choose what each label becomes. Images whose label is dropped are not used.")
     said = described.setdefault(place_of(part.file.source), {})
     rule = st.selectbox(
-        "An image with several rows gets",
+        "If an image has several rows",
         ["", *RULES],
         ["", *RULES].index(said.get("several", "")),
-        format_func=lambda rule: RULES[rule] if rule else "what the columns suggest",
+        format_func=lambda rule: EXPLAINED[rule] if rule else "detected from the columns",
         key=_key(part, "several"),
     )
     if rule != said.get("several", ""):
         said["several"] = rule
         st.rerun()
-    guesses = guessed_columns(frame, attributes=known.values())
+    guesses = _guesses(frame, known)
     for column in [name for name in frame.columns if name != "image_id"]:
         counts, key = frame[column].value_counts(), _key(part, column)
         if len(counts) > MOST_LABELS or len(counts) < 2:

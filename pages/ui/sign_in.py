@@ -12,6 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.whole_files import private_folder
 from capbias_core.workspace.store import checked_name, default_folder
 from pages.ui import view
 
@@ -79,7 +80,7 @@ def share(name: str) -> None:
     name = checked_name(name)
     if name.startswith("."):
         raise CapbiasError(f"the name {name!r}", "one that does not begin with a dot", "Give it another name.")
-    (default_folder() / SHARED / name).mkdir(parents=True, exist_ok=True)
+    private_folder(default_folder() / SHARED / name)
     view.forget(OF_WORKSPACE)
     view.choose("workspace", f"{name} (shared)")
 

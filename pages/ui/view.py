@@ -36,6 +36,8 @@ OF_COLLECTION = {
 }
 # Choices among what was measured in it: with the collection all of these are gone.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}
+# Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
+MOST_LETTERS = 5_000
 # What no option is.
 UNFIT: Any = object()
 # Names that keys had in links of earlier versions.
@@ -190,6 +192,7 @@ def selectbox(
     follows: bool = False,
     shown: bool = True,
     unfit: Mapping[str, str] = MappingProxyType({}),
+    any_case: bool = False,
     **more,
 ) -> Any:
     """One of some options; None where there are none. missing: what to call an option of the link that is not here, by
@@ -197,14 +200,16 @@ def selectbox(
 
     default: the first option unless given. draw: another of Streamlit's controls that choose one option. follows: an
     option that nobody chose gives way to a default that is another one now, as results arrive. shown: whether there is
-    a control; without one the choice stands in the address alone.
+    a control; without one the choice stands in the address alone. any_case: whether a link may write an option in any
+    case, as names of metrics.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
-    named = _by_text(options, more.get("format_func"))
+    named = _by_text(options, more.get("format_func"), any_case)
     free = bool(more.get("accept_new_options"))
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
         if texts[-1] in named or (free and texts[-1]):
             return named.get(texts[-1], texts[-1]), []
         return UNFIT, [name for name in texts if name]
@@ -241,14 +246,16 @@ def multiselect(
     default: Sequence[Any] = (),
     missing: str = "",
     follows: bool = False,
+    any_case: bool = False,
     **more,
 ) -> list[Any]:
-    """Some of the options; none at all is written as an empty choice. follows: as of a selectbox."""
+    """Some of the options; none at all is written as an empty choice. follows, any_case: as of a selectbox."""
     options = list(options)
-    named = _by_text(options, more.get("format_func"))
+    named = _by_text(options, more.get("format_func"), any_case)
     free = bool(more.get("accept_new_options"))
 
     def read(texts: list[str]) -> tuple[list[Any], list[str]]:
+        texts = [text.lower() if any_case else text for text in texts]
         lost = [name for name in texts if name and name not in named and not free]
         kept = [named.get(name, name) for name in texts if name and name not in lost]
         return (kept, lost) if kept or not lost else (UNFIT, lost)
@@ -292,7 +299,8 @@ def number(
     def fits(value: Any) -> bool:
         if value is None:
             return default is None
-        return isinstance(value, int | float) and (low is None or value >= low) and (high is None or value <= high)
+        known = isinstance(value, int | float) and abs(value) < 2**53  # as a browser has it
+        return known and (low is None or value >= low) and (high is None or value <= high)
 
     given = st.query_params.get(key, "")
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
@@ -317,6 +325,7 @@ def text(place, label: str, *, key: str, default: str = "", **more) -> str:
         lambda texts: (texts[-1], []),
         _is_text,
         lambda value: place.text_input(label, value, key=key, **more),
+        label,
     )
 
 
@@ -360,7 +369,9 @@ def _drawn(
     gone = st.session_state.setdefault(_GONE, {})
     defaults = st.session_state.setdefault(_DEFAULTS, {})  # of the keys that nobody chose, all so far
     former = defaults.get(key, [])
-    value, lost = read(given) if given else (UNFIT, [])
+    value, lost = (UNFIT, []) if not given else read(given) if _is_short(given) else (UNFIT, ["a long text"])
+    if not _is_short(st.session_state.get(key)):
+        del st.session_state[key]
     late = follows and value in former[:-1]  # the browser has not heard of the newest default yet
     if given == written.get(key, []) or late:
         lost = []
@@ -429,10 +440,16 @@ def _text_of(more: dict[str, Any]) -> Callable[[Any], str]:
     return lambda option: option if isinstance(option, str) else str(shown(option))
 
 
-def _by_text(options: list[Any], shown: Callable[[Any], str] | None) -> dict[str, Any]:
+def _by_text(options: list[Any], shown: Callable[[Any], str] | None, any_case: bool = False) -> dict[str, Any]:
     write = _text_of({"format_func": shown} if shown else {})
-    return {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
+    named = {str(shown(option)): option for option in options if shown} | {write(option): option for option in options}
+    return {text.lower(): option for text, option in named.items()} if any_case else named
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_short(value: Any) -> bool:
+    texts = value if isinstance(value, list) else [value]
+    return all(len(text) <= MOST_LETTERS for text in texts if isinstance(text, str))

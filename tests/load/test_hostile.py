@@ -10,6 +10,7 @@ import pytest
 
 from capbias_core.attributes import parse_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load import columnar, parse, tabular
 from capbias_core.load.rows import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
 from capbias_core.workspace.ingest import read_part
@@ -60,21 +61,39 @@ def test_a_category_that_is_no_text(tmp_path, refusal):
     half = {"id": 1, "name": "\ud800"}
     content = {"images": [{"id": 1}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1]}]}
     (tmp_path / "objects.json").write_text(json.dumps(content | {"categories": [half]}))
-    assert "without categories" in refusal("objects.json", "objects")
+    assert "names no categories" in refusal("objects.json", "objects")
     (tmp_path / "two.json").write_text(json.dumps(content | {"categories": [half, {"id": 2, "name": "cat"}]}))
-    assert "none of 1 images has an object" in refusal("two.json", "objects"), "that of the other is not kept"
+    assert "names no object on any of its 1 images" in refusal("two.json", "objects"), "that of the other is not kept"
 
 
-def test_a_sheet_with_a_row_far_below(tmp_path, refusal):
+FAR = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>'
+WIDE = b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (row, row) for row in range(2, 40_000))
+HUGE = b'<dimension ref="A1:XFD1048576"/>'
+
+
+@pytest.mark.parametrize("rows", [FAR, WIDE])
+def test_a_sheet_with_a_cell_far_away(tmp_path, refusal, rows):
     book = openpyxl.Workbook()
     book.active.append(["image_id", "caption"])
     book.save(tmp_path / "usual.xlsx")
-    far = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row></sheetData>'
-    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as target:
+    with zipfile.ZipFile(tmp_path / "usual.xlsx") as usual, zipfile.ZipFile(tmp_path / "far.xlsx", "w", 8) as target:
         for name in usual.namelist():
-            content = usual.read(name).replace(b"</sheetData>", far).replace(b'<dimension ref="A1:B1" />', b"")
-            target.writestr(name, content)
-    assert "at most 1,048,576 rows" in refusal("far.xlsx")
+            content = usual.read(name).replace(b"</sheetData>", rows + b"</sheetData>")
+            target.writestr(name, content.replace(b'<dimension ref="A1:B1" />', HUGE))
+    assert "at most 1,048,576 rows of few cells" in refusal("far.xlsx")
+
+
+def test_a_sheet_that_unpacks_to_too_much(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(tabular, "MOST_SHEET_BYTES", 100)
+    openpyxl.Workbook().save(tmp_path / "a.xlsx")
+    with pytest.raises(CapbiasError, match="unpacks to"):
+        parse(tmp_path / "a.xlsx")
+
+
+def test_a_parquet_file_whose_columns_differ_in_length(tmp_path):
+    """The footer says how many rows there are; nothing may rest on it."""
+    with pytest.raises(CapbiasError, match="columns have different lengths"):
+        columnar._parsed(tmp_path / "a.parquet", "parquet", "Parquet", {"a": [1], "b": [1, 2]}, ["a", "b"])
 
 
 @pytest.mark.parametrize("text", ["values = [{}, 1]", "name = {}", 'values = ["a", "b"]\nwords.a = {}'])

@@ -113,7 +113,7 @@ def test_a_file_that_was_cut_short(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     Image.fromarray(noise).save(data, "JPEG")
     (tmp_path / "a.jpg").write_bytes(data.getvalue()[:2000])
-    with pytest.raises(CapbiasError, match=r"a\.jpg, which cannot be read as a picture"):
+    with pytest.raises(CapbiasError, match=r"a\.jpg cannot be read as a picture"):
         read_photograph(tmp_path / "a.jpg")
 
 

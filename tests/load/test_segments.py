@@ -7,8 +7,10 @@ from pycocotools import mask
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.load.parse import parse
 from capbias_core.load.report import report_segments
-from capbias_core.load.segments import outline_fault, read_segments, run_lengths, segment_table
+from capbias_core.load.segments import outline_fault, run_lengths
+from capbias_core.load.tables import segments
 from capbias_core.types import SEGMENT_COLUMNS
 from capbias_core.workspace import ingest
 from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
@@ -31,6 +33,14 @@ def written(folder, annotations, sizes=((1, 10, 10),), name="instances.json", **
     path = folder / name
     path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": CATEGORIES, **further}))
     return path
+
+
+def segment_table(path, wanted=None):
+    return segments(parse(path), wanted)
+
+
+def read_segments(path, *more):
+    return segment_table(path, *more).frame
 
 
 def test_outlines_by_hand(tmp_path):
@@ -58,8 +68,8 @@ FAULTS = {
     "the outline is empty": {"outline": []},
     "the outline is a number": {"outline": 3},
     "neither polygons nor run lengths": {"outline": "[[1, 2"},
-    "a polygon that is no list of 3": {"outline": [[1, 1, 4, 4]]},
-    "a polygon with something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
+    "a polygon is not a list of 3": {"outline": [[1, 1, 4, 4]]},
+    "a polygon holds something else than numbers": {"outline": [[1, 1, 4, 1, "4", 4]]},
     "a point of the outline is not on the image of 10 x 10": {"outline": [[1, 1, 4, 1, 4, 400]]},
     "an outline of 3 x 2 pixels on an image of 10 x 10": {"outline": RUNS},
     "run lengths for 99 pixels where the outline has 100": {"outline": {"size": [10, 10], "counts": [99]}},
@@ -92,14 +102,14 @@ def test_a_size_that_is_not_known_is_none(tmp_path, sizes):
 
 
 def test_another_file_is_refused(tmp_path):
-    for content, said in (([], "no list of annotations"), ({"annotations": [{"image_id": 1}]}, "no annotation with")):
+    for content, said in (([], "no table is found"), ({"annotations": [{"image_id": 1}]}, "holds no outlines")):
         path = tmp_path / "other.json"
         path.write_text(json.dumps(content))
         with pytest.raises(CapbiasError, match=said):
             segment_table(path)
     cut = '{"annotations": [{"category_id": 1, "segmentation": [[1, 2'
     path.write_text(cut)
-    with pytest.raises(CapbiasError, match=f"broken at line 1, column {len(cut) + 1} "):
+    with pytest.raises(CapbiasError, match=f"at line 1, column {len(cut) + 1}:"):
         segment_table(path)
 
 
@@ -143,9 +153,8 @@ def test_the_report(tmp_path):
     assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
     assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
     assert report.warnings == (
-        "1 problem in 4 rows: what could not be read is left out. "
-        "The first is at record 4: there is no outline (segmentation).",
-        "The size of 1 image is not said: that outlines fit is seen when they are used.",
+        "1 problem in 4 rows: these rows are left out. The first is at record 4: there is no outline (segmentation).",
+        "The file does not give the size of 1 image: whether outlines fit is checked when they are used.",
     )
 
 

@@ -14,7 +14,6 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.load import read_captions
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.caption import CaptionOptions
 from capbias_core.runs.artifact_runs import apart
@@ -23,7 +22,8 @@ from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.conditions import condition_of
-from capbias_core.workspace.ingest import keep_images
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 
 torch = pytest.importorskip("torch")
@@ -299,7 +299,7 @@ def test_photographs_to_coco_results_in_a_worker(blip, folder, tmp_path, capsys)
     pixels = [read_photograph(folder / f"{number:012d}.jpg") for number in range(1, 11)]
     here = load_captioner(str(blip), "cpu").captions(pixels, beams=2, length=6, batch=10)
     assert [row["caption"] for row in found] == here, "the same in another process and in other batches"
-    assert read_captions(output).frame["image_id"].tolist() == IMAGES
+    assert read_frame(output, "captions")["image_id"].tolist() == IMAGES
 
 
 def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):

@@ -975,11 +975,11 @@ def test_the_page_of_objects(tmp_path, monkeypatch):
 
 def test_the_real_captions_stand_where_table_4_does(coco_bias, tmp_path):
     """Other captioners and images than the paper's: skateboard and motorcycle go with men, kitchen evenly (Table 4)."""
-    from capbias_core.load import read_attributes, read_captions
+    from capbias_core.workspace.ingest import read_frame
 
-    labels = read_attributes(coco_bias / "annotations" / "attributes.csv").frame
+    labels = read_frame(coco_bias / "annotations" / "attributes.csv", "attributes")
     women_and_men = labels[labels["gender"].isin(["Female", "Male"])]["image_id"]
-    frame = read_captions(coco_bias / "results" / "transformer.json").frame
+    frame = read_frame(coco_bias / "results" / "transformer.json", "captions")
     frame = frame[frame["image_id"].isin(women_and_men)]
     data = gendered(frame, GENDER, None, ObjectChoices(object_words=("kitchen",))).with_objects()
     found = by_object(cooccurrence(data, GENDER))

@@ -199,10 +199,34 @@ def test_naming_only_one_value():
 # names
 
 
-def test_groups_and_names_expand_once_each():
-    assert expand_metrics(["lic"]) == ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
-    assert expand_metrics(["SC", "Leakage", "error", "SC"]) == ("SC", "leakage", "SC_D", "error")
-    assert expand_metrics(["sc"]) == ("SC", "SC_D") and expand_metrics(["LIC"]) == ("LIC",)
+LIC = ("LIC", "LIC_by_H", "LIC_by_M", "LIC_M", "LIC_D", "LIC_HM", "LIC_MH")
+
+
+@pytest.mark.parametrize(
+    ("asked", "metrics"),
+    [
+        (["lic"], LIC),
+        (["LIC"], LIC),
+        (["Lic"], LIC),
+        (["lic_m"], ("LIC_M",)),
+        (["LIC_M", "lic"], ("LIC_M", "LIC", "LIC_by_H", "LIC_by_M", "LIC_D", "LIC_HM", "LIC_MH")),
+        (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
+        (["dba"], ("DBA_G", "DBA_O")),
+        (["dba_g"], ("DBA_G",)),
+        (["Multi"], ("Multi", "Multi_variance")),
+        (["multi"], ("Multi", "Multi_variance")),
+        (["BLEU4"], ("bleu4",)),
+        (["meteor_ALIGNED"], ("METEOR_aligned",)),
+    ],
+)
+def test_case_changes_nothing_in_a_name(asked, metrics):
+    assert expand_metrics(asked) == metrics
+
+
+def test_each_metric_is_asked_for_by_its_name_and_by_a_group():
+    for name in METRICS:
+        assert {expand_metrics([own])[0] for own in (name, name.lower(), name.upper())} == {name}
+        assert metric(name.upper()) is METRICS[name]
     guide = {name for name, row in METRICS.items() if row.source == "docs/extending.md"}  # those may be in no group
     assert {name for group in GROUPS.values() for name in group.metrics} | guide == set(METRICS)
 
@@ -210,7 +234,9 @@ def test_groups_and_names_expand_once_each():
 def test_unknown_and_missing_names_are_refused():
     with pytest.raises(CapbiasError, match="leakage"):
         expand_metrics(["licc"])
-    with pytest.raises(CapbiasError, match="no metric"):
+    with pytest.raises(CapbiasError, match="Case does not matter"):
+        expand_metrics(["licc"])
+    with pytest.raises(CapbiasError, match="lic"):
         expand_metrics([])
     with pytest.raises(CapbiasError, match="LIC_M"):
-        metric("lic_m")
+        metric("lic_n")

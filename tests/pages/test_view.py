@@ -30,6 +30,8 @@ def test_defaults_stand_in_the_address():
         "captioner": "a",
         "way": "a",
         "some": "a",
+        "metrics": "lic",
+        "measure": "DBAC",
         "number": "10",
         "word": "",
         "yes": "1",
@@ -46,6 +48,26 @@ def test_the_address_wins_and_what_is_wrong_in_it_falls_back():
     assert any("which is not a whole number from 1 to 50" in own.value for own in page.html)
     page.multiselect(key="some").set_value(["a"]).run()
     assert not any("zebra" in own.value for own in page.html), "another was chosen since"
+
+
+def test_a_link_names_a_metric_in_any_case():
+    page = opened(metrics=["LIC", "Sc", "zebra"], measure="dpa")
+    assert page.multiselect(key="metrics").value == ["lic", "sc"] and page.selectbox(key="measure").value == "DPA"
+    assert shown(page)["metrics"] == ["lic", "sc"] and any("zebra" in own.value for own in page.html)
+    assert opened(captioner="C").selectbox(key="captioner").value == "a", "captioners may differ in case alone"
+
+
+def test_a_long_text_and_a_number_that_no_browser_has_fall_back():
+    page = opened(
+        word="x" * 5_001, some=["a" * 5_001], captioner="y" * 5_001, number="9" * 400, any="9" * 30, step="7" * 400
+    )
+    assert not page.exception
+    assert page.text_input(key="word").value == "" and page.selectbox(key="captioner").value == "a"
+    assert sum("a long text" in own.value for own in page.html) == 3
+    assert opened(word="x" * 5_000).text_input(key="word").value == "x" * 5_000
+    page = opened()
+    page.text_input(key="word").set_value("x" * 5_001).run()
+    assert not page.exception and page.text_input(key="word").value == ""
 
 
 def test_what_is_not_here_is_named_by_the_label_of_its_control_where_no_other_name_is_given():

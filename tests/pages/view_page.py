@@ -14,6 +14,8 @@ def main() -> None:
     for key, follows, missing in (("captioner", False, "the option"), ("way", True, "")):
         view.selectbox(st, key, options, key=key, missing=missing, follows=follows)
     view.multiselect(st, "some", ["a", "b"], default=["a"], key="some", missing="the part")
+    view.multiselect(st, "metrics", ["lic", "sc"], default=["lic"], key="metrics", missing="the metric", any_case=True)
+    view.selectbox(st, "measure", ["DBAC", "DPA"], key="measure", missing="the metric", any_case=True)
     view.number(st, "number", 1, 50, 10, key="number")
     view.text(st, "word", key="word")
     view.checkbox(st, "yes", default=True, key="yes")

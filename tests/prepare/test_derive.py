@@ -9,7 +9,8 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read_captions
+from capbias_core.load import parse
+from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
 from capbias_core.workspace import derived
 from capbias_core.workspace.store import Workspace
@@ -54,7 +55,7 @@ def test_the_shipped_rule_is_the_first_and_wrong_ones_are_refused():
 @pytest.mark.parametrize("at_least", [1, 2])
 def test_real_captions_counted_by_a_regular_expression(coco_bias, at_least):
     gender, path = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json"
-    found = derive_labels(read_captions(path).frame, with_rule(gender, at_least))
+    found = derive_labels(captions(parse(path)).frame, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
     for own in json.loads(path.read_text())["annotations"]:
@@ -105,7 +106,7 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
     capsys.readouterr()
     assert cli.main(["score", *place, "--attribute", "gender", "--metric", "error", "--format", "csv"]) == 0
     said = capsys.readouterr()
-    assert "labels of gender: given; also here, and not read: gender from human" in said.err
+    assert "labels of gender: given; not used: gender from human" in said.err
     assert "Labels: Female 2, Male 2." in said.err and "first 5 words" not in said.out
 
 
@@ -115,4 +116,4 @@ def test_columns_that_are_named_make_a_file_one_of_captions(tmp_path, capsys):
     files = [str(tmp_path / "odd.csv"), "--labels", str(tmp_path / "labels.csv"), "--attribute", "gender"]
     named = ["--image-id-column", "foo", "--caption-column", "bar", "--metric", "error", "--format", "csv"]
     assert cli.main(["score", *files, *named]) == 0
-    assert "odd.csv: captions of a model (CSV)" in capsys.readouterr().err
+    assert "odd.csv: captions of a model" in capsys.readouterr().err

@@ -24,6 +24,7 @@ from capbias_core.runs.engine import Engine, needs_workers, unfinished
 from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Result
 from capbias_core.workspace.store import Workspace
+from tests.collections_ import keep
 from tests.disks import small_disk
 
 pytestmark = pytest.mark.torch

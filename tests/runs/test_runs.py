@@ -25,7 +25,7 @@ from capbias_core.runs.engine import execute
 from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.labels import attribute_from, find_attribute, labels_for, mapping_details, suggested_details
+from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
 from capbias_core.workspace.store import Workspace, bytes_frame
 from tests.collections_ import keep
 
@@ -162,6 +162,10 @@ def test_each_attacker_reads_both_sides(workspace, model, human, scores, verdict
     assert found["LIC_by_H"] == pytest.approx(found["LIC_HM"] - found["LIC_D"])
     assert found["LIC_by_M"] == pytest.approx(found["LIC_M"] - found["LIC_MH"])
     assert dict(zip(results["metric"], results["verdict"], strict=True))["LIC"] == verdict
+    for name, times in (("LIC_by_H", 1), ("LIC_by_M", 2)):  # n_test / n_train is added once, and twice
+        (row,) = results[results["metric"] == name].to_dict("records")
+        half = 3.182446 * row["spread"] * np.sqrt(1 / 4 + times * 120 / 1080)  # Student's t, 3 degrees of freedom
+        assert (row["value"] - row["ci_low"], row["ci_high"] - row["value"]) == pytest.approx((half, half), rel=1e-4)
     one = results_of(workspace, replace(request, metrics=("lic",), seeds=1))
     assert set(one["verdict"]) == {"inconclusive", ""}, "a single attacker decides nothing"
 
@@ -697,7 +701,7 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
         ({"attacker": "bert"}, "lstm_bi, minilm"),
         ({"metrics": ("bleu",)}, "metric 'bleu'"),
         ({"metrics": ()}, "no metric"),
-        ({"attribute": "age"}, "one of: group"),
+        ({"attribute": "age"}, "has no labels of 'age'; it has group"),
         ({"table": "x"}, "one of: labels"),
         ({"references": "x"}, "none is kept"),
         ({"collection": "x"}, "none is kept"),
@@ -773,9 +777,8 @@ def test_attributes_that_are_not_there_are_refused():
             suggested_details(name, frame)
     with pytest.raises(CapbiasError, match="height"):
         suggested_details("gender", frame, column="weight")
-    with pytest.raises(CapbiasError, match="no label becomes Female or Male"):
+    with pytest.raises(CapbiasError, match=r"height is read as Female or Male; it holds tall \(1\)"):
         suggested_details("gender", frame, column="height")
-    assert find_attribute("height", ["height"], {"height": {"tall": 1, "short": 2}})[0].values == ("short", "tall")
 
 
 # ratio and error by hand

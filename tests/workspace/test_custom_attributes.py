@@ -11,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.trial import try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace import custom_attributes as own_attributes
-from capbias_core.workspace import derived
+from capbias_core.workspace import ingest
 from capbias_core.workspace.store import Workspace
 
 OWN = """\
@@ -46,13 +46,13 @@ def test_a_kept_attribute_is_known_beside_the_shipped_ones(workspace):
 @pytest.mark.parametrize(
     ("text", "got"),
     [
-        (OWN.replace('"mood"', '"Gender"', 1), "the name 'Gender', which another attribute has"),
-        (OWN.replace('name = "mood"\n', ""), "without a name"),
-        (OWN.replace('"mood"', '"../mood"', 1), "the name '../mood'"),
-        (OWN.replace('"mood"', '"mood.toml"', 1), "the name 'mood.toml'"),
+        (OWN.replace('"mood"', '"Gender"', 1), "name 'Gender', which another attribute has"),
+        (OWN.replace('name = "mood"\n', ""), "no name"),
+        (OWN.replace('"mood"', '"../mood"', 1), "name '../mood'"),
+        (OWN.replace('"mood"', '"mood.toml"', 1), "name 'mood.toml'"),
         (OWN.replace('["calm", "loud"]', '["calm"]', 1), "values = ['calm']"),
         (OWN.replace('["calm", "loud"]', '["calm", ""]', 1), "values = ['calm', '']"),
-        (OWN.replace("[words]", "[word]"), "with word"),
+        (OWN.replace("[words]", "[word]"), "unknown keys: word"),
         (OWN.replace("<mood>", "<unk>"), "mask_token = '<unk>'"),
         (OWN.replace('"still"]', '"still"'), "(at line 6"),
     ],
@@ -60,7 +60,7 @@ def test_a_kept_attribute_is_known_beside_the_shipped_ones(workspace):
 def test_what_cannot_be_kept_is_refused_and_leaves_nothing(workspace, text, got):
     with pytest.raises(CapbiasError) as caught:
         own_attributes.keep(workspace, text)
-    assert got in caught.value.got and caught.value.remedy
+    assert got in caught.value.message and caught.value.hint
     assert not own_attributes.attribute_folder(workspace).exists()
 
 
@@ -70,7 +70,7 @@ def test_files_that_cannot_be_used_are_named_and_do_not_hide_the_others(workspac
     (folder / "gender.toml").write_text((FOLDER / "gender.toml").read_text())
     (folder / "zzz.toml").write_text("values = [")
     assert set(own_attributes.known(workspace)) == set(known_attributes()) | {"mood"}
-    faults = {one.path.name: one.fault.got for one in attribute_files(folder) if one.fault}
+    faults = {one.path.name: one.fault.message for one in attribute_files(folder) if one.fault}
     assert set(faults) == {"gender.toml", "zzz.toml"}
     assert "which another attribute has" in faults["gender.toml"] and "at line 1" in faults["zzz.toml"]
 
@@ -81,10 +81,10 @@ def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
     human = pd.DataFrame({"image_id": ["1", "2"], "caption_index": [0, 0], "caption": ["a quiet day", "Noisy!"]})
     item = workspace.keep("references", "human", human, "c", "t")
     attribute = own_attributes.known(workspace)["mood"]
-    found = derived.derive(workspace, item, attribute)
-    assert found.counts == {"calm": 1, "loud": 1}
-    table = derived.keep_derived(workspace, found)
-    with pytest.raises(CapbiasError, match="mapped in mood from human in c"):
+    derived = ingest.derive(workspace, item, attribute)
+    assert derived.counts == {"calm": 1, "loud": 1}
+    table = ingest.keep_derived(workspace, derived)
+    with pytest.raises(CapbiasError, match="mapped to the attribute mood in mood from human in c"):
         own_attributes.delete(workspace, path)
     own_attributes.keep(workspace, OWN.replace('"noisy"', '"shouting"'))
     assert workspace.item("attributes", table.name, "c").details["attributes"]["mood"]["attribute"]["words"] == {
@@ -184,11 +184,11 @@ def test_attributes_are_listed_printed_and_checked(workspace, tmp_path, capsys):
     ("more", "message"),
     [
         (["--check", "broken.toml"], "(at line 2"),
-        (["--check", "one.toml"], "a list of two or more different values"),
+        (["--check", "one.toml"], "not a list of two or more different values"),
         (["--check", "missing.toml"], "missing.toml"),
         (["nothing"], "attribute 'nothing'"),
-        (["gender", "--check", "one.toml"], "NAME with --check"),
-        (["--collection", "x"], "--collection without --check"),
+        (["gender", "--check", "one.toml"], "NAME and --check"),
+        (["--collection", "x"], "--collection needs a file"),
     ],
 )
 def test_bad_input_of_the_command_is_one_message(workspace, tmp_path, capsys, more, message):
@@ -196,4 +196,4 @@ def test_bad_input_of_the_command_is_one_message(workspace, tmp_path, capsys, mo
     (tmp_path / "one.toml").write_text('name = "x"\nvalues = ["a"]')
     assert cli.main(["attributes", *more]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: Got ") and message in err and err.count("error:") == 1
+    assert err.startswith("error: ") and message in err and err.count("error:") == 1

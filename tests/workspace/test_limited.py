@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,12 @@ def test_whatever_happens_in_the_child_is_one_error(tmp_path, read, given):
         within_limits("broken.zip", read, *given)
 
 
+def test_a_relative_path_is_of_the_current_folder(captions, tmp_path, monkeypatch):
+    make_ready()
+    monkeypatch.chdir(tmp_path)
+    assert within_limits("sat.csv", Path.read_text, Path("sat.csv")).startswith("image_id")
+
+
 def test_a_child_that_reads_a_part_does_so_itself(captions):
     assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.pid
 
@@ -183,7 +190,7 @@ def until(condition) -> None:
 
 
 def test_a_child_or_the_helper_that_is_killed(captions):
-    with pytest.raises(CapbiasError, match="ended early"):
+    with pytest.raises(CapbiasError, match="ended the process"):
         within_limits("sat.csv", signal.raise_signal, signal.SIGKILL)
     assert within_limits("sat.csv", unpacked, captions, captions) == [captions], "the helper lives on"
     os.kill(_HELPER.pid, signal.SIGKILL)
@@ -200,7 +207,7 @@ def test_the_helper_and_its_children_end_with_the_server(threads):
         thread.start()
     child = helper.child()
     with child.makefile("rwb") as stream:
-        stream.write(pickle.dumps((1.0, 60.0, time.sleep, (60,), {})))
+        stream.write(pickle.dumps((1.0, 60.0, "/", partial(time.sleep, 60))))
         stream.flush()
         helper.control.close()
         with suppress(ConnectionResetError):
