@@ -275,7 +275,7 @@ def _outcome(job: Job, sides: Sides, splits) -> Outcome:
         for name, own in found.items()
     ]
     notes = (*_notes(job, train, test, len(sides.model.images)), *_of_plainness(sides), *_lost(found))
-    return Outcome(rows, sides_arrays(sides), notes)
+    return Outcome(rows, sides_arrays(sides), notes, _no_baseline(sides, found))
 
 
 def _of_plainness(sides: Sides) -> Iterator[str]:
@@ -305,19 +305,28 @@ def _of_plainness(sides: Sides) -> Iterator[str]:
                 "the baseline rests on the other human captions."
             )
         if np.isnan(own.share_of_person):
-            yield (
-                "No baseline: the human captions, retold in the captioner's words, tell too little of the images, as "
-                "where captions hardly fit theirs. So amplification is not shown."
-            )
-        elif own.share_of_person < own.share:
+            return
+        if own.share_of_person < own.share:
             yield (
                 f"The retelling tells {own.share_of_person:.0%} of what a human caption tells in the captioner's "
                 "words, or of what goes with the label; a baseline above 0 allows for the rest."
             )
         elif own.share < 1:
             yield f"The retelling tells {own.share:.0%} of what the captions tell; the baseline allows for the rest."
-    elif sides.human is not None:
-        yield f"No baseline: it needs at least {LEAST_HUMAN} human captions per image. So amplification is not shown."
+
+
+def _no_baseline(sides: Sides, found: dict[str, Estimate]) -> dict[str, str]:
+    """Why there is no baseline though there are human captions, by metric."""
+    if sides.human is None or "LIC_baseline" in found:
+        return {}
+    if sides.with_retelling.plainness is None:
+        reason = f"a baseline needs at least {LEAST_HUMAN} human captions per image."
+    else:
+        reason = (
+            "the human captions, retold in the captioner's words, tell too little of the images, as where captions "
+            "hardly fit theirs."
+        )
+    return dict.fromkeys(("LIC_baseline", "LIC_excess"), f"{reason} So amplification is not shown.")
 
 
 def _lost(found: dict[str, Estimate]) -> Iterator[str]:

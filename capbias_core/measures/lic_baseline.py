@@ -277,7 +277,7 @@ def retold_lists(
     people, copied = _but_copied(captions, [said[image] for own in model for image in own.images])
     texts = iter([*map(" ".join, people)])
     sources = [list(islice(texts, len(own.masked))) for own in model]
-    lists = [replace(own, masked=retell(own.masked, text)) for own, text in zip(model, sources, strict=True)]
+    lists = [replace(own, masked=retell(own.masked, text), unread=0) for own, text in zip(model, sources, strict=True)]
     every, retellings = [*chain.from_iterable(sources)], [text for own in lists for text in own.masked]
     label = y[np.concatenate([own.images for own in model])]
     tells, retells = told(captions, every, label), told(retellings, every, label)
