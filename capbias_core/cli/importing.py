@@ -24,7 +24,13 @@ from capbias_core.types import CONDITIONS, WITHOUT_ORDER, Attribute
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.inputs import checked_path, columns_of_files, derivable, warn
-from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, resolve_attributes
+from capbias_core.workspace.labels import (
+    dropped_line,
+    mapping_line,
+    mapping_overrides,
+    resolve_attributes,
+    unread_columns,
+)
 from capbias_core.workspace.offers import offers_of
 from capbias_core.workspace.photographs import KIND as IMAGES
 from capbias_core.workspace.photographs import ORIGINALS
@@ -235,6 +241,8 @@ def _read_as(offered: ingest.ImportPreview, name: str, flags: ImportFlags) -> _R
     if kind == "attributes":
         overrides, folder = mapping_overrides(flags.map or ()), own_folder(flags.workspace)
         attributes = resolve_attributes(offered.frame, flags.attribute or (), overrides, folder)
+        for error in () if flags.attribute else unread_columns(offered.frame, attributes):
+            say(f"note: {error}")
     for details in attributes:
         show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
         show(dropped_line(offered.frame, details))

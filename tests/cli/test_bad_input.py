@@ -65,24 +65,14 @@ BAD = {
         "ids of the same data set",
         "together",
     ),
-    "a column with one label": (
-        asked(attribute="one"),
-        "column one has 1 label to compare",
-        "",
-        "Name another column",
-    ),
+    "a column with one label": (asked(attribute="one"), "column one has 1 label to compare", "", "Name another column"),
     "an attribute whose labels are all one value": (
         asked(labels="one.csv"),
         "No label of the column gender is read as Male",
         "",
         "--map gender:",
     ),
-    "a TOML with one value": (
-        asked(attribute="one.toml"),
-        "one.toml has values = ['Female']",
-        "",
-        "values =",
-    ),
+    "a TOML with one value": (asked(attribute="one.toml"), "one.toml has values = ['Female']", "", "values ="),
     "objects of other images": (
         asked(*DBA, "--objects", "nowhere.json"),
         "nowhere.json, the objects of images of which none has a label",
