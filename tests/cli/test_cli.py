@@ -474,7 +474,7 @@ BAD = {
     ),
     "two questions": ([*EXPLAIN, "--image", "7", "--text", "a man"], "--image and --text"),
     "no image id": ([*EXPLAIN, "--image", ""], "--image ''"),
-    "a port of nobody": (["app", "--port", "70000"], "--port 70000"),
+    "a port of nobody": (["app", "--port", "70000"], "--port is 70000"),
     "an open address": (["app", "--address", "0.0.0.0"], "there is no sign-in"),
     "an address by name": (["app", "--address", "example.org"], "--insecure"),
     "unknown attacker": (["score", *SMALL, *STRONG, "--attacker", "gpt"], "attacker 'gpt'"),

@@ -92,9 +92,7 @@ def test_problems_are_lines_of_the_table():
     problems = (Problem("a.csv", 7, "no id"), Problem("a.csv", 9, "record 9: no id"))
     report = report_captions(captions([("1", "x")], problems=problems, problem_count=3), "a.csv")
     assert report.lines()[-3:] == [("Problems", "3 (the first 2 follow)"), ("line 7", "no id"), ("record 9", "no id")]
-    assert report.warnings == (
-        "3 problems in 1 row: these rows are left out. The first is at line 7: no id.",
-    )
+    assert report.warnings == ("3 problems in 1 row: these rows are left out. The first is at line 7: no id.",)
 
 
 def test_labels_by_hand():

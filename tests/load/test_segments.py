@@ -153,8 +153,7 @@ def test_the_report(tmp_path):
     assert lines["Outlines"] == "3 (1 of a crowd)" and lines["Images"] == "2 (1 with a person)"
     assert lines["People"] == "2" and lines["Photographs with outlines"] == "50.0%"
     assert report.warnings == (
-        "1 problem in 4 rows: these rows are left out. "
-        "The first is at record 4: there is no outline (segmentation).",
+        "1 problem in 4 rows: these rows are left out. The first is at record 4: there is no outline (segmentation).",
         "The file does not give the size of 1 image: whether outlines fit is checked when they are used.",
     )
 
