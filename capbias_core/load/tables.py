@@ -133,13 +133,18 @@ def _usable_captions(
     lists = sum(isinstance(caption, list) for caption in raw_captions)
     lists = lists * 2 > sum(caption is not None for caption in raw_captions)
     images, texts, places, empty = [], [], [], 0
+    known: dict[object, str] = {}  # texts alone: 1 and True would be one key
     rows = zip(parsed.numbers, parsed.columns[image_column], raw_captions, strict=True)
     for place, (number, raw_id, raw) in enumerate(rows):
-        try:
-            image = normalise_image_id(raw_id)
-        except ValueError as error:
-            faults.add(number, str(error))
-            continue
+        image = known.get(raw_id) if type(raw_id) is str else None
+        if image is None:
+            try:
+                image = normalise_image_id(raw_id)
+            except ValueError as error:
+                faults.add(number, str(error))
+                continue
+            if type(raw_id) is str:
+                known[raw_id] = image
         for caption in (raw or [""]) if lists and isinstance(raw, list) else (raw,):
             if fault := caption_fault(caption):
                 faults.add(number, fault)
