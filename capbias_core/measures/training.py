@@ -228,7 +228,7 @@ class AttackerTrainer:
         """
         sides = {"the model's captions": model, "the human captions": human}
         for what, lists in sides.items():
-            self.note_cut(what, lists)
+            self.note_unread(what, lists)
         texts, of_human = self._cases(human, splits, model)
         more, of_model = self._cases(model, splits, None)
         of_model = [replace(case, start=case.start + len(texts)) for case in of_model]
