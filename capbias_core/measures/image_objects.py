@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import NotMeasurable
 from capbias_core.load.tables import SURE
 from capbias_core.prepare import tokenize
 
@@ -35,10 +35,9 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
         exploded = exploded[~exploded.isin(everywhere)]
     column, names = pd.factorize(exploded, sort=True)
     if not len(names):
-        raise CapbiasError(
-            "objects of images, of which none (but person) is on some of these images and not on others",
-            "objects of the same images, such as cat|dog",
-            "Check the file of objects: its image ids, and its names.",
+        raise NotMeasurable(
+            "No object but person is on some of these images and not on others.",
+            "Check the image ids and the names in the file of objects.",
         )
     matrix = csr_array(
         (np.ones(len(column), dtype=np.int32), (code[exploded.index].to_numpy(), column)), (len(images), len(names))
@@ -70,9 +69,7 @@ def common_objects(on_image: csr_array) -> np.ndarray:
     images = on_image.shape[0]
     kept = np.flatnonzero(np.asarray(on_image.sum(axis=0)).ravel() >= max(1, LEAST_SHARE * images))
     if not len(kept):
-        raise CapbiasError(
-            f"no object on {LEAST_SHARE:.0%} of the {images:,} images or more",
-            "objects that are on some images",
-            "Load the objects of these images.",
+        raise NotMeasurable(
+            f"No object is on {LEAST_SHARE:.0%} of the {images:,} images or more.", "Load the objects of these images."
         )
     return kept

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, no_neutral, zero
-from capbias_core.measures.by_group import BOOTSTRAP, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.ratio_error import naming, wrong_over_all
 from capbias_core.metrics.evidence import Naming, Ratio
@@ -54,9 +56,11 @@ def run(job: Job) -> Outcome:
         counts = {"misnamed": wrong_over_all(evidence)} | counts
     found = GroupSums.of(job.frame, job.codes, counts)
     notes = [f"Named values rest on {found.sizes_text(job.attribute.values)}."]
-    if "misnamed" not in counts:
-        notes = [f"No caption names a value of {job.attribute.name}."]
-    return GROUPED.outcome(job, found, lambda name: f"values that the words of captions name; {BOOTSTRAP}", notes)
+    outcome = GROUPED.outcome(job, found, lambda name: "values that the words of captions name", notes)
+    if "misnamed" in counts:
+        return outcome
+    reason = f"no caption names a value of {job.attribute.name}."
+    return replace(outcome, lacking=dict.fromkeys(("misnamed", "misnamed_gap"), reason))
 
 
 MEASURE = Measure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from capbias_core.measures.base import Job, Measure, Outcome, no_neutral
-from capbias_core.measures.by_group import BOOTSTRAP, Grouped, GroupedMetric, GroupSums
+from capbias_core.measures.by_group import Grouped, GroupedMetric, GroupSums
 from capbias_core.measures.cost import per_image
 from capbias_core.metrics.evidence import Ratio
 from capbias_core.prepare.refusals import refusals
@@ -41,7 +41,7 @@ def run(job: Job) -> Outcome:
     if refused.any():
         example = " ".join(captions[refused.argmax()].split())[:SHOWN]
         notes = [f"{refused.sum():,} of {len(refused):,} captions are refusals, such as “{example}”."]
-    return GROUPED.outcome(job, found, lambda name: f"refusals by their wording; {BOOTSTRAP}", notes)
+    return GROUPED.outcome(job, found, lambda name: "refusals by their wording", notes)
 
 
 MEASURE = Measure(

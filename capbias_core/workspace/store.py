@@ -16,9 +16,9 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from pyarrow.parquet import read_schema
 
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.types import RESULT_COLUMNS, Result
+from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.faults import WorkspaceError, workspace_fault
 from capbias_core.workspace.migrations import open_catalogue
@@ -86,7 +86,8 @@ class Item:
 class RunRow:
     """A run as the catalogue knows it. status: queued, running, finished, failed, cancelled or died.
 
-    metrics: the names that its measure had when the run finished. owner: who asked for it, where people sign in.
+    notes: for the reader, also on each metric without a value. lacking: why metrics have none, by metric. metrics: the
+    names that its measure had when the run finished. owner: who asked for it, where people sign in.
     """
 
     run_id: str
@@ -102,6 +103,7 @@ class RunRow:
     heartbeat: float
     metrics: tuple[str, ...] = ()
     owner: str = ""
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -530,18 +532,25 @@ class Workspace:
         token: str,
         results: list[Result],
         arrays: dict[str, bytes],
-        notes,
+        notes: Sequence[str],
         metrics: Sequence[str] = (),
+        lacking: Mapping[str, str] | None = None,
     ) -> bool:
         """Write a run's results, arrays and end in one transaction; False where it was cancelled meanwhile.
 
-        metrics: the names of all that its measure gives today.
+        metrics: the names of all that its measure gives today. lacking: why some of them have no value, by metric.
         """
         with self._writing() as db:
             changed = db.execute(
                 "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
                 " WHERE run_id=? AND token=? AND status='running'",
-                (json.dumps(list(notes)), json.dumps(list(metrics)), time.time(), run_id, token),
+                (
+                    json.dumps([*notes, *([dict(lacking)] if lacking else [])]),
+                    json.dumps(list(metrics)),
+                    time.time(),
+                    run_id,
+                    token,
+                ),
             ).rowcount
             if not changed:
                 return False
@@ -598,8 +607,11 @@ class Workspace:
             elif not self._lives(row):
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self.usable():
-            lists = {name: tuple(json.loads(row[name])) for name in ("notes", "metrics")}
-            return RunRow(**{**fields, "spec": _spec(row["spec"]), **lists})
+            kept = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
+            lacking = {name: reason for own in kept if isinstance(own, dict) for name, reason in own.items()}
+            notes = (*(own for own in kept if isinstance(own, str)), *left_out_lines(lacking))
+            fields |= {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking}
+            return RunRow(**{**fields, "metrics": tuple(json.loads(row["metrics"]))})
 
     def _lives(self, row: sqlite3.Row) -> bool:
         """Whether the process of a run under way lives; if that cannot be seen, whether it was heard of lately."""

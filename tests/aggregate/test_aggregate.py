@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from capbias_core.aggregate import Estimate, difference, estimate, rank
 from capbias_core.aggregate.bootstrap import DRAWS, image_sums, percentiles, resampled_sums
@@ -147,20 +148,50 @@ def test_no_interval_where_a_draw_is_not_defined():
     assert found.value == 9 and found.interval() == (None, None)
 
 
-def test_a_share_of_none_or_all_has_the_exact_interval():
-    """None of 40 images: the share p with (1 - p)^40 = 0.025 is 1 - 0.025^(1/40) = 8.81%; images without a denominator
-    are no trials."""
-    sums = np.column_stack([np.zeros(50), np.repeat([1, 0], [40, 10])])
-    none = Estimate(tuple(map(str, range(50))), sums, np.zeros(0), 100, quotient, span=(0, 100))
-    assert none.value == 0 and none.interval() == pytest.approx((0, 8.81), abs=0.005)
-    every = replace(none, sums=np.ones((40, 2)), images=none.images[:40])
-    assert every.interval() == pytest.approx((91.19, 100), abs=0.005)
-    assert shared_intervals({"none": none})["none"] == none.interval()
-    half = replace(every, sums=np.tile([1.0, 2.0], (40, 1)))
+def share_of(numerators, denominators) -> Estimate:
+    sums = np.column_stack([numerators, denominators]).astype(float)
+    return Estimate(tuple(map(str, range(len(sums)))), sums, np.zeros(0), 100, quotient, span=(0, 100), share=True)
+
+
+@pytest.mark.parametrize(("wrong", "n"), [(0, 40), (2, 40), (20, 40), (40, 40), (37, 8423)])
+def test_a_share_of_captions_has_wilsons_interval(wrong, n):
+    """As statsmodels' and scipy's; an image without a denominator is no draw."""
+    found = share_of([1] * wrong + [0] * (n - wrong + 10), [1] * n + [0] * 10)
+    expected = binomtest(wrong, n).proportion_ci(method="wilson")
+    assert found.interval() == pytest.approx((100 * expected.low, 100 * expected.high), abs=1e-9)
+    assert found.interval_method == "95% Wilson interval over images"
+    assert shared_intervals({"share": found})["share"] == found.interval()
+
+
+def test_captions_of_one_image_that_agree_are_one_draw():
+    """Five captions of each image, all right or all wrong, are worth one; five that differ at random are worth five."""
+    rng = np.random.default_rng(0)
+    wrong = rng.random(400) < 0.2
+    assert share_of(5 * wrong, np.full(400, 5)).interval() == pytest.approx(share_of(wrong, np.ones(400)).interval())
+    mixed = rng.binomial(5, 0.2, 2000)
+    single = share_of(np.repeat([1, 0], [mixed.sum(), 10_000 - mixed.sum()]), np.ones(10_000))
+    assert width(share_of(mixed, np.full(2000, 5))) == pytest.approx(width(single), rel=0.06)
+
+
+def test_an_interval_without_width_is_none():
+    half = share_of(np.ones(40), np.full(40, 2))
     assert half.value == 50 and half.interval() == (None, None), "nothing is known of its spread"
-    assert replace(half, span=(0, np.inf)).interval() == (None, None), "ten words in every caption"
-    gap = across_groups(none, np.arange(50) % 2, 2, lambda values: values[..., 1] - values[..., 0])
+    ten = replace(half, share=False, span=(0, np.inf))
+    assert ten.interval() == shared_intervals({"ten": ten})["ten"] == (None, None), "ten words in every caption"
+    gap = across_groups(
+        share_of(np.zeros(50), np.ones(50)), np.arange(50) % 2, 2, lambda values: values[..., 1] - values[..., 0]
+    )
     assert gap.value == 0 and gap.interval() == (None, None)
+    assert share_of(np.zeros(3), np.zeros(3)).interval() == (None, None), "no caption counts"
+
+
+def test_wilsons_interval_covers_rare_errors():
+    """An error of 1.4% in 300 captions, as oscar's: 95% of intervals should contain it. Percentiles do in 90 to 92%."""
+    wrong = np.random.default_rng(1).binomial(300, 0.014, 2000)
+    inside = [
+        low <= 1.4 <= high for low, high in (share_of([1] * k + [0] * (300 - k), [1] * 300).interval() for k in wrong)
+    ]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.025)
 
 
 def test_percentiles_are_of_95_percent():

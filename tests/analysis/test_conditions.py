@@ -510,13 +510,13 @@ def right_of(right: list[int], first: int = 0) -> Estimate:
 
 
 def test_a_set_that_lacks_images_does_not_change_what_is_said_of_another(tmp_path, monkeypatch):
-    """Of 40 images the first 20 are guessed right on the originals, and 10 of the others. With the outline masked the
-    first 20 still are, of the others none: 50 - 75 = -25 over all 40. The set `object` holds only the first 20, and 15
-    are right: 75 - 100 = -25. Over those 20 alone the outline would have changed nothing."""
+    """Of 80 images the first 40 are guessed right on the originals, and 20 of the others. With the outline masked the
+    first 40 still are, of the others none: 50 - 75 = -25 over all 80. The set `object` holds only the first 40, and 30
+    are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
     own = {
-        "m": right_of([1] * 30 + [0] * 10),
-        "segment": right_of([1] * 20 + [0] * 20),
-        "object": right_of([1] * 15 + [0] * 5),
+        "m": right_of([1] * 60 + [0] * 20),
+        "segment": right_of([1] * 40 + [0] * 40),
+        "object": right_of([1] * 30 + [0] * 10),
     }
     monkeypatch.setattr(read, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])

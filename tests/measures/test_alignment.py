@@ -369,7 +369,7 @@ def test_the_sweep_by_hand(tools, monkeypatch):
     assert table["unknown"].tolist() == pytest.approx([200 / 3, 200 / 3] + [100 / 3] * 10)
     assert table["unknown_constant"].tolist() == pytest.approx([200 / 3] * 12)
     assert (table["captions"] == 240).all() and (table["images"] == 240).all()
-    assert table["METEOR"].isna().all() and measure.NO_JAVA in outcome.notes
+    assert table["METEOR"].isna().all() and outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
     found = {(row.metric, row.alignment): row for row in outcome.results}
     assert found["contextual_share", "contextual_glove"].value == pytest.approx(50)
     assert found["unknown_share", "constant"].value == pytest.approx(200 / 3) and found["unknown_share", "constant"].n

@@ -1,6 +1,8 @@
 """Runs: from what is asked for to results, on small sets whose answer is known and on the real captions."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -20,6 +22,7 @@ from capbias_core.metrics.evidence import HeldOut
 from capbias_core.prepare import align
 from capbias_core.present.table import scores_table
 from capbias_core.runs.engine import execute
+from capbias_core.runs.later_metrics import add_later_metrics
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.labels import attribute_from, labels_for, mapping_details, suggested_details
@@ -898,6 +901,39 @@ def test_lic_m_of_the_linear_attacker_follows_the_paper(gender):
     found = {model: value_of(gender, model=model, metric="LIC_M", coverage="") for model in MODELS}
     assert found == {model: pytest.approx(value, abs=2.5) for model, value in PUBLISHED_LIC_M.items()}
     assert np.corrcoef(list(found.values()), [PUBLISHED_LIC_M[model] for model in found])[0, 1] >= 0.9
+
+
+def test_a_later_metric_has_its_own_n_and_method(tmp_path):
+    """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share and ratio is none."""
+    labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
+
+    def text(place: int, thing: int) -> str:
+        who = ("a woman", "a man", "a person")[place % 2 if place < 40 else 2]
+        return f"{who} with a {('cake', 'tie')[thing % 2]}"
+
+    human = {str(place): [text(place, place // 2), text(place % 40, place // 3)] for place in range(60)}
+    model = {str(place): [text(place, place // 2 + place // 7)] for place in range(60)}
+    workspace = Workspace(tmp_path)
+    request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
+    for spec in plan(workspace, replace(request, metrics=("ba", "dba", "ratio", "error"))):
+        assert workspace.enqueue(spec, "c", "t")
+        execute(str(tmp_path), spec.run_id, "t")
+    runs = {run.spec.measure: run for run in workspace.runs("c")}
+    for measure, name, n, how in (
+        ("bias_amplification", "DBA_O", 60, "bootstrap"),
+        ("ratio_error", "error", 60, "Wilson"),
+    ):
+        run = runs[measure]
+        before = workspace.results([run.run_id]).set_index("metric").loc[name]
+        with closing(sqlite3.connect(workspace.database)) as db, db:
+            db.execute("DELETE FROM results WHERE run_id=? AND metric=?", (run.run_id, name))
+            kept = [own for own in run.metrics if own != name]
+            db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps(kept), run.run_id))
+        add_later_metrics(workspace, [workspace.run(run.run_id)])
+        after = workspace.results([run.run_id]).set_index("metric").loc[name]
+        same = ["value", "ci_low", "ci_high", "interval", "n", "encoder", "coverage", "verdict", "alignment"]
+        assert after[same].to_dict() == before[same].to_dict() and after["n"] == n
+        assert how in after["method"]
 
 
 @pytest.mark.long
