@@ -603,12 +603,12 @@ def test_several_attackers_give_rows_each_and_shared_runs_once(tmp_path, second,
         ("LIC_M", second),
         ("ratio", ""),
     ]
-    assert "warning: nosuch left out: Got attacker 'nosuch'" in capsys.readouterr().err
+    assert "warning: nosuch left out: Attacker 'nosuch'" in capsys.readouterr().err
 
 
 def test_no_attacker_that_can_be_had_is_bad_input(tmp_path, capsys):
     assert cli.main([*write_inputs(tmp_path), "--attacker", "nosuch", "none"]) == 2
-    assert "\nerror: Got attacker 'nosuch'" in capsys.readouterr().err
+    assert "\nerror: Attacker 'nosuch'" in capsys.readouterr().err
 
 
 @pytest.mark.long
