@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from capbias_core.errors import CapbiasError
 from capbias_core.load.archives import TEXTS
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import short
