@@ -493,9 +493,11 @@ def _total(columns: csr_array) -> np.ndarray:
 
 def _patterns(tasks: csr_array) -> csr_array:
     """(P, n) booleans: which captions have each of the patterns of task words that occur."""
-    keys = np.round(tasks @ np.random.default_rng(0).random(tasks.shape[1]), 9)
-    which = np.unique(keys, return_inverse=True)[1]
-    return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(which.max() + 1, len(which)))
+    rows = csr_array(tasks).sorted_indices()
+    rows.eliminate_zeros()
+    words = np.split(rows.indices, rows.indptr[1:-1])
+    which, patterns = pd.factorize(np.array([own.tobytes() for own in words], dtype=object))
+    return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
 def _said(labelled: csr_array, tasks: csr_array, patterns: csr_array) -> csr_array:

@@ -257,6 +257,20 @@ def test_the_ratio_of_patterns_by_hand():
     assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
 
 
+def test_patterns_are_those_of_the_rows():
+    """Patterns were told apart by a sum of random numbers, one per word, rounded to nine digits."""
+    rng = np.random.default_rng(3)
+    tasks = (rng.random((400, 12)) < 0.2).astype(int)
+    found = measure._patterns(csr_array(tasks)).toarray()
+    assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
+    assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
+    numbers = np.round(np.random.default_rng(0).random(20_000), 9)
+    known, words = np.unique(numbers, return_counts=True)
+    alike = np.flatnonzero(numbers == known[words.argmax()])
+    assert len(alike) == 2, "two of 20,000 words have the same number"
+    assert measure._patterns(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
+
+
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left
     in the captions, that word alone would tell it."""
