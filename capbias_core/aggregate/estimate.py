@@ -32,7 +32,8 @@ class Estimate:
     each attacker seed, empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the
     attackers, None if nothing was trained. level: whether it is of one side; a difference of two sides that were
     trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
-    is a share, from none to all.
+    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
+    images (cross_fitting.py).
     """
 
     images: tuple[str, ...]
@@ -44,6 +45,7 @@ class Estimate:
     level: bool = True
     span: Span = UNBOUNDED
     share: bool = False
+    unsure: float = 0.0
 
     def shown(self, sums: np.ndarray) -> np.ndarray:
         """(..., M) summed columns to (...) values as shown."""
@@ -70,6 +72,7 @@ class Estimate:
         if self.interval_over == REFITS:
             return "95% with refits (corrected resampled variance)"
         how = "95% Wilson interval over images" if self.share else "95% image bootstrap, 1000 draws"
+        how += f", widened by {self.unsure:.2f} for unsure signs" if self.unsure else ""
         return how + (", given this one attacker" if self.refits is not None else "")
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
@@ -97,8 +100,10 @@ class Estimate:
             error = self._quotient_error() if self.of is quotient else float(np.std(shown))
             return self._score_interval(float(self.shown(self.sums.sum(axis=0))), error, 0, self.scale)
         low, high = percentiles(shown)
-        if low is not None or not np.isfinite(self.span).all():
-            return low, high
+        if low is not None and high is not None:
+            return low - self.unsure, high + self.unsure
+        if not np.isfinite(self.span).all():
+            return None, None
         return self._score_interval(shown[0], 0.0, *self.span)
 
     @property

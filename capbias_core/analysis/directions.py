@@ -11,14 +11,14 @@ NAMES = ("DBAC", "DBAC_verbs", "DBAC_accuracy", "DBAC_code", "DPA")
 # Metric and direction of each way, by what the pair is called.
 MEASURES = {
     **{name: {way: (name, way) for way in (A_TO_T, T_TO_A)} for name in NAMES},
-    "DBA": {A_TO_T: ("DBA_O", ""), T_TO_A: ("DBA_G", "")},
+    "DBA": {A_TO_T: ("DBA_O_crossfit", ""), T_TO_A: ("DBA_G_crossfit", "")},
 }
 # What captioners that are compared have in common.
 WAY = ("encoder", "variant", "seeds")
 ALIKE = ("model", "attribute", *WAY)
 NUMBERS = ("value", "ci_low", "ci_high")
 # Metrics and directions that stand beside a pair.
-BESIDE = (("LIC", ""), ("BA", ""))
+BESIDE = (("LIC", ""), ("BA_crossfit", ""))
 CONSTANT = {name: ((f"{name}_constant", A_TO_T), (f"{name}_added", A_TO_T)) for name in ("DBAC", "DBAC_verbs")}
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Estimate, comparison
-from capbias_core.aggregate.bootstrap import NORMAL
-from capbias_core.aggregate.estimate import BOOTSTRAP_SEED
+from capbias_core.aggregate.cross_fitting import HALVINGS, cross_fitted
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import (
+    NOTHING_MORE,
     CountMetric,
     Group,
     Job,
     Measure,
+    Metric,
     Needs,
     Outcome,
     by_name,
@@ -36,11 +37,11 @@ from capbias_core.measures.caption_side import (
 )
 from capbias_core.measures.cost import per_image
 from capbias_core.measures.image_objects import annotated, objects_of
-from capbias_core.metrics.bias_amplification import change_of_preferred
-from capbias_core.metrics.directional import object_to_value, value_to_object
+from capbias_core.metrics.bias_amplification import change_of_preferred, preferred
+from capbias_core.metrics.directional import goes_together, object_to_value, value_to_object
 from capbias_core.metrics.evidence import Cooccurrence, CooccurrenceCounts
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import Attribute, Result, left_out_lines
+from capbias_core.types import Attribute, left_out_lines
 from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -54,68 +55,99 @@ def word_to_value(
     return change_of_preferred(human.pair, model.pair, whole[0].pair)
 
 
-HALVINGS = 10
+@dataclass(frozen=True, kw_only=True)
+class SignedMetric(CountMetric):
+    """A metric that adds up changes of pairs (a value and a word), each with the sign that it has on the human side.
 
-METRICS = by_name(
-    CountMetric(
+    sign: human counts to (K, L) signs, whose mean over pairs times the changes is the value. given_value: whether a
+    change is of p(word | value), else of p(value | word).
+    """
+
+    sign: Callable[[CooccurrenceCounts], np.ndarray]
+    given_value: bool
+
+    @property
+    def crossfit(self) -> Metric:
+        """The same with signs from other images; its interval is the one to read."""
+        return Metric(
+            f"{self.name}_crossfit",
+            f"{self.name}, cross-fitted signs",
+            self.scale,
+            self.neutral,
+            self.better,
+            self.range,
+            "capbias 2026, docs/statistics.md",
+            f"{self.name} with each pair's sign taken from other images than those that its change is measured on. Its "
+            "interval allows for signs that the images leave open.",
+            digits=self.digits,
+            needs=self.needs,
+        )
+
+
+def _signed(name: str, title: str, source: str, explanation: str, needs: Needs, **formula) -> SignedMetric:
+    said = f"{explanation} The paper's value, without an interval: signs and changes are of the same captions."
+    return SignedMetric(name, title, 100, zero, "lower", (-100, 100), source, said, digits=2, needs=needs, **formula)
+
+
+PAPERS = by_name(
+    _signed(
         "BA",
         "BA, bias amplification of word pairs",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         f"Zhao et al., EMNLP 2017; {_LIC}, Eq. 2-3",
         "How much more often than in the human captions a word stands beside the value that it goes with there, "
         "averaged over the common words. It does not see that one value is commoner than the other.",
-        digits=2,
-        needs=Needs(words="any"),
+        Needs(words="any"),
         compare=word_to_value,
+        sign=lambda human: preferred(human.pair) * len(human.value),  # a mean over words, not over words and values
+        given_value=False,
     ),
-    CountMetric(
+    _signed(
         "DBA_G",
         "DBA_G, objects to the named value",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         _DIRECTIONAL,
         "How much more than in the human captions the objects on the image go with the value that captions name.",
-        digits=2,
-        needs=Needs(words="any", objects="required"),
+        Needs(words="any", objects="required"),
         compare=object_to_value,
+        sign=lambda human: np.where(goes_together(human), 1.0, -1.0),
+        given_value=False,
     ),
-    CountMetric(
+    _signed(
         "DBA_O",
         "DBA_O, the labelled value to named objects",
-        100,
-        zero,
-        "lower",
-        (-100, 100),
         _DIRECTIONAL,
         "How much more than in the human captions the labelled value goes with the objects that captions name.",
-        digits=2,
+        NOTHING_MORE,
         compare=value_to_object,
+        sign=lambda human: np.where(goes_together(human), 1.0, -1.0),
+        given_value=True,
     ),
 )
+METRICS = by_name(*(row for own in PAPERS.values() for row in (own, own.crossfit)))
 
 
 def run(job: Job) -> Outcome:
     """Counts of both sides on the images that both have."""
     evidence, notes, lacking = _evidence(both_sides(job)[::-1], job.attribute, job.objects())
-    method = "captions of the images that both sides have; 95% image bootstrap, 1000 draws"
-    found = cooccurrence_estimates(evidence)
-    results = [
-        job.result(METRICS[name], own, int(evidence[name].model[:, 0].sum()), method) for name, own in found.items()
-    ]
-    notes += [halves_note(evidence[row.metric], row) for row in results]
+    results = []
+    for name, found in cooccurrence_estimates(evidence).items():
+        n = int(evidence[name.removesuffix("_crossfit")].model[:, 0].sum())
+        if name in PAPERS:
+            how, interval = (
+                f"no interval: signs are of the captions that are measured; see {name}_crossfit",
+                (None, None),
+            )
+        else:
+            how, interval = f"signs of other images, {HALVINGS} random halvings; {found.interval_method}", None
+        method = f"captions of the images that both sides have; {how}"
+        results.append(job.result(METRICS[name], found, n, method, interval=interval))
     arrays = {name: cooccurrence_bytes(own) for name, own in evidence.items()}
     return Outcome(results, arrays, tuple(notes), lacking)
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run again from its counts, by metric and direction."""
-    measured = workspace.results([run.run_id])["metric"]
-    evidence = {name: cooccurrence_from(workspace.array(run.run_id, name)) for name in measured}
+    names = workspace.arrays(run.run_id)
+    evidence = {name: cooccurrence_from(workspace.array(run.run_id, name)) for name in names}
     return {(name, ""): own for name, own in cooccurrence_estimates(evidence).items()}
 
 
@@ -193,24 +225,13 @@ def _words(human: CaptionSide, attribute: Attribute) -> tuple[list[str], int]:
 
 
 def cooccurrence_estimates(evidence: dict[str, Cooccurrence]) -> dict[str, Estimate]:
-    """The estimate of each metric from its evidence."""
-    return {name: comparison(METRICS[name].compare, own, METRICS[name].scale) for name, own in evidence.items()}
-
-
-def halves_note(evidence: Cooccurrence, whole: Result) -> str:
-    """How a metric moves with the number of images: its mean on random halves, each with signs of its own."""
-    metric = METRICS[whole.metric]
-    rng, n_images, found = np.random.default_rng(BOOTSTRAP_SEED), len(evidence.images), []
-    for _ in range(HALVINGS):
-        order = rng.permutation(n_images)
-        for places in np.array_split(order, 2):
-            half = replace(evidence, images=(), human=evidence.human[places], model=evidence.model[places])
-            found.append(comparison(metric.compare, half, metric.scale).value)
-    mean = np.nanmean(found)
-    width = (whole.ci_high or 0.0) - (whole.ci_low or 0.0)
-    steady = abs(mean - whole.value) <= width / 2 / NORMAL  # a standard error
-    said = "" if steady else " It depends on the number of images: compare it on the same images only."
-    return f"{metric.name} on halves of the images: {mean:.2f}, on all {whole.value:.2f}.{said}"
+    """The estimates of the paper's value and of the cross-fitted one of each evidence, by the name of the metric."""
+    found = {}
+    for name, own in evidence.items():
+        row = PAPERS[name]
+        found[name] = comparison(row.compare, own, row.scale)
+        found[f"{name}_crossfit"] = cross_fitted(own, row.sign, row.given_value, row.scale)
+    return found
 
 
 def cooccurrence_bytes(evidence: Cooccurrence) -> bytes:
@@ -229,8 +250,12 @@ MEASURE = Measure(
     title="BA and DBA",
     place=3,
     metrics=tuple(METRICS.values()),
-    groups=(Group("ba", "BA", ("BA",)), Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_O"))),
+    groups=(
+        Group("ba", "BA", ("BA", "BA_crossfit")),
+        Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
+    ),
     needs=Needs(references="required", objects="optional"),
+    version=2,
     cost=per_image(1.0),
     run=run,
     estimates=estimates,

@@ -39,7 +39,7 @@ from capbias_core.measures.cost import held_out_cost
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import AttackerTrainer, CaptionList, attacker_of
-from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
+from capbias_core.metrics.dbac import accuracy, inverse_cross_entropy, normalised, pair_weight, pattern_weight
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.tasks import mask_objects, object_names, phrases
 from capbias_core.types import A_TO_T, T_TO_A, Result, left_out_lines
@@ -66,7 +66,7 @@ VARIANTS = {
     "DBAC_code": (
         "DBAC, the authors' code",
         "As the authors' code reads it: probability of the truth times the share of the pattern of task words, caption "
-        "by caption.",
+        "by caption. Of T->A the share of the value is that of captions that name it.",
     ),
 }
 
@@ -151,27 +151,31 @@ class DBACOptions(Attacked, Seeded, Aligned):
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of one side: by name, how many; L task words, K values, P patterns of task words.
+    """The columns of one side: by name, how many; L task words, K values, P patterns of task words, G groups.
 
     Of captions held out: losses and right guesses by task word, pairs of value and task word, summed probabilities of
-    the truth by value and pattern, captions. Of all captions of the side: with each task word, value and pattern.
+    the truth by group and pattern, captions. Of all captions of the side: with each task word, value, pattern and
+    group. A caption's group is what the authors' code takes for its attribute: of A->T the labelled value, of T->A the
+    value that the caption names (`named_values`).
     """
 
     k: int
     tasks: int
     patterns: int
+    groups: int
 
     def widths(self) -> dict[str, int]:
-        k, n_tasks, patterns = self.k, self.tasks, self.patterns
+        k, n_tasks, patterns, groups = self.k, self.tasks, self.patterns, self.groups
         return {
             "losses": n_tasks,
             "right": n_tasks,
             "pairs": k * n_tasks,
-            "chances": k * patterns,
+            "chances": groups * patterns,
             "held_out": 1,
             "with_task": n_tasks,
             "with_value": k,
             "with_pattern": patterns,
+            "with_group": groups,
         }
 
     @property
@@ -180,11 +184,11 @@ class Layout:
         return sum(self.widths().values())
 
     def parts(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        """(..., C) sums by name; pairs and chances as (..., K, L) and (..., K, P)."""
+        """(..., C) sums by name; pairs and chances as (..., K, L) and (..., G, P)."""
         names = list(self.widths())
         found = dict(zip(names, np.split(sums, np.cumsum(list(self.widths().values()))[:-1], axis=-1), strict=True))
-        for name, width in (("pairs", self.tasks), ("chances", self.patterns)):
-            found[name] = found[name].reshape(*sums.shape[:-1], self.k, width)
+        for name, rows, width in (("pairs", self.k, self.tasks), ("chances", self.groups, self.patterns)):
+            found[name] = found[name].reshape(*sums.shape[:-1], rows, width)
         return found
 
 
@@ -397,7 +401,8 @@ def _guess_value(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
 
     lists = [side.lists(job.masked) for side in sides]
     trainer = _trainer(job, sides, y, progress)
-    evidence = _evidence(trainer, job, sides, lists, names, named, truth, inverse=False)
+    groups = [side.labelled for side in sides]
+    evidence = _evidence(trainer, job, sides, lists, names, named, groups, truth, inverse=False)
     return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
 
 
@@ -414,8 +419,20 @@ def _guess_tasks(job: Job, words: TaskWords, sides: Sequence[CaptionSide], progr
     lists = [side.lists(hide) for side in sides]
     tasks = [on_image[side.image] for side in sides]
     trainer = _trainer(job, sides, there, progress)
-    evidence = _evidence(trainer, job, sides, lists, names, tasks, truth, inverse=True)
+    groups = [csr_array(_patterns(csr_array(named_most(side))).T) for side in sides]
+    evidence = _evidence(trainer, job, sides, lists, names, tasks, groups, truth, inverse=True)
     return evidence, " ".join([f"{which}; {_sizes(job, sides)}", *trainer.notes])
+
+
+def named_most(side: CaptionSide) -> np.ndarray:
+    """(n, K) booleans: the values of which each caption has the most words, all of them where it has none.
+
+    The authors' code takes P(a) of T->A from this, so a caption that names both genders alike counts as one that names
+    none.
+    """
+    words = [side.encoded.with_words(list(own)) for own in side.attribute.value_words]
+    counts = np.column_stack([np.asarray(own.sum(axis=1)).ravel() for own in words])
+    return counts == counts.max(axis=1, keepdims=True)
 
 
 def _trainer(job: Job, sides: Sequence[CaptionSide], y: np.ndarray, progress) -> AttackerTrainer:
@@ -448,28 +465,31 @@ def _evidence(
     lists: list[list[CaptionList]],
     names: Sequence[str],
     tasks: list[csr_array],
+    groups: list[csr_array],
     truth: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
     inverse: bool,
 ) -> Evidence:
     """Held-out guesses of attackers on both sides.
 
-    tasks: (n, L) booleans of each side, which task words belong to a caption. truth: of test images and logits, losses
-    and right guesses, (n, 1) or (n, L), and the probability of the whole truth (n,). inverse: P(a) / P(t).
+    tasks: (n, L) booleans of each side, which task words belong to a caption. groups: (n, G), its group (`Layout`).
+    truth: of test images and logits, losses and right guesses, (n, 1) or (n, L), and the probability of the whole truth
+    (n,). inverse: P(a) / P(t).
     """
     seeds, share = job.spec.seeds, job.options.test_share
     splits = [image_split(sides[0].y, sides[0].k, seed, share, trainer.images) for seed in seeds]
     trainer.fits = len(splits) * sum(map(len, lists))
     guesses, said, layouts = [], [], []
-    for place, (side, own) in enumerate(zip(sides, tasks, strict=True)):
+    for place, (side, own, group) in enumerate(zip(sides, tasks, groups, strict=True)):
         patterns = _patterns(own)
-        said.append(_by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns))
+        said.append(_by_image(side.image, len(trainer.images)) @ _said(side.labelled, own, patterns, group))
         what, align_to = (("the model's captions", None), ("the human captions", lists[0]))[place]
         by_seed = dict.fromkeys(seeds, 0)
         for index, split, test, logits in trainer.logits(lists[place], splits, what, align_to):
             rows = side.rows(lists[place][index], test)
-            columns = _guessed(own[rows], side.y[test], side.k, patterns[:, rows], truth(test, logits))
+            label = one_hot(side.y[test], side.k)
+            columns = _guessed(own[rows], label, patterns[:, rows], group[rows], truth(test, logits))
             by_seed[split.seed] += _by_image(test, len(trainer.images)) @ columns
-        layouts.append(Layout(side.k, own.shape[1], patterns.shape[0]))
+        layouts.append(Layout(side.k, own.shape[1], patterns.shape[0], group.shape[1]))
         guesses.append(list(by_seed.values()))
     held_out = np.zeros((len(splits), len(trainer.images)), dtype=bool)
     for place, split in enumerate(splits):
@@ -494,23 +514,25 @@ def _total(columns: csr_array) -> np.ndarray:
 
 def _patterns(tasks: csr_array) -> csr_array:
     """(P, n) booleans: which captions have each of the patterns of task words that occur."""
-    keys = np.round(tasks @ np.random.default_rng(0).random(tasks.shape[1]), 9)
-    which = np.unique(keys, return_inverse=True)[1]
-    return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(which.max() + 1, len(which)))
+    rows = csr_array(tasks).sorted_indices()
+    rows.eliminate_zeros()
+    words = np.split(rows.indices, rows.indptr[1:-1])
+    which, patterns = pd.factorize(np.array([own.tobytes() for own in words], dtype=object))
+    return csr_array((np.ones(len(which)), (which, np.arange(len(which)))), shape=(len(patterns), len(which)))
 
 
-def _said(labelled: csr_array, tasks: csr_array, patterns: csr_array) -> csr_array:
-    """(n, L + K + P) of all captions of a side: their task words, value and pattern."""
-    return csr_array(hstack([tasks, labelled, patterns.T]))
+def _said(labelled: csr_array, tasks: csr_array, patterns: csr_array, groups: csr_array) -> csr_array:
+    """(n, L + K + P + G) of all captions of a side: their task words, value, pattern and group."""
+    return csr_array(hstack([tasks, labelled, patterns.T, groups]))
 
 
-def _guessed(tasks: csr_array, y: np.ndarray, k: int, patterns: csr_array, truth) -> csr_array:
+def _guessed(tasks: csr_array, label: csr_array, patterns: csr_array, groups: csr_array, truth) -> csr_array:
     """(n, ...) of captions held out: the first columns of `Layout`."""
     losses, right, chance = truth
-    label = one_hot(y, k)
-    pairs = [tasks.multiply(label[:, [value]]) for value in range(k)]
-    chances = [patterns.T.multiply((chance * (y == value))[:, None]) for value in range(k)]
-    held_out = csr_array(np.ones((len(y), 1)))
+    pairs = [tasks.multiply(label[:, [value]]) for value in range(label.shape[1])]
+    weighted = groups.multiply(chance[:, None]).tocsc()
+    chances = [patterns.T.multiply(weighted[:, [group]]) for group in range(groups.shape[1])]
+    held_out = csr_array(np.ones((len(chance), 1)))
     return csr_array(hstack([tasks.multiply(losses), tasks.multiply(right), *pairs, *chances, held_out]))
 
 
@@ -518,7 +540,7 @@ def weight_of(name: str, sums: np.ndarray, layout: Layout, inverse: bool) -> np.
     """w of one side by a variant: (..., C) sums to (...). Frequencies are those of the same sums."""
     parts = layout.parts(sums)
     if name == "DBAC_code":
-        ratio = _ratio(parts["with_pattern"], parts["with_value"], inverse)
+        ratio = _ratio(parts["with_pattern"], parts["with_group"], inverse)
         return pattern_weight((parts["chances"] * ratio).sum(axis=(-2, -1)), parts["held_out"][..., 0])
     captions = parts["pairs"].sum(axis=-2)
     by_accuracy = name == "DBAC_accuracy"
@@ -564,7 +586,7 @@ def variant_estimates(
         return weight_of(variant, sums[..., half:], evidence.layouts[1], evidence.inverse)
 
     def both(sums: np.ndarray) -> np.ndarray:
-        return dbac(model(sums), human(sums))
+        return normalised(model(sums), human(sums))
 
     ways = {name: both, f"{name}_M": model, f"{name}_H": human}
     return {own: _estimate(evidence, of, metrics[own]) for own, of in ways.items()}
@@ -579,7 +601,7 @@ def constant_estimates(
     def of_constant(sums: np.ndarray) -> np.ndarray:
         sides = (sums[..., :half], sums[..., half:])
         own = (constant_weight(*side, evidence.inverse) for side in zip(sides, evidence.layouts, strict=True))
-        return dbac(*own)
+        return normalised(*own)
 
     def of_added(sums: np.ndarray) -> np.ndarray:
         return whole.of(sums) - of_constant(sums)
@@ -624,7 +646,7 @@ MEASURE = Measure(
     ),
     options=DBACOptions,
     needs=Needs(references="required", objects="optional"),
-    version=4,
+    version=5,
     cost=held_out_cost(1.0, tasks=True),
     run=OBJECTS.run,
     estimates=OBJECTS.estimates,

@@ -105,6 +105,7 @@ MEASURE = Measure(
     groups=(Group("dbac_verbs", TITLE, tuple(METRICS)),),
     options=DBACOptions,
     needs=Needs(references="required"),
+    version=2,
     cost=held_out_cost(1.0, tasks=True),
     run=VERBS.run,
     estimates=VERBS.estimates,

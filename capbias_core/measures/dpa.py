@@ -32,7 +32,7 @@ from capbias_core.measures.caption_side import CaptionSide, both_sides, one_hot
 from capbias_core.measures.cost import per_seed
 from capbias_core.measures.image_objects import LEAST_SHARE, annotated, common_objects, objects_of
 from capbias_core.measures.options import Seeded
-from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
+from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
@@ -214,7 +214,7 @@ def _human(sums: np.ndarray) -> np.ndarray:
 
 
 def _amplification(sums: np.ndarray) -> np.ndarray:
-    return predictability(_model(sums), _human(sums))
+    return amplification(_model(sums), _human(sums))
 
 
 MEASURE = Measure(

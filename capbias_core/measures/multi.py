@@ -53,7 +53,7 @@ METRICS = by_name(
         "lower",
         (0, 10_000),
         "Zhao et al., ICML 2023 (Multi->)",
-        "Variance of the changes toward more bias: high where few values and objects carry them.",
+        "Variance of the changes, each with its sign: high where few values and objects carry them.",
         digits=2,
     ),
 )
@@ -156,6 +156,7 @@ MEASURE = Measure(
     metrics=tuple(METRICS.values()),
     groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
     needs=Needs(references="required", objects="optional"),
+    version=2,
     cost=per_image(1.0),
     run=run,
     estimates=estimates,

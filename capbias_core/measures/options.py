@@ -106,7 +106,7 @@ def checked(name: str, value: Any, about: Option) -> Any:
     if bounds := bounds_text(about):
         number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
         if number is None or not _within(number, about):
-            raise CapbiasError(f"{shown} {value}", bounds, "Give another number, or leave it out.")
+            raise CapbiasError(f"{shown} must be {bounds}, not {value}.", "Give another number, or leave it out.")
     return value
 
 

@@ -1,5 +1,7 @@
-"""What the public metrics are given, as arrays. Each raises CapbiasError where that cannot be meant: a wrong shape or
-label would give a number all the same."""
+"""Checks of what the public metrics are given: arguments that cannot be meant would give a number all the same.
+
+Each function returns the argument as an array, or raises CapbiasError with a sentence that names it.
+"""
 
 from __future__ import annotations
 
@@ -11,49 +13,76 @@ from numpy.typing import ArrayLike
 from capbias_core.errors import CapbiasError
 
 ROUNDED = 5e-3  # by which the probabilities of a caption may miss 1, as those of a network in float16 or bfloat16 do
+NEARLY = 1e-6  # by which a number may pass the end of its range, as a cosine of float32 does
+
+
+def numbers(
+    name: str,
+    given: ArrayLike,
+    low: float = -np.inf,
+    high: float = np.inf,
+    shape: tuple[str, ...] | None = None,
+    near: float = NEARLY,
+) -> np.ndarray:
+    """Finite numbers from low to high, one or more. shape: the names of the axes, None for any. near: by how much they
+    may pass an end."""
+    array = _array(given)
+    found = _numeric(array)
+    axes = f" of shape ({', '.join(shape)}{',' * (len(shape) == 1)})" if shape else ""
+    what = f"numbers{axes}{_range(low, high)}"
+    if found is None:
+        raise _refused(name, what, f"holds {_some(array)}" if array.size else "is empty")
+    if shape is not None and found.ndim != len(shape):
+        raise _refused(name, what, f"has shape {found.shape}")
+    if not found.size:
+        raise _refused(name, what, "is empty")
+    fits = np.isfinite(found) & (found >= low - near) & (found <= high + near)
+    if not fits.all():
+        raise _refused(name, what, f"holds {_some(found[~fits])}")
+    return found
+
+
+def counts(name: str, given: ArrayLike, shape: tuple[str, ...] | None = None) -> np.ndarray:
+    """Whole numbers, 0 or more."""
+    found = numbers(name, given, 0, shape=shape)
+    if not (found == np.floor(found)).all():
+        raise _refused(name, "whole numbers", f"holds {_some(found[found != np.floor(found)])}")
+    return found
+
+
+def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
+    """(n, columns) booleans, or 0 and 1."""
+    found = numbers(name, given, shape=("n", columns))
+    if not np.isin(found, (0, 1)).all():
+        raise _refused(name, "True or False, or 1 or 0", f"holds {_some(found[~np.isin(found, (0, 1))])}")
+    return found.astype(bool)
+
+
+def shares(probabilities: ArrayLike) -> np.ndarray:
+    """(n, K) probabilities whose rows sum to 1."""
+    found = numbers("probabilities", probabilities, 0, 1, ("n", "K"), ROUNDED).astype(float)
+    if (abs(found.sum(axis=1) - 1) > ROUNDED).any():
+        raise CapbiasError(
+            "The probabilities of each caption must sum to 1.", "Give the softmax of the attacker's logits."
+        )
+    return found
 
 
 def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """(n, K) probabilities whose rows sum to 1, and (n,) places of values."""
-    found = _matrix("probabilities", probabilities, "(n, K)").astype(float)
-    if not (np.isfinite(found).all() and (found >= -ROUNDED).all() and (abs(found.sum(axis=1) - 1) <= ROUNDED).all()):
-        raise CapbiasError(
-            "probabilities that are below 0, or of a caption do not sum to 1",
-            "of each caption the probability of each value",
-            "Give the softmax of the attacker's logits.",
-        )
+    found = shares(probabilities)
     return found, places(labels, found)
 
 
 def places(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
     """(n,) places of values, whole numbers from 0 to K - 1, one for each of the (n, K) rows."""
-    given, (n, k) = _array(labels), rows.shape
-    found = _numbers(given)
-    fits = found is not None and found.shape == (n,)
-    if found is None or not fits or not (np.isin(found, range(k))).all():
-        kind = f"of shape {given.shape}" if given.shape != (n,) else f"such as {_some(given)}"
-        raise CapbiasError(
-            f"labels {kind} beside {n:,} rows of {k} values",
-            f"{n:,} places of values, whole numbers from 0 to {k - 1}",
-            "Give each label its place among the values, from 0 on.",
-        )
+    array, (n, k) = _array(labels), rows.shape
+    found, what = _numeric(array), f"{n:,} whole numbers from 0 to {k - 1}, a value's place for each row"
+    if array.shape != (n,):
+        raise _refused("labels", what, f"has shape {array.shape}")
+    if found is None or not np.isin(found, range(k)).all():
+        raise _refused("labels", what, f"holds {_some(array)}")
     return found.astype(int)
-
-
-def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
-    """(n, columns) booleans. Whole numbers 0 and 1 are booleans too."""
-    found = _matrix(name, given, f"(n, {columns})")
-    if not np.isin(found, (0, 1)).all():
-        raise CapbiasError(f"{name} such as {_some(found)}", "booleans, or 0 and 1", "Say yes or no of each.")
-    return found.astype(bool)
-
-
-def counts(name: str, given: ArrayLike, shape: str) -> np.ndarray:
-    """A matrix of whole numbers, 0 or more."""
-    found = _matrix(name, given, shape)
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found == np.floor(found)).all()):
-        raise CapbiasError(f"{name} such as {_some(found)}", "whole numbers, 0 or more", "Count captions or mentions.")
-    return found
 
 
 def alike(first: tuple[str, np.ndarray], second: tuple[str, np.ndarray], axis: int | None = None) -> None:
@@ -61,11 +90,16 @@ def alike(first: tuple[str, np.ndarray], second: tuple[str, np.ndarray], axis: i
     (name, one), (other, two) = first, second
     if one.shape != two.shape if axis is None else one.shape[axis] != two.shape[axis]:
         what = "shape" if axis is None else "number of " + ("rows" if axis == 0 else "columns")
-        raise CapbiasError(
-            f"{name} of shape {one.shape} and {other} of shape {two.shape}",
-            f"the same {what} of both",
-            "Give both of the same captions and words.",
-        )
+        raise CapbiasError(f"{name} and {other} must have the same {what}, but have {one.shape} and {two.shape}.")
+
+
+def together(**arrays: np.ndarray) -> None:
+    """Raises CapbiasError where arrays do not broadcast."""
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise CapbiasError(f"These shapes do not go together: {shapes}.") from None
 
 
 def sides(
@@ -81,29 +115,48 @@ def sides(
     return human, model
 
 
-def texts(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
-    """Raises CapbiasError unless every candidate has references of its own, a list of them."""
-    if isinstance(candidates, str) or any(isinstance(own, str) or not len(own) for own in references):
-        raise CapbiasError(
-            "references or candidates that are texts, or no reference",
-            "for each candidate a list of references, one or more",
-            "Put each in a list.",
-        )
-    if len(references) != len(candidates):
-        raise CapbiasError(
-            f"references of {len(references):,} captions and {len(candidates):,} candidates",
-            "references of each candidate",
-            "Give both in the same order.",
-        )
+def heat_map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """An (H, W) map of numbers, 0 or more, and (H, W) booleans."""
+    found, mask = numbers("heat", heat, 0, shape=("H", "W")), booleans("person", person, "W")
+    alike(("heat", found), ("person", mask))
+    return found, mask
 
 
-def _matrix(name: str, given: ArrayLike, shape: str) -> np.ndarray:
-    found = _array(given)
-    numbers = _numbers(found)
-    if found.ndim != 2 or numbers is None:
-        kind = f"of shape {found.shape}" if found.ndim != 2 else "that are no numbers"
-        raise CapbiasError(f"{name} {kind}", f"numbers of shape {shape}", "Give a row a caption, all of one length.")
-    return numbers
+def captions(name: str, given: Sequence[str]) -> list[str]:
+    """A list of texts."""
+    if isinstance(given, str):
+        raise CapbiasError(f"{name} must be a list of texts, but it is one text.", "Put it in a list.")
+    try:
+        found = list(given)
+    except TypeError:
+        raise _refused(name, "a list of texts", f"is {given!r}") from None
+    if strange := [text for text in found if not isinstance(text, str)]:
+        raise _refused(name, "texts", f"holds {strange[0]!r}")
+    return found
+
+
+def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
+    """Raises CapbiasError unless each candidate is a text with a list of references, one or more."""
+    found = captions("candidates", candidates)
+    if not found:
+        raise _refused("candidates", "texts", "is empty")
+    if isinstance(references, str) or not hasattr(references, "__len__"):
+        raise _refused("references", "lists of texts", f"is {references!r}")
+    if len(references) != len(found):
+        raise CapbiasError(f"references must be {len(found):,} lists, one for each candidate, not {len(references):,}.")
+    for own in references:
+        if not captions("references of a candidate", own):
+            raise CapbiasError("Each candidate needs one reference or more.")
+
+
+def _refused(name: str, what: str, but: str) -> CapbiasError:
+    return CapbiasError(f"{name} must be {what}, but it {but}.")
+
+
+def _range(low: float, high: float) -> str:
+    if np.isfinite(low) and np.isfinite(high):
+        return f" from {low:g} to {high:g}"
+    return f", {low:g} or more" if np.isfinite(low) else ""
 
 
 def _array(given: ArrayLike) -> np.ndarray:
@@ -113,7 +166,7 @@ def _array(given: ArrayLike) -> np.ndarray:
         return np.asarray(None)
 
 
-def _numbers(found: np.ndarray) -> np.ndarray | None:
+def _numeric(found: np.ndarray) -> np.ndarray | None:
     """None where some are none. Columns of several kinds, such as those of a table, are objects that may be numbers."""
     if found.dtype != object:
         return found if np.issubdtype(found.dtype, np.number) or found.dtype == bool else None
@@ -124,4 +177,4 @@ def _numbers(found: np.ndarray) -> np.ndarray | None:
 
 
 def _some(found: np.ndarray) -> str:
-    return ", ".join(list(dict.fromkeys(map(str, found.ravel().tolist())))[:3])
+    return ", ".join(list(dict.fromkeys(map(str, np.ravel(found).tolist())))[:3])

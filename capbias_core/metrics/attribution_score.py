@@ -26,23 +26,26 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import heat_map
+
 PART_OF_IT = 0.15  # of the map's maximum
 
 
 def attribution_score(heat: ArrayLike, person: ArrayLike) -> float:
     """(H, W) map of 0 or more and (H, W) booleans to a share in [0, 1]; nan if the map is 0 everywhere."""
-    heat, person = np.asarray(heat), np.asarray(person)
+    heat, person = heat_map(heat, person)
     total = float(heat.sum(dtype=float))
     return float(heat[~person].sum(dtype=float)) / total if total > 0 else math.nan
 
 
 def attribution_pixels(heat: ArrayLike, person: ArrayLike) -> float:
     """The share by number of pixels, in [0, 1]; nan if the map is 0 everywhere."""
-    heat, person = np.asarray(heat), np.asarray(person)
+    heat, person = heat_map(heat, person)
     largest = heat.max()
     return float(np.mean(~person[heat >= PART_OF_IT * largest])) if largest > 0 else math.nan
 
 
 def attribution_even(heat: ArrayLike, person: ArrayLike) -> float:
     """The share that an even map would have, in [0, 1]; nan if this one is 0 everywhere: both count alike."""
-    return float(np.mean(~np.asarray(person))) if np.max(heat) > 0 else math.nan
+    heat, person = heat_map(heat, person)
+    return float(np.mean(~person)) if heat.max() > 0 else math.nan

@@ -24,7 +24,7 @@ from capbias_core.metrics.arguments import alike, counts
 
 def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
     """(K, L) captions of each side by value that they name and word that they have."""
-    human, model = counts("human_pairs", human_pairs, "(K, L)"), counts("model_pairs", model_pairs, "(K, L)")
+    human, model = counts("human_pairs", human_pairs, ("K", "L")), counts("model_pairs", model_pairs, ("K", "L"))
     alike(("human_pairs", human), ("model_pairs", model))
     return float(change_of_preferred(human, model, human))
 
@@ -32,9 +32,13 @@ def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
 def change_of_preferred(human: np.ndarray, model: np.ndarray, whole: np.ndarray) -> np.ndarray:
     """(..., K, L) pairs of both sides to (...) values. whole: (K, L), the human pairs that decide which words go with
     which value, such as those of all images where the others are of some."""
-    n_values, n_words = human.shape[-2:]
-    change = np.where(_share(whole) > 1 / n_values, _share(model) - _share(human), 0.0)
-    return np.nan_to_num(change).sum(axis=(-2, -1)) / n_words
+    change = np.where(preferred(whole), _share(model) - _share(human), 0.0)
+    return np.nan_to_num(change).sum(axis=(-2, -1)) / human.shape[-1]
+
+
+def preferred(pairs: np.ndarray) -> np.ndarray:
+    """(..., K, L) booleans: the word goes with the value more often than evenly."""
+    return _share(pairs) > 1 / pairs.shape[-2]
 
 
 def _share(pairs: np.ndarray) -> np.ndarray:

@@ -14,10 +14,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import numbers
+
 
 def bias_ratio(scores: ArrayLike) -> np.ndarray:
     """(..., K) scores or counts, one per value, to (..., K) shares; nan if a score is negative or all are 0."""
-    scores = np.asarray(scores)
+    scores = numbers("scores", scores)
+    if not scores.ndim:
+        raise CapbiasError("scores must have an axis of values, but it is one number.")
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = scores / scores.sum(axis=-1, keepdims=True)
     return np.where((scores < 0).any(axis=-1, keepdims=True), np.nan, shares)

@@ -28,14 +28,13 @@ on which. A good caption here is one that resembles what people wrote, with what
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from capbias_core.errors import need
-from capbias_core.metrics.arguments import texts
+from capbias_core.metrics.arguments import references_of
 from capbias_core.prepare.java import has_java, java
 
 __all__ = [
@@ -72,34 +71,34 @@ def _silent(share: float) -> None:
 
 
 def bleu4(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
-    """BLEU-4 of a set, 0 to 1; nan for no caption.
+    """BLEU-4 of a set, 0 to 1.
 
     references: for each caption one or more; candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
     prepare/treebank.py gives them.
     """
-    texts(references, candidates)
+    references_of(references, candidates)
     return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
 
 
 def cider(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
-    """CIDEr of a set, 0 to 10; nan for no caption. references, candidates: as in `bleu4`."""
-    texts(references, candidates)
-    return float(cider_scores(references, candidates).mean()) if len(candidates) else math.nan
+    """CIDEr of a set, 0 to 10. references, candidates: as in `bleu4`."""
+    references_of(references, candidates)
+    return float(cider_scores(references, candidates).mean())
 
 
 def meteor(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
-    """METEOR (English) of a set, 0 to 1; nan for no caption. references, candidates: as in `bleu4`.
+    """METEOR (English) of a set, 0 to 1. references, candidates: as in `bleu4`.
 
     Raises CapbiasError without Java, or where its program fails.
     """
-    texts(references, candidates)
+    references_of(references, candidates)
     return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
 
 
 def rouge_l(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> float:
-    """ROUGE-L of a set, 0 to 1; nan for no caption. references, candidates: as in `bleu4`."""
-    texts(references, candidates)
-    return float(rouge_scores(references, candidates).mean()) if len(candidates) else math.nan
+    """ROUGE-L of a set, 0 to 1. references, candidates: as in `bleu4`."""
+    references_of(references, candidates)
+    return float(rouge_scores(references, candidates).mean())
 
 
 def bleu_counts(references: Sequence[Sequence[str]], candidates: Sequence[str], report: Report = _silent) -> np.ndarray:

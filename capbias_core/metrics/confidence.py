@@ -16,10 +16,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import guesses
+
 
 def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
     """Mean of `label_probabilities`. probabilities: (n, K), rows sum to 1. labels: (n,) places of values."""
-    return float(label_probabilities(np.asarray(probabilities), np.asarray(labels)).mean())
+    return float(label_probabilities(*guesses(probabilities, labels)).mean())
 
 
 def label_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

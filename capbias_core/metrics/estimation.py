@@ -15,10 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import numbers
+
 
 def estimation(scores: ArrayLike) -> np.ndarray:
     """(n, K) scores of the variants of n captions to (K,) counts of captions; a tie counts for no value."""
-    return chosen(np.asarray(scores)).sum(axis=0)
+    return chosen(numbers("scores", scores, shape=("n", "K"))).sum(axis=0)
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:

@@ -16,9 +16,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import numbers, together
+
 
 def gender_score(probability: ArrayLike, similarity: ArrayLike, confidence: ArrayLike) -> np.ndarray:
     """Broadcast together: probability in [0, 1], similarity in [-1, 1], confidence in [0, 1]."""
+    probability = numbers("probability", probability, 0, 1)
+    similarity, confidence = numbers("similarity", similarity, -1, 1), numbers("confidence", confidence, 0, 1)
+    together(probability=probability, similarity=similarity, confidence=confidence)
     related = np.clip(similarity, 0.0, 1.0)  # at 0 alpha is 1: the score is the probability
-    alpha = ((1 - related) / (1 + related)) ** (1 - np.asarray(confidence, dtype=float))
-    return np.asarray(probability, dtype=float) ** alpha
+    alpha = ((1 - related) / (1 + related)) ** (1 - confidence)
+    return probability**alpha

@@ -61,7 +61,7 @@ def _by_caption(counts: csr_array) -> np.ndarray:
 
 
 def _sparse(mentions: ArrayLike, shown: ArrayLike) -> list[csr_array]:
-    often, there = counts("mentions", mentions, "(n, L)"), booleans("shown", shown, "L")
+    often, there = counts("mentions", mentions, ("n", "L")), booleans("shown", shown, "L")
     alike(("mentions", often), ("shown", there))
     return [csr_array(own.astype(int)) for own in (often, there)]
 

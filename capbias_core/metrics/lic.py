@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capbias_core.metrics.arguments import guesses
+from capbias_core.metrics.arguments import guesses, numbers
 
 
 def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
@@ -37,7 +37,7 @@ def lic_of_naming(shares: ArrayLike) -> float:
     >>> lic_of_naming([0.8, 0.8]), lic_of_naming([1.0, 0.0])
     (0.25, 1.0)
     """
-    named = np.asarray(shares, dtype=float)
+    named = numbers("shares", shares, 0, 1, ("K",))
     each = np.stack([named, 1 - named]) / len(named)  # (2, K): captions of each value that name one, and that do not
     every, most = each.sum(axis=1), each.max(axis=1)
     return float((most[every > 0] ** 2 / every[every > 0]).sum())

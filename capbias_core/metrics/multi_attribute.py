@@ -1,22 +1,22 @@
 """Multi->, directional bias amplification of combinations (Zhao, Andrews & Xiang, ICML 2023, Eq. 3-4).
 
     Multi = 1 / (|A| |M|) * sum_{a, m} |D_am|
-    Multi_variance = variance over (a, m) of y_am D_am - (1 - y_am) D_am
+    Multi_variance = variance over (a, m) of D_am
     D_am = p(m | a) of the model - p(m | a) of the humans    for A->T: labelled value -> combination of objects named
     D_am = p(a | m) of the model - p(a | m) of the humans    for T->A: combination of objects -> value named
-    y_am = 1[p(a, m) > p(a) p(m)]
 
 m: an object, or several together. Range [0, 1], shown x100; lower is better. It does not tell more bias from less: any
 change counts, and chance alone moves every pair a little, so it stays above 0 if captions are few. In draws of a
 bootstrap each change keeps the sign that it has on all images: folded anew in every draw, noise would add to it.
-Multi_variance: range [0, 1], shown x10,000; high if few pairs carry the change.
+Multi_variance: range [0, 1], shown x10,000; high if few pairs carry the change. Its changes keep their signs, and it
+is the variance of all pairs (ddof 0), both as in the authors' code.
 
 >>> values = [[1, 0]] * 4 + [[0, 1]] * 4
 >>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4  # one object, caption by caption
 >>> multi(values, human, values, model), multi(values, human, values, model, direction="T->A")
 (0.25, 0.25)
->>> multi_variance(values, human, values, model)  # both changes are 0.25 toward more bias
-0.0
+>>> multi_variance(values, human, values, model)  # one change is 0.25, the other -0.25
+0.0625
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.errors import unknown_name
-from capbias_core.metrics.directional import counted, given_task, given_value, goes_together
+from capbias_core.metrics.directional import counted, given_task, given_value
 from capbias_core.metrics.evidence import CooccurrenceCounts
 from capbias_core.types import A_TO_T, T_TO_A
 
@@ -83,14 +83,14 @@ def variance_of_values(
     human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
 ) -> np.ndarray:
     """Multi_variance A->T, (...) values."""
-    return _variance(_change(given_value, human, model), whole[0])
+    return _variance(_change(given_value, human, model))
 
 
 def variance_of_combinations(
     human: CooccurrenceCounts, model: CooccurrenceCounts, whole: tuple[CooccurrenceCounts, CooccurrenceCounts]
 ) -> np.ndarray:
     """Multi_variance T->A, (...) values."""
-    return _variance(_change(given_task, human, model), whole[0])
+    return _variance(_change(given_task, human, model))
 
 
 def _change(conditional: Callable, human: CooccurrenceCounts, model: CooccurrenceCounts) -> np.ndarray:
@@ -102,7 +102,6 @@ def _mean_change(change: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return (change * np.sign(whole)).mean(axis=(-2, -1))
 
 
-def _variance(change: np.ndarray, human: CooccurrenceCounts) -> np.ndarray:
-    """Over pairs (ddof 1) of the changes toward more bias."""
-    directed = np.where(goes_together(human), change, -change)
-    return directed.reshape(*directed.shape[:-2], -1).var(axis=-1, ddof=1)
+def _variance(change: np.ndarray) -> np.ndarray:
+    """Over all pairs (ddof 0)."""
+    return change.reshape(*change.shape[:-2], -1).var(axis=-1)

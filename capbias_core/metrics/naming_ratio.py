@@ -15,8 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import alike, numbers
+
 
 def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
     """(...) counts of both sides to their quotient; nan or inf if no human caption names the value."""
+    model, human = numbers("model", model, 0), numbers("human", human, 0)
+    alike(("model", model), ("human", human))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(model) / np.asarray(human)
+        return model / human

@@ -14,10 +14,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import numbers, together
+
 
 def neutral_ratio(score: ArrayLike, neutral: ArrayLike) -> np.ndarray:
     """(...) scores of a value and of the neutral word to their quotient; nan if one is negative or the second is 0."""
-    score, neutral = np.asarray(score), np.asarray(neutral)
+    score, neutral = numbers("score", score), numbers("neutral", neutral)
+    together(score=score, neutral=neutral)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = score / neutral
     return np.where((score < 0) | (neutral <= 0), np.nan, ratio)

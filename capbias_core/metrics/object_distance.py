@@ -15,9 +15,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import numbers, together
+
 
 def object_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """(..., d) vectors, row by row, to (...) cosines; nan for a vector of zeros."""
-    a, b = np.asarray(a), np.asarray(b)
+    a, b = numbers("a", a), numbers("b", b)
+    if not (a.ndim and b.ndim) or a.shape[-1] != b.shape[-1]:
+        raise CapbiasError(f"a and b must be vectors of one length, but have the shapes {a.shape} and {b.shape}.")
+    together(a=a, b=b)
     with np.errstate(invalid="ignore", divide="ignore"):
         return (a * b).sum(axis=-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))

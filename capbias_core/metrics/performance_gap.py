@@ -18,10 +18,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import numbers
+
 
 def performance_gap(values: ArrayLike) -> float:
     """values: (K,), one of each group, in the order of the attribute's values."""
-    return float(gap(np.asarray(values, dtype=float)))
+    groups = numbers("values", values, shape=("K",))
+    if len(groups) < 2:
+        raise CapbiasError("A gap needs the values of two groups or more.")
+    return float(gap(groups))
 
 
 def gap(values: np.ndarray) -> np.ndarray:

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numpy.typing import ArrayLike
+
+from capbias_core.metrics.arguments import heat_map
 
 ALIKE = 1e-6  # of the maximum: what rounding in float32 may take from it
 
 
 def pointing_game(heat: ArrayLike, person: ArrayLike) -> float:
     """(H, W) map of 0 or more and (H, W) booleans to 1 (hit) or 0; nan if the map is 0 everywhere."""
-    heat, person = np.asarray(heat), np.asarray(person)
+    heat, person = heat_map(heat, person)
     largest = heat.max()
     if not largest > 0:
         return math.nan

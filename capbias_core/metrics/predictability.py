@@ -26,24 +26,47 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capbias_core.metrics.arguments import alike, booleans, numbers
+
 Quality = TypeVar("Quality", float, np.ndarray)
 SMALLEST = 1e-12
 
 
 def predictability(model: Quality, human: Quality, normalised: bool = True) -> Quality:
-    """Qualities of both sides to DPA (normalised), or leakage; numbers, or arrays of one shape."""
-    return (model - human) / (model + human) if normalised else model - human
+    """Qualities of both sides, 0 or more, to DPA (normalised), or leakage; numbers, or arrays of one shape.
+
+    DPA is nan where both are 0: nothing can be guessed from either side.
+    """
+    alike(("model", numbers("model", model, 0)), ("human", numbers("human", human, 0)))
+    found = amplification(model, human, normalised)
+    return found if np.ndim(found) else float(found)
+
+
+def amplification(model: Quality, human: Quality, normalised: bool = True) -> Quality:
+    """`predictability` of qualities that may be nan, as in draws of a bootstrap."""
+    if not normalised:
+        return model - human
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.divide(model - human, model + human)
+
+
+def _labels(shares: ArrayLike, truth: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    guessed, known = numbers("shares", shares, 0, 1, ("n", "L")), booleans("truth", truth, "L")
+    alike(("shares", guessed), ("truth", known))
+    return guessed, known.astype(float)
 
 
 def accuracy(shares: ArrayLike, truth: ArrayLike) -> float:
     """(n, L) probabilities and 0 or 1: share of the labels guessed right at 0.5."""
-    return float(((np.asarray(shares) > 0.5) == (np.asarray(truth) > 0.5)).mean())
+    guessed, known = _labels(shares, truth)
+    return float(((guessed > 0.5) == (known > 0.5)).mean())
 
 
 def cross_entropy(shares: ArrayLike, truth: ArrayLike) -> np.ndarray:
     """(n, L) probabilities and 0 or 1 to (n, L) losses in nats."""
-    shares, truth = np.clip(shares, SMALLEST, 1 - SMALLEST), np.asarray(truth)
-    return -(truth * np.log(shares) + (1 - truth) * np.log(1 - shares))
+    guessed, known = _labels(shares, truth)
+    guessed = np.clip(guessed, SMALLEST, 1 - SMALLEST)
+    return -(known * np.log(guessed) + (1 - known) * np.log(1 - guessed))
 
 
 def inverse_cross_entropy(shares: ArrayLike, truth: ArrayLike) -> float:
@@ -52,8 +75,9 @@ def inverse_cross_entropy(shares: ArrayLike, truth: ArrayLike) -> float:
 
 
 def inverse_squared_error(shares: ArrayLike, truth: ArrayLike) -> float:
-    """1 / mean squared error."""
-    return float(1 / np.square(np.asarray(shares) - np.asarray(truth)).mean())
+    """1 / mean squared error, or 1 / 1e-12 without an error."""
+    guessed, known = _labels(shares, truth)
+    return float(1 / max(np.square(guessed - known).mean(), SMALLEST))
 
 
 def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -62,6 +86,7 @@ def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) ->
     In each column as many labels are taken away at random as the model misses, and as many are added as it adds: so
     they are as common as the model's, too.
     """
+    alike(("human", booleans("human", human, "L")), ("model", booleans("model", model, "L")))
     changed = human.copy()
     for column in range(human.shape[1]):
         for there in (1, 0):

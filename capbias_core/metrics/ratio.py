@@ -23,7 +23,9 @@ def ratio(names: ArrayLike) -> float:
     """names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first."""
     found = booleans("names", names, "2")
     if found.shape[1] != 2:
-        raise CapbiasError(f"names of {found.shape[1]} values", "two values", "Use error, or compare values in pairs.")
+        raise CapbiasError(
+            f"ratio compares two values, but names has {found.shape[1]}.", "Use error, or compare values in pairs."
+        )
     first, second = named_alone(found).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.divide(second, first))

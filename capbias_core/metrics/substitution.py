@@ -21,18 +21,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import alike, counts
 
 
 def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
     """Words of each caption that were substituted by a word, and that became <unk>. nan if there are none of either."""
-    return _share(np.sum(substituted), np.sum(substituted) + np.sum(unknown))
+    became, lost = counts("substituted", substituted), counts("unknown", unknown)
+    alike(("substituted", became), ("unknown", lost))
+    return _share(became.sum(), became.sum() + lost.sum())
 
 
 def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
     """Words of each caption that became <unk>, and all of its words. nan if there are none."""
-    if np.shape(unknown) != np.shape(words) or np.greater(unknown, words).any():
-        raise CapbiasError("more words that became <unk> than words", "both of the same captions", "Count them anew.")
-    return _share(np.sum(unknown), np.sum(words))
+    lost, every = counts("unknown", unknown), counts("words", words)
+    alike(("unknown", lost), ("words", every))
+    if (lost > every).any():
+        raise CapbiasError("unknown must not exceed words, but does for some captions.")
+    return _share(lost.sum(), every.sum())
 
 
 def _share(part: np.number, whole: np.number) -> float:

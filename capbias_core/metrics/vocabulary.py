@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.sparse import csr_array
 
-from capbias_core.errors import CapbiasError
+from capbias_core.metrics.arguments import captions as texts
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import encode
 
@@ -32,18 +32,12 @@ DRAWN = 10
 
 def vocabulary(captions: Iterable[str]) -> int:
     """How many different words these captions have."""
-    return len({word for caption in _several(captions) for word in tokenize(caption)})
+    return len({word for caption in texts("captions", captions) for word in tokenize(caption)})
 
 
 def vocabulary_10(captions: Iterable[str]) -> float:
     """Different words in ten of these captions, on average over all draws; nan for fewer than ten captions."""
-    return float(shares_of_ten(encode(_several(captions)).words()).mean())
-
-
-def _several(captions: Iterable[str]) -> Iterable[str]:
-    if isinstance(captions, str):
-        raise CapbiasError("captions that are one text", "captions", "Put them in a list.")
-    return captions
+    return float(shares_of_ten(encode(texts("captions", captions)).words()).mean())
 
 
 def shares_of_ten(words: csr_array) -> np.ndarray:

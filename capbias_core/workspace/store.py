@@ -668,6 +668,10 @@ class Workspace:
             with db.blobopen("arrays", "data", *place, readonly=True) as blob:  # a query would copy it twice
                 return blob.read()
 
+    def arrays(self, run_id: str) -> list[str]:
+        """The names of the arrays that a finished run left."""
+        return [row["name"] for row in self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)]
+
     def derived(self, key: str, compute: Callable[[], object]):
         """What follows from finished runs and takes a while (a ranking): computed once, kept as JSON under a key
         that names the runs. Forgotten whenever a run is."""

@@ -112,7 +112,6 @@ def test_bleu_counts_a_word_no_more_often_than_a_reference_has_it():
 
 def test_the_quality_of_no_caption_is_not_defined():
     assert np.isnan(bleu_of(np.zeros(9))) and np.isnan(meteor_of(np.zeros(23)))
-    assert np.isnan([quality([], []) for quality in (bleu4, cider, rouge_l)]).all()
 
 
 def test_rouge_by_hand():

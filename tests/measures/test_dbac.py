@@ -11,8 +11,9 @@ from scipy.sparse import csr_array, hstack
 
 from capbias_core.analysis import read
 from capbias_core.attackers import load_attacker
+from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
-from capbias_core.measures.caption_side import one_hot
+from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import accuracy, dbac, inverse_cross_entropy, pair_weight, pattern_weight
 from capbias_core.prepare.tasks import mask_objects, object_names
 from capbias_core.runs.engine import execute
@@ -244,17 +245,62 @@ def test_the_ratio_of_patterns_by_hand():
     """Four captions of four images; patterns bed, bed, none, tie, values F F M M: bed 2/4 over F 2/4 = 1, none 1/4 over
     M 2/4 = 1/2, tie the same; the other way round the inverse. All guessed with probability 1."""
     tasks = csr_array(np.array([[1, 0], [1, 0], [0, 0], [0, 1]]))
-    y, patterns = np.array([0, 0, 1, 1]), measure._patterns(tasks)
+    label, patterns = one_hot(np.array([0, 0, 1, 1]), 2), measure._patterns(tasks)
     truth = np.zeros((4, 1)), np.ones((4, 1)), np.ones(4)
-    columns = hstack([measure._guessed(tasks, y, 2, patterns, truth), measure._said(one_hot(y, 2), tasks, patterns)])
-    layout, sums = measure.Layout(2, 2, 3), columns.sum(axis=0)
+
+    def sums_of(groups) -> np.ndarray:
+        said = measure._said(label, tasks, patterns, groups)
+        return hstack([measure._guessed(tasks, label, patterns, groups, truth), said]).sum(axis=0)
+
+    layout, sums = measure.Layout(2, 2, 3, 2), sums_of(label)
     assert measure.weight_of("DBAC_code", sums, layout, False) == pytest.approx((1 + 1 + 0.5 + 0.5) / 4)
     assert measure.weight_of("DBAC_code", sums, layout, True) == pytest.approx((1 + 1 + 2 + 2) / 4)
+    # The captions name F, M, M and nobody: 1/4, 2/4, 2/4 and 1/4 over bed 2/4, bed 2/4, none 1/4 and tie 1/4.
+    named = measure.Layout(2, 2, 3, 3), sums_of(one_hot(np.array([0, 1, 1, 2]), 3))
+    assert measure.weight_of("DBAC_code", named[1], named[0], True) == pytest.approx((0.5 + 1 + 2 + 1) / 4)
     # A constant attacker: A->T (2 * 1 + 1 * 1/2) / 3; T->A with P(F) / P(bed) = 1 and P(M) / P(tie) = 2, 4 / 3.
     assert measure.constant_weight(sums, layout, False) == pytest.approx(2.5 / 3)
     assert measure.constant_weight(sums, layout, True) == pytest.approx(4 / 3)
     # The equations: (F, bed) twice, P(bed) / P(F) = 1; (M, tie) once, 1/4 over 1/2.
     assert measure.weight_of("DBAC_accuracy", sums, layout, False) == pytest.approx((2 * 1 + 1 * 0.5) / 3)
+
+
+def test_patterns_are_those_of_the_rows():
+    """Patterns were told apart by a sum of random numbers, one per word, rounded to nine digits."""
+    rng = np.random.default_rng(3)
+    tasks = (rng.random((400, 12)) < 0.2).astype(int)
+    found = measure._patterns(csr_array(tasks)).toarray()
+    assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
+    assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
+    numbers = np.round(np.random.default_rng(0).random(20_000), 9)
+    known, words = np.unique(numbers, return_counts=True)
+    alike = np.flatnonzero(numbers == known[words.argmax()])
+    assert len(alike) == 2, "two of 20,000 words have the same number"
+    assert measure._patterns(csr_array((np.ones(2), ([0, 1], alike)), shape=(2, 20_000))).shape[0] == 2
+
+
+def test_the_value_that_a_caption_names_is_the_one_of_most_words():
+    """As the authors' script reads it; `their_rule` has its formula, with 1e-5 on both sides of the fraction."""
+    told = {
+        "a woman with a cake": [True, False],
+        "a man and his dog": [False, True],
+        "a man and a woman": [True, True],
+        "a man and a woman with her dog": [True, False],
+        "man man woman": [True, True],
+        "a person with a cake": [True, True],
+    }
+    frame = pd.DataFrame({"image_id": list(map(str, range(len(told)))), "caption_index": 0, "caption": list(told)})
+    side = CaptionSide(frame, list(frame["image_id"]), get_attribute("gender"))
+    assert measure.named_most(side).tolist() == list(told.values())
+    race = CaptionSide(frame, list(frame["image_id"]), get_attribute("race"))
+    assert measure.named_most(race).all(), "captions name no value: all of them are one group"
+
+    def their_rule(women: int, men: int) -> list[bool]:
+        return [(own + 1e-5) / (women + men + 1e-5) > 0.5 for own in (women, men)]
+
+    for women, men in ((1, 0), (0, 2), (1, 1), (2, 1), (0, 0), (3, 5)):
+        most = max(women, men)
+        assert their_rule(women, men) == [women == most, men == most]
 
 
 def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):

@@ -80,38 +80,106 @@ def test_help_says_range_direction_and_example(name):
 
 
 TWO = [[0.2, 0.8], [0.6, 0.4]]
+NAMES, TASKS = [[1, 0], [0, 1], [1, 0]], [[1], [0], [1]]
+TEXTS, REFERENCES = ["a b", "c d"], [["a b", "a"], ["c d"]]
+MAP, PERSON = [[0.2, 0.9]], [[True, False]]
+# Each function with arguments that can be meant, and others that cannot.
+ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
+    "attribution_score.attribution_even": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution_score.attribution_pixels": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "attribution_score.attribution_score": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "pointing_game.pointing_game": ((MAP, PERSON), [([[-1, 2]], PERSON), (MAP, [[2, 0]])]),
+    "bias_amplification": (([[3], [1]], [[4], [0]]), [([[-3], [1]], [[4], [0]]), ([[0.5], [1]], [[4], [0]])]),
+    "bias_ratio": (([1, 3],), [(3,)]),
+    "bleu4": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
+    "cider": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
+    "meteor": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
+    "rouge_l": ((REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]),
+    "chair_i": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
+    "chair_s": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
+    "object_recall": (([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]),
+    "confidence.confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
+    "contextual_share": (([1, 1], [0, 2]), [([-1, 1], [0, 2]), ([0.5, 1], [0, 2])]),
+    "unknown_share": (([0, 2], [4, 6]), [([5, 2], [2, 6]), ([-1, 2], [4, 6])]),
+    "dba_g": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
+    "dba_o": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
+    "multi": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS), (NAMES, TASKS, NAMES, TASKS, "TA")]),
+    "multi_variance": ((NAMES, TASKS, NAMES, TASKS), [([[2, 0]] * 3, TASKS, NAMES, TASKS)]),
+    "dbac": ((0.9, 0.6), [(-1, 0.5), (0.5, -1), ([0.1, 0.2], [0.1])]),
+    "error": ((NAMES, [0, 0, 0]), [([[2, 0]], [0]), (NAMES, [2, 0, 0]), (NAMES, [0.5, 0, 0])]),
+    "estimation": (([[0.2, 0.1]],), [([0.2, 0.1],)]),
+    "gender_score": (
+        (0.25, 0.6, 0.5),
+        [(1.5, 0.5, 0.5), (0.5, 1.5, 0.5), (0.5, 0.5, -0.1), ([0.1, 0.2], [0.1] * 3, 0.5)],
+    ),
+    "lic": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), (TWO, [0, None]), (TWO, [[0], [1, 2]]), ([[2, 8.0]], [1])]),
+    "lic.lic_of_naming": (([0.8, 0.4],), [([1.2, 0.4],), ([[0.8, 0.4]],)]),
+    "sentence_classification": ((TWO, [1, 1]), [(TWO, ["Male", "Female"]), (TWO, [[0, 1], [1, 0]])]),
+    "naming_ratio": (([792, 408], [930, 291]), [([-1, 408], [930, 291])]),
+    "naming_share": ((NAMES,), [([True, False],), ([[2, 0]],)]),
+    "neutral_ratio": (([0.1, 0.3], [0.4, 0.2]), []),
+    "object_distance": (([[3, 4]], [[4, 3]]), [([[3, 4]], [[4, 3, 1]]), (3, 4)]),
+    "performance_gap": (([0.3, 0.25],), [([0.3],), ([[0.3, 0.2]],)]),
+    "predictability": ((1.0, 0.75), [(-1.0, 0.5), ([0.1, 0.2], [0.1])]),
+    "predictability.accuracy": ((TWO, NAMES[:2]), [([[1.2, 0.1]], [[1, 0]]), (TWO, [[2, 0], [0, 1]])]),
+    "predictability.cross_entropy": ((TWO, NAMES[:2]), [([[1.2, 0.1]], [[1, 0]]), (TWO, [[2, 0], [0, 1]])]),
+    "predictability.inverse_cross_entropy": ((TWO, NAMES[:2]), [([[1.2, 0.1]], [[1, 0]])]),
+    "predictability.inverse_squared_error": ((TWO, NAMES[:2]), [([[1.2, 0.1]], [[1, 0]])]),
+    "ratio": ((NAMES,), [([[True, False, False]],), ([[2, 0]],)]),
+    "vocabulary": ((TEXTS,), [("a man in a park",), ([1, 2],)]),
+    "vocabulary_10": ((TEXTS * 5,), [("a man in a park",), ([1, 2],)]),
+}
+WITHOUT_TEXTS = {"vocabulary", "vocabulary_10"}  # no caption has no word
+UNPAIRED = WITHOUT_TEXTS | {
+    "bias_ratio",
+    "object_distance",
+    "estimation",
+    "lic.lic_of_naming",
+    "naming_share",
+    "performance_gap",
+    "ratio",
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "got"),
-    [
-        ("lic", (TWO, [2, 1]), "labels such as 2, 1 beside 2 rows of 2 values"),
-        ("lic", (TWO, [0, None]), "labels such as 0, None"),
-        ("lic", (TWO, [[0], [1, 2]]), r"labels of shape \(\)"),
-        ("chair_i", ([[0.5, 1.9]], [[0, 1]]), "mentions such as 0.5, 1.9"),
-        ("cider", ([[], ["a b"]], ["a b", "a b"]), "no reference"),
-        ("vocabulary", ("a man in a park",), "captions that are one text"),
-        ("unknown_share", ([5], [2]), "more words that became <unk> than words"),
-        ("lic", (TWO, [-1, 0]), "labels such as -1, 0"),
-        ("lic", (TWO[:1], [1, 1, 0, 0]), r"labels of shape \(4,\) beside 1 rows"),
-        ("lic", (TWO, [[0, 1], [1, 0]]), r"labels of shape \(2, 2\)"),
-        ("lic", ([[2, 8.0]], [1]), "do not sum to 1"),
-        ("lic", ([0.2, 0.8], [1]), r"probabilities of shape \(2,\)"),
-        ("sentence_classification", (TWO, ["Male", "Female"]), "labels such as Male, Female"),
-        ("error", ([[2, 0]], [0]), "names such as 2, 0"),
-        ("ratio", ([[True, False, False]],), "names of 3 values"),
-        ("naming_share", ([True, False],), "names of shape"),
-        ("chair_i", ([[1, 0]], [[1, 0], [0, 1]]), r"mentions of shape \(1, 2\) and shown of shape \(2, 2\)"),
-        ("bias_amplification", ([[3], [1]], [[4, 0]]), r"human_pairs of shape \(2, 1\) and model_pairs"),
-        ("dba_g", ([[1, 0]], [[1], [0]], [[1, 0]], [[1]]), "human_values of shape"),
-        ("multi", ([[1, 0]], [[1]], [[1, 0]], [[1, 0]]), "human_objects of shape"),
-        ("bleu4", (["a man in a park"], ["a man in a park"]), "that are texts"),
-        ("rouge_l", ([["a man"]], ["a man", "a dog"]), "references of 1 captions and 2 candidates"),
-    ],
-)
-def test_arguments_that_cannot_be_meant_give_no_number(name, given, got):
-    with pytest.raises(CapbiasError, match=got):
-        getattr(metrics, name)(*given)
+def function_of(name: str):
+    own, _, function = name.rpartition(".")
+    return getattr(module(own) if own else metrics, function)
+
+
+def refused(name: str, given: tuple) -> bool:
+    """Whether a function refuses arguments, with one sentence."""
+    try:
+        function_of(name)(*given)
+    except CapbiasError as error:
+        assert error.message[-1] == "." and ". " not in error.message and error.message[:1].isalpha()
+        return True
+    return False
+
+
+def with_nan(given):
+    """The same with a first number that is none, or a text."""
+    if isinstance(given, list) and not isinstance(given[0], bool):
+        return [with_nan(given[0]), *given[1:]]
+    return math.nan
+
+
+def test_every_public_metric_is_in_the_table():
+    assert {name for name in ARGUMENTS if "." not in name} == set(metrics.__all__)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_that_cannot_be_meant_give_no_number(name):
+    meant, others = ARGUMENTS[name]
+    assert name == "meteor" or np.isfinite(function_of(name)(*meant)).all()
+    for given in others:
+        assert refused(name, given), given
+    for place, argument in enumerate(meant):
+        for wrong in ([], with_nan(argument), None, "text"):
+            given = (*meant[:place], wrong, *meant[place + 1 :])
+            assert refused(name, given) or (name in WITHOUT_TEXTS and wrong == []), given
+        if isinstance(argument, list) and name not in UNPAIRED:
+            longer = argument + argument[:1] * 2
+            assert refused(name, (*meant[:place], longer, *meant[place + 1 :])), "of another length than the others"
 
 
 def test_numbers_of_other_kinds_are_taken():
