@@ -155,9 +155,8 @@ def _found(rows: pd.DataFrame, written: pd.DataFrame, query: str, pattern: bool)
             found = pc.match_substring_regex(pa.array(written["caption"], pa.string()), query, ignore_case=True)
         except pa.ArrowInvalid as error:
             raise CapbiasError(
-                f"the regular expression {query!r}: {str(error).partition(': ')[2].splitlines()[0]}",
-                "an expression of RE2, such as (man|boy).*tie; it knows no lookaround and no backreference",
-                "Change it, or switch the regular expression off.",
+                f"The regular expression {query!r} cannot be read: {str(error).partition(': ')[2].splitlines()[0]}.",
+                "Expressions are in RE2's syntax, such as (man|boy).*tie, without lookaround and backreferences.",
             ) from None
     return np.asarray(found, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
 

@@ -80,9 +80,7 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
     match = EDIT.match(edit)
     replacements = [part.strip() for part in match[2].split("|")] if match else []
     if not match or not all(replacements):
-        raise CapbiasError(
-            f"the edit {edit!r}", "the form: word -> replacement | replacement", "For example: umbrella -> bat | phone"
-        )
+        raise CapbiasError(f"The edit {edit!r} cannot be read.", "Write for example: umbrella -> bat | phone")
     return match[1].lower(), replacements
 
 

@@ -43,9 +43,8 @@ def parse_attribute(text: str, source: str) -> Attribute:
 
 def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
-        f"{source}, which cannot be read ({error})",
-        "a TOML file with name, values and [words]",
-        "Compare it with a shipped attribute: the Attributes page, or `python -m capbias_core attributes gender`.",
+        f"{source} cannot be read as TOML ({error}).",
+        "Compare it with a shipped attribute: the Attributes page, or `capbias attributes gender`.",
     )
 
 
@@ -53,17 +52,15 @@ def _checked(data: dict, source: str) -> Attribute:
     stray = [key for key in data if key not in KEYS]
     if stray:
         raise CapbiasError(
-            f"{source} with {', '.join(stray)}",
-            f"only {', '.join(KEYS)}",
-            "Check the spelling, and that every list of words stands under [words].",
+            f"{source} has the unknown key {', '.join(stray)}.",
+            f"Known: {', '.join(KEYS)}. Lists of words go under [words].",
         )
     values = data.get("values")
     given = values if isinstance(values, list) else []
     texts = [str(value).strip() for value in given]
     if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):
         raise CapbiasError(
-            f"{source} with values = {values!r}",
-            "a list of two or more different values",
+            f"values in {source} must be two or more different texts, not {values!r}.",
             'Write for example values = ["Female", "Male"].',
         )
     values = tuple(map(str, given))
@@ -87,7 +84,7 @@ def _checked(data: dict, source: str) -> Attribute:
 def _texts(given: object, what: str, source: str) -> tuple[str, ...]:
     """A list of texts; a text alone is refused, since its letters would be taken for the items."""
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise CapbiasError(f"{source} with {what} = {given!r}", 'a list such as ["woman", "women"]', "Write a list.")
+        raise CapbiasError(f'{what} in {source} must be a list such as ["woman", "women"], not {given!r}.')
     return tuple(given)
 
 
@@ -97,7 +94,8 @@ def _by_value(data: dict, table: str, values: tuple[str, ...], source: str) -> d
     stray = sorted(set(given) - set(values)) if isinstance(given, dict) else [given]
     if stray:
         raise CapbiasError(
-            f"{source} with {table} for {stray}", f"{table} for {', '.join(values)} only", "Rename or remove them."
+            f"[{table}] in {source} names {', '.join(map(repr, stray))}, which is not among the values.",
+            "Rename or remove it.",
         )
     return {value: _texts(names, f"{table} of {value}", source) for value, names in given.items()}
 
@@ -108,10 +106,10 @@ def _single_words(words: dict, values: tuple[str, ...], source: str) -> dict[str
     every = [word for own in lower.values() for word in own]
     wrong = [word for word in every if not word.isalnum()] or [word for word in every if every.count(word) > 1]
     if wrong:
+        what = "is listed twice" if wrong[0].isalnum() else "is not a single word of letters and digits"
         raise CapbiasError(
-            f"{source}, which lists {wrong[0]!r}" + (" twice" if wrong[0].isalnum() else " as a word"),
-            "single words of letters and digits, each for one value",
-            "Captions are compared word by word: name single words, and each once.",
+            f"The word {wrong[0]!r} in {source} {what}.",
+            "Captions are compared word by word, so list single words, each for one value.",
         )
     return lower
 
@@ -121,17 +119,14 @@ def _derivation(table: object, values: tuple[str, ...], words: dict, source: str
     rule = _rule(table, values) if isinstance(table, dict) else None
     if rule is None:
         raise CapbiasError(
-            f"{source} with derived = {table!r}",
-            f"[derived] with precedence, a list that names each of {', '.join(values)} once, or with both = "
-            '"drop" or "majority"; and perhaps at_least, a whole number from 1, title and note',
-            "Compare it with the shipped attributes gender and age.",
+            f"[derived] in {source} is not a rule: {table!r}.",
+            f'Give both = "drop" or "majority", or precedence with each of {", ".join(values)} once. at_least (a whole '
+            "number from 1), title and note are optional. The attributes gender and age have examples.",
         )
     silent = [value for value in values if not words.get(value)]
     if silent:
         raise CapbiasError(
-            f"{source} with [derived] and no words for {', '.join(silent)}",
-            "words for every value, since labels are derived from them",
-            "Add the words, or remove [derived].",
+            f"{source} has [derived], but no words for {', '.join(silent)}.", "Add the words, or remove [derived]."
         )
     return rule
 
@@ -154,7 +149,7 @@ def _rule(table: dict, values: tuple[str, ...]) -> Derivation | None:
 
 def _special(token: str, source: str) -> str:
     if not re.fullmatch(r"<\w+>", token) or token == UNKNOWN_TOKEN:
-        raise CapbiasError(f"{source} with mask_token = {token!r}", "one word in <>, such as <gender>", "Rename it.")
+        raise CapbiasError(f"mask_token in {source} must be one word in <>, such as <gender>, not {token!r}.")
     return token
 
 
@@ -201,8 +196,7 @@ def _file(path: Path, taken: set[str]) -> AttributeFile:
 def name_taken(name: str, source: str) -> CapbiasError:
     """The error for an attribute that is called as another one is, by whom numbers could not be told apart."""
     return CapbiasError(
-        f"{source} with the name {name!r}, which another attribute has",
-        "a name of its own, so that its numbers are not taken for the other's",
+        f"{source} has the name {name!r}, which another attribute has.",
         f'Write another name, such as name = "my {name}".',
     )
 

@@ -28,9 +28,9 @@ def check(text: str) -> Attribute:
     """The attribute in the text of a TOML file, fit to be kept. Raises CapbiasError, with the line of broken TOML."""
     attribute = parse_attribute(text, SOURCE)
     if not NAME.fullmatch(attribute.name) or attribute.name.endswith(".toml") or attribute.name == SOURCE:
+        given = "" if attribute.name == SOURCE else f", not {attribute.name[:80]!r}"
         raise CapbiasError(
-            "an attribute without a name" if attribute.name == SOURCE else f"the name {attribute.name[:80]!r}",
-            "1 to 60 letters, digits, spaces or . _ -",
+            f"The name of an attribute must be 1 to 60 letters, digits, spaces or . _ -{given}.",
             'Write for example name = "my gender".',
         )
     if attribute.name.lower() in {own.name.lower() for own in shipped_files()}:
@@ -57,9 +57,7 @@ def keep(workspace: Workspace, text: str) -> Attribute:
             write_whole(_owner_file(path), owner.encode())
         write_whole(path, text.encode())
     except OSError as error:
-        raise CapbiasError(
-            f"{path.name}, which cannot be written ({error.strerror})", "a workspace that can be written", "Check it."
-        ) from None
+        raise CapbiasError(f"{path.name} cannot be written in the workspace ({error.strerror}).") from None
     return attribute
 
 
@@ -86,15 +84,13 @@ def delete(workspace: Workspace, path: Path) -> None:
     where it is somebody else's."""
     own = {one.path: one for one in attribute_files(attribute_folder(workspace)) if not one.shipped}
     if path not in own:
-        raise CapbiasError(f"{path.name}", "an attribute of your own", "It may be gone already; open the page again.")
+        raise CapbiasError(f"{path.name} is not among your attributes.", "It may be deleted already. Reload the page.")
     check_own(owner_of(path), workspace.folder, own[path].name)
     tables = tables_with(workspace, own[path].name) if own[path].attribute else []
     if tables:
         names = ", ".join(f"{item.name} in {item.collection}" for item in tables)
         raise CapbiasError(
-            f"the attribute {own[path].name}, to which columns are mapped in {names}",
-            "an attribute that no kept table uses",
-            "Delete those tables first, on the Data page.",
+            f"The attribute {own[path].name} is in use by {names}.", "Delete those tables first, on the Data page."
         )
     path.unlink(missing_ok=True)
     _owner_file(path).unlink(missing_ok=True)

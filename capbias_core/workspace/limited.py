@@ -47,9 +47,8 @@ def within_limits(name: str, read: Callable[Given, Found], *given: Given.args, *
                 fine, found = pickle.load(stream)
         except (EOFError, pickle.UnpicklingError, OSError):
             raise CapbiasError(
-                f"{name}, whose reading took too much memory or time, or was ended",
-                f"a file that is read in {gigabytes:g} GB and {seconds:g} s",
-                f"Take a smaller file, or raise {GIGABYTES} (GB) or {SECONDS} where the dashboard is started.",
+                f"Reading {name} took more than {gigabytes:g} GB or {seconds:g} s, or was ended.",
+                f"Use a smaller file, or raise {GIGABYTES} or {SECONDS} where the dashboard is started.",
             ) from None
     if fine:
         return found
@@ -73,7 +72,9 @@ def _limit(name: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number < math.inf:
-        raise CapbiasError(f"{name}={text}", "a number above 0", "Correct it where the dashboard is started.")
+        raise CapbiasError(
+            f"{name} must be a number above 0, not {text!r}.", "Correct it where the dashboard is started."
+        )
     return number
 
 
@@ -90,8 +91,7 @@ class _Places:
         with self.changed:
             if not self.changed.wait_for(lambda: self.taken < most, seconds):
                 raise CapbiasError(
-                    f"{name}, while {most:g} other files were being read for {seconds:g} s",
-                    f"at most {most:g} files at a time",
+                    f"{name} was not read, since {most:g} other files were being read for {seconds:g} s.",
                     f"Try again in a minute, or raise {AT_ONCE} where the dashboard is started.",
                 )
             self.taken += 1

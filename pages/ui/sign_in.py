@@ -78,7 +78,7 @@ def share(name: str) -> None:
     """Make a workspace that all who sign in share, and show it. Raises CapbiasError for a name that does not do."""
     name = checked_name(name)
     if name.startswith("."):
-        raise CapbiasError(f"the name {name!r}", "one that does not begin with a dot", "Give it another name.")
+        raise CapbiasError(f"The name {name!r} begins with a dot.", "Choose another name.")
     (default_folder() / SHARED / name).mkdir(parents=True, exist_ok=True)
     view.forget(OF_WORKSPACE)
     view.choose("workspace", f"{name} (shared)")

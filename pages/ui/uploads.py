@@ -95,8 +95,7 @@ def _written(upload, folder: Path) -> Path:
     except OSError as error:
         path.unlink(missing_ok=True)
         raise CapbiasError(
-            f"{path.name}, which cannot be written into the workspace ({error.strerror})",
-            "a workspace with free space that can be written",
+            f"{path.name} cannot be written into the workspace ({error.strerror}).",
             "Free some space or allow writing, and upload it again.",
         ) from None
     return path
@@ -115,9 +114,7 @@ def server_path(text: str) -> Path:
     if path.is_dir() and not is_dataset(path):
         inside = ", ".join(sorted(own.name for own in path.iterdir() if own.is_file())[:5])
         such = f", such as {inside}" if inside else ""
-        raise CapbiasError(f"the path {text.strip()[:200]!r}, a folder", "a file", f"Name one in it{such}.")
+        raise CapbiasError(f"{text.strip()[:200]!r} is a folder, not a file.", f"Name a file in it{such}.")
     if not path.exists():
-        raise CapbiasError(
-            f"the path {text.strip()[:200]!r}", "a file on the computer that runs the dashboard", "Check the spelling."
-        )
+        raise CapbiasError(f"There is no file {text.strip()[:200]!r} on the computer that runs the dashboard.")
     return path
