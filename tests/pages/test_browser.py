@@ -138,7 +138,6 @@ def test_wrong_files_give_one_message_and_leave_nothing(page, tmp_path):
             expect(error).to_have_count(1)
             text = error.inner_text()
             assert part in text and "Traceback" not in text
-            assert all(word in text for word in ("Got:", "Expected:", "Fix:"))
             expect(page.get_by_text("Nothing was kept.")).to_have_count(1)
             expect(page.get_by_role("button", name="Keep", exact=True)).to_have_count(0)
     assert not marker.exists()

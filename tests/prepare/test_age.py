@@ -134,7 +134,7 @@ def test_no_caption_gives_no_label():
 
 
 def test_an_attribute_without_a_rule_is_refused():
-    with pytest.raises(CapbiasError, match="race, whose labels are not derived"):
+    with pytest.raises(CapbiasError, match="Labels of race cannot be derived"):
         derive_labels(references(("1", "a man")), get_attribute("race"))
 
 
@@ -286,7 +286,7 @@ def test_bad_input_is_one_line_and_code_2(here, capsys, argv, message):
     assert cli.main(argv) == 2
     printed = capsys.readouterr()
     last = printed.err.splitlines()[-1]
-    assert last.startswith("error: Got ") and " Expected " in last and message in last
+    assert last.startswith("error: ") and message in last
     assert printed.out == ""
 
 

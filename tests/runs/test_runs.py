@@ -206,7 +206,7 @@ def test_the_share_of_test_images_is_chosen(workspace):
 def test_references_of_other_images_are_refused(workspace):
     labels = labels_of(40, 40)
     request = fill(workspace, labels, {"m": plainly(labels)}, {"7": ["elsewhere"]})
-    with pytest.raises(CapbiasError, match="references human, which have none of the 80 labelled images of m"):
+    with pytest.raises(CapbiasError, match="references human .*80 labelled images of m"):
         plan(workspace, request)
 
 
@@ -362,7 +362,7 @@ def test_few_images_are_said_to_be_few(workspace):
 def test_captions_of_other_images_are_refused(workspace):
     request = fill(workspace, labels_of(30, 30), {"m": {"7": ["elsewhere"]}})
     (spec,) = plan(workspace, request)
-    with pytest.raises(CapbiasError, match="none of whose images has a label"):
+    with pytest.raises(CapbiasError, match="No image of m has a label"):
         run_one(workspace, spec, silent)
 
 
@@ -687,15 +687,15 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
         ({"seeds": 0}, "--seeds 0"),
         ({"seeds": 51}, "at most 50"),
         ({"options": {"smallest": 3}}, "option 'smallest'"),
-        ({"captions": ()}, "no caption set"),
-        ({"captions": ("x",)}, "one of: m"),
+        ({"captions": ()}, "captions"),
+        ({"captions": ("x",)}, "It has: m"),
         ({"attacker": "bert"}, "lstm_bi, minilm"),
-        ({"metrics": ("bleu",)}, "metric 'bleu'"),
-        ({"metrics": ()}, "no metric"),
+        ({"metrics": ("bleu",)}, "'bleu'"),
+        ({"metrics": ()}, "metric"),
         ({"attribute": "age"}, "one of: group"),
-        ({"table": "x"}, "one of: labels"),
-        ({"references": "x"}, "none is kept"),
-        ({"collection": "x"}, "none is kept"),
+        ({"table": "x"}, "It has: labels"),
+        ({"references": "x"}, "It has: none"),
+        ({"collection": "x"}, "It has: none"),
     ],
 )
 def test_a_wrong_request_is_refused_in_words(workspace, change, message):

@@ -44,23 +44,23 @@ def test_a_kept_attribute_is_known_beside_the_shipped_ones(workspace):
 
 
 @pytest.mark.parametrize(
-    ("text", "got"),
+    ("text", "named"),
     [
-        (OWN.replace('"mood"', '"Gender"', 1), "the name 'Gender', which another attribute has"),
-        (OWN.replace('name = "mood"\n', ""), "without a name"),
-        (OWN.replace('"mood"', '"../mood"', 1), "the name '../mood'"),
-        (OWN.replace('"mood"', '"mood.toml"', 1), "the name 'mood.toml'"),
-        (OWN.replace('["calm", "loud"]', '["calm"]', 1), "values = ['calm']"),
-        (OWN.replace('["calm", "loud"]', '["calm", ""]', 1), "values = ['calm', '']"),
-        (OWN.replace("[words]", "[word]"), "with word"),
-        (OWN.replace("<mood>", "<unk>"), "mask_token = '<unk>'"),
-        (OWN.replace('"still"]', '"still"'), "(at line 6"),
+        (OWN.replace('"mood"', '"Gender"', 1), "'Gender'"),
+        (OWN.replace('name = "mood"\n', ""), "name"),
+        (OWN.replace('"mood"', '"../mood"', 1), "'../mood'"),
+        (OWN.replace('"mood"', '"mood.toml"', 1), "'mood.toml'"),
+        (OWN.replace('["calm", "loud"]', '["calm"]', 1), "['calm']"),
+        (OWN.replace('["calm", "loud"]', '["calm", ""]', 1), "['calm', '']"),
+        (OWN.replace("[words]", "[word]"), "word"),
+        (OWN.replace("<mood>", "<unk>"), "'<unk>'"),
+        (OWN.replace('"still"]', '"still"'), "line 6"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_and_leaves_nothing(workspace, text, got):
+def test_what_cannot_be_kept_is_refused_and_leaves_nothing(workspace, text, named):
     with pytest.raises(CapbiasError) as caught:
         own_attributes.keep(workspace, text)
-    assert got in caught.value.got and caught.value.remedy
+    assert named in caught.value.message
     assert not own_attributes.attribute_folder(workspace).exists()
 
 
@@ -70,9 +70,9 @@ def test_files_that_cannot_be_used_are_named_and_do_not_hide_the_others(workspac
     (folder / "gender.toml").write_text((FOLDER / "gender.toml").read_text())
     (folder / "zzz.toml").write_text("values = [")
     assert set(own_attributes.known(workspace)) == set(known_attributes()) | {"mood"}
-    faults = {one.path.name: one.fault.got for one in attribute_files(folder) if one.fault}
+    faults = {one.path.name: one.fault.message for one in attribute_files(folder) if one.fault}
     assert set(faults) == {"gender.toml", "zzz.toml"}
-    assert "which another attribute has" in faults["gender.toml"] and "at line 1" in faults["zzz.toml"]
+    assert "'gender'" in faults["gender.toml"] and "at line 1" in faults["zzz.toml"]
 
 
 def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
@@ -84,7 +84,7 @@ def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
     derived = ingest.derive(workspace, item, attribute)
     assert derived.counts == {"calm": 1, "loud": 1}
     table = ingest.keep_derived(workspace, derived)
-    with pytest.raises(CapbiasError, match="mapped in mood from human in c"):
+    with pytest.raises(CapbiasError, match="mood from human in c"):
         own_attributes.delete(workspace, path)
     own_attributes.keep(workspace, OWN.replace('"noisy"', '"shouting"'))
     assert workspace.item("attributes", table.name, "c").details["attributes"]["mood"]["attribute"]["words"] == {
@@ -94,7 +94,7 @@ def test_an_attribute_that_a_table_uses_is_not_deleted(workspace):
     workspace.delete(table)
     own_attributes.delete(workspace, path)
     assert not path.exists()
-    with pytest.raises(CapbiasError, match="gone already"):
+    with pytest.raises(CapbiasError, match="deleted already"):
         own_attributes.delete(workspace, FOLDER / "gender.toml")
 
 
@@ -184,9 +184,9 @@ def test_attributes_are_listed_printed_and_checked(workspace, tmp_path, capsys):
     ("more", "message"),
     [
         (["--check", "broken.toml"], "(at line 2"),
-        (["--check", "one.toml"], "a list of two or more different values"),
+        (["--check", "one.toml"], "values"),
         (["--check", "missing.toml"], "missing.toml"),
-        (["nothing"], "attribute 'nothing'"),
+        (["nothing"], "'nothing'"),
         (["gender", "--check", "one.toml"], "NAME with --check"),
         (["--collection", "x"], "--collection without --check"),
     ],
@@ -196,4 +196,4 @@ def test_bad_input_of_the_command_is_one_message(workspace, tmp_path, capsys, mo
     (tmp_path / "one.toml").write_text('name = "x"\nvalues = ["a"]')
     assert cli.main(["attributes", *more]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: Got ") and message in err and err.count("error:") == 1
+    assert err.startswith("error: ") and message in err and err.count("error:") == 1

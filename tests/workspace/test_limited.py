@@ -45,7 +45,7 @@ def test_what_is_wrong_with_a_file_is_said_as_here(tmp_path):
 
 def test_a_file_that_takes_too_long(tmp_path, captions, monkeypatch):
     monkeypatch.setenv(SECONDS, "0.000001")
-    with pytest.raises(CapbiasError, match=f"sat.csv, .* or raise .*{SECONDS}"):
+    with pytest.raises(CapbiasError, match=f"sat.csv .* or raise .*{SECONDS}"):
         within_limits("sat.csv", offers_of, Workspace(tmp_path / "w"), captions, "c")
 
 
@@ -53,7 +53,7 @@ def test_a_file_that_takes_too_much_memory(tmp_path, monkeypatch):
     same = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000_000, pa.int8()), ["a dog"])
     pyarrow.parquet.write_table(pa.table({"image_id": same, "caption": same}), tmp_path / "rows.parquet")
     monkeypatch.setenv(GIGABYTES, "0.3")
-    with pytest.raises(CapbiasError, match="a file that is read in 0.3 GB and 60 s"):
+    with pytest.raises(CapbiasError, match="0.3 GB or 60 s"):
         within_limits("rows.parquet", offers_of, Workspace(tmp_path / "w"), tmp_path / "rows.parquet", "c")
 
 
@@ -66,7 +66,7 @@ def test_only_so_many_are_read_at_a_time(tmp_path, captions, monkeypatch):
         held = [pool.submit(within_limits, "held", subprocess.check_call, closed) for _ in range(2)]
         until(all_taken)
         monkeypatch.setenv(SECONDS, "0.2")
-        with pytest.raises(CapbiasError, match="sat.csv, while 2 other files .* at most 2 files at a time"):
+        with pytest.raises(CapbiasError, match="sat.csv was not read, since 2 other files"):
             within_limits("sat.csv", captions.read_text)
         monkeypatch.delenv(SECONDS)
         third = pool.submit(within_limits, "sat.csv", captions.read_text)
@@ -102,5 +102,5 @@ def test_the_helper_ends_with_the_server():
 @pytest.mark.parametrize("limit", ["none", "0", "-1", "nan"])
 def test_a_limit_that_is_none(monkeypatch, limit):
     monkeypatch.setenv(GIGABYTES, limit)
-    with pytest.raises(CapbiasError, match=f"{GIGABYTES}={limit}"):
+    with pytest.raises(CapbiasError, match=f"{GIGABYTES} .*{limit}"):
         within_limits("any", os.getpid)

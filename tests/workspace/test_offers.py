@@ -93,7 +93,7 @@ def test_files_of_one_name_or_under_a_run_are_refused_together(files, tmp_path):
     (spec,) = plan(workspace, Request("c", ("sat",), "labels", "gender", ("ratio",)))
     assert workspace.enqueue(spec, "c", "t")
     human = offers_of(workspace, files[1], "c")[0]
-    with pytest.raises(CapbiasError, match="sat, which a run is reading"):
+    with pytest.raises(CapbiasError, match="A run is reading sat"):
         keep_offers(workspace, "c", [human, offers_of(workspace, tmp_path / "other" / "sat.csv", "c")[0]], {})
     assert not workspace.items("references")
     # The same content again is no replacement, whatever reads it.
